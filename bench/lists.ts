@@ -80,8 +80,8 @@ const reads: Record<string, Read> = {
     const node = await readNode(store.db, any(store), wholeFleet);
     return node && evidenceFor(store.db, node, wholeFleet, null);
   },
-  'what a name stands for': (store) => resolveId(store.db, middleName(store), wholeFleet),
-  'what no name stands for': ({ db }) => resolveId(db, 'nowhere', wholeFleet),
+  'lookup by name': (store) => resolveId(store.db, middleName(store), wholeFleet),
+  'lookup of an unknown name': ({ db }) => resolveId(db, 'nowhere', wholeFleet),
   'overview: all counts': async ({ db }) => {
     await countByStatus(db);
     await countHeld(db);
@@ -153,7 +153,7 @@ async function costOfCounting({ db, some }: Store): Promise<void> {
         if (turn >= 0) spent[name].push((seconds * 1000) / 2);
       }
     figures.push(
-      { what: `the door, ${many} at once, counted`, value: median(spent.counted), unit: 'ms' },
+      { what: `a transition, ${many} at once, counted`, value: median(spent.counted), unit: 'ms' },
       { what: '… counted / not counted', value: median(spent.counted) / median(spent.uncounted), unit: '×' },
     );
     spent.counted.length = 0;

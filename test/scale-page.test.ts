@@ -19,7 +19,7 @@ test('the page is what the recorded figures give', async () => {
   expect(await read('../docs/explanation/scale.md')).toBe(writePage(await records()));
 });
 
-test('what is recorded is written again as it was', async () => {
+test('reads and writes records without a change', async () => {
   expect(writeRecords(await records())).toBe(await read('../bench/page/scale.jsonl'));
 });
 
@@ -32,7 +32,7 @@ const recorded = (benchmark: string, figures: Recorded['figures'], notes: string
   notes,
 });
 
-test('a target that was missed is told first, and one that was not recorded is told as such', () => {
+test('lists missed targets first, and marks benchmarks that were not recorded', () => {
   const late = { what: 'late, p99', value: 2.5, unit: 's', target: 2 } as const;
   const rate = { what: 'beats answered', value: 8_000, unit: 'beats/s', at_least: 7_760 } as const;
   const most = { what: '… max', value: 9, unit: 's', target: 3 } as const;
@@ -43,10 +43,10 @@ test('a target that was missed is told first, and one that was not recorded is t
   expect(page).toContain('| late, p99 | 2.50 s | < 2.00 s | **missed** |');
   expect(page).toContain('| beats answered | 8000 beats/s | ≥ 7760 beats/s | met |');
   expect(page).toContain('- limited by nothing');
-  expect(page).toMatch(/## One beat\n\n.*\n\n\*\*Not recorded\.\*\*/);
+  expect(page).toMatch(/## One beat\n\n.*\n\n```sh\n.*\n```\n\n\*\*Not recorded\.\*\*/);
 });
 
-test('what is recorded again takes the place of what was, and the rest stays', () => {
+test('replaces a benchmark that is recorded again, and keeps the others', () => {
   const former = merge([], [recorded('operations', []), recorded('beat', [])]);
   const next = merge(former, [recorded('beat', [], ['again'])]);
   expect(next.map(({ benchmark, notes }) => [benchmark, notes])).toEqual([
@@ -55,21 +55,21 @@ test('what is recorded again takes the place of what was, and the rest stays', (
   ]);
 });
 
-test('a machine is the one of its own recording, and told with each section where there are several', () => {
+test('names the machine once, or with each section if there are several', () => {
   const larger = { cores: 64, memory_gb: 512, architecture: 'x64' };
   const former = [recorded('beat', []), recorded('operations', [])];
-  expect(writePage(former)).toContain(
-    'Every figure is from one machine with 2 cores (arm64) and 8 GB of memory, on which',
-  );
+  expect(writePage(former)).toContain('Every figure is from one machine with 2 cores (arm64) and 8 GB of memory.');
   const page = writePage(merge(former, [{ ...recorded('beat', []), machine: larger }]));
   expect(page).toContain('Figures are from several machines');
-  expect(page).toMatch(/## One beat\n\n.*\n\nTaken on a machine with 64 cores \(x64\) and 512 GB of memory\./);
   expect(page).toMatch(
-    /## Allocations at once\n\n.*\n\nTaken on a machine with 2 cores \(arm64\) and 8 GB of memory\./,
+    /## One beat\n\n.*\n\n```sh\n.*\n```\n\nRecorded on a machine with 64 cores \(x64\) and 512 GB of memory\./,
+  );
+  expect(page).toMatch(
+    /## Allocations at once\n\n.*\n\n```sh\n.*\n```\n\nRecorded on a machine with 2 cores \(arm64\) and 8 GB of memory\./,
   );
 });
 
-test('a quick run, and one that does not say where it was, is refused', () => {
+test('refuses a quick run, and a record without its machine', () => {
   const line: Line = { ...recorded('beat', []), command: 'node bench/beat.ts', quick: false };
   const quick = { ...line, command: 'node bench/beat.ts --quick' };
   expect(refusalOf(line)).toBeUndefined();
@@ -79,8 +79,10 @@ test('a quick run, and one that does not say where it was, is refused', () => {
   expect(() => readRecords(JSON.stringify(quick))).toThrow('beat is of a --quick run');
 });
 
-test('one of another size than its command takes says so', () => {
+test('marks a record of another command line', () => {
   const page = (command: string) => writePage([{ ...recorded('fleet', []), command }]);
-  expect(page('node bench/fleet.ts')).not.toContain('Taken otherwise');
-  expect(page('node bench/fleet.ts --nodes 5')).toContain('**Taken otherwise**, by `node bench/fleet.ts --nodes 5`.');
+  expect(page('node bench/fleet.ts')).not.toContain('Recorded differently');
+  expect(page('node bench/fleet.ts --nodes 5')).toContain(
+    '**Recorded differently**, by `node bench/fleet.ts --nodes 5`.',
+  );
 });

@@ -59,71 +59,83 @@ const sections: Section[] = [
     benchmark: 'beat',
     title: 'One beat',
     command: 'node bench/beat.ts',
-    how: 'Processor time of the server for one beat over HTTP, against Fastify with nothing behind it, the same body and validation, each in a process of its own and in turns. The database is counted apart.',
+    how: `Processor time of the server for one heartbeat over HTTP. The baseline is Fastify with an empty handler, the same body and validation. Each runs in its own process, in turns. The database is counted separately.`,
   },
   {
     benchmark: 'batches',
     title: 'Batches of a relay',
     command: 'node bench/batches.ts',
-    how: 'Beats a second in batches of 100, stored, against the bare `INSERT … unnest` of the same rows into the same table.',
+    how: `Heartbeats a second in batches of 100, stored, against the bare \`INSERT … unnest\` of the same rows into the same table.`,
   },
   {
     benchmark: 'sessions',
-    title: 'What a replica remembers',
+    title: 'Memory of a replica',
     command: 'node bench/sessions.ts',
-    how: 'Memory for each agent that a replica knows. The store is played here.',
+    how: 'Memory for each agent that a replica caches. The store is simulated here.',
   },
   {
     benchmark: 'fleet',
     title: 'A fleet that beats',
     command: 'node bench/fleet.ts',
-    how: 'Honest agents in one process, as many as are told below, on the same cores as the server and the database. They say what our agent says, beat at the interval that the server assigned in its last answer, give or take a tenth (the interval is what 8,000 beats a second make of a fleet of that size, where it was not told otherwise), through relays that send 100 at once and keep what was not answered, some over a WebSocket each, and one in a hundred of the others by a call for each beat. The fleet is written into the store in bulk, as one that was beating until a moment ago: the server starts in front of it and meets every agent anew. Some die, some restart, some falter for most of their stale time, some join with a token meanwhile. "First contact" is until everybody has had time to be heard once; what comes after it is "once everybody is met". Verdicts are read from the evidence afterwards: any on a machine that did not die is false; one that is "held back" was right and had to wait, as after a time in which we could not hear ("our own gap"). Lateness counts from the last beat that was stored, or the end of our own gap, plus the stale time.',
+    how: `Agents in one process, on the same cores as the server and the database. They send what our agent sends, at the assigned interval, give or take a tenth. By default the interval gives 8,000 heartbeats a second for the fleet.
+
+Most use relays that send 100 at once and keep unanswered ones. Some have a WebSocket each, and one in a hundred of the others sends a request per heartbeat.
+
+The fleet is written into the store in bulk, as if it had been running until a moment ago. So the server starts in front of it and meets every agent for the first time.
+
+Some agents die, some restart, some falter for most of their stale time, some join with a token. "First contact" lasts until every agent had time to be heard once; after that, "everybody is met".
+
+Verdicts are read from the evidence afterwards. Any verdict on a machine that did not die is false. One that is "held back" was right and had to wait, as after a time in which the server could not listen ("our own gap").
+
+Lateness counts from the last stored heartbeat, or the end of our own gap, plus the stale time.`,
   },
   {
     benchmark: 'fleet-restart',
     title: 'Everything killed and started again',
     command: 'node bench/fleet.ts --story restart --nodes 200000 --rate 8000 --minutes 4',
-    how: 'Servers and database end by `kill -9` while the fleet beats and somebody makes changes. A beat that changes nothing is answered when it is heard and stored a moment later, so one that was answered just before the end may be missing here. Its machine tells the same with its next beat, which is soon enough: a single beat that is missing is no reason for a verdict, and where we could not hear for longer than an interval, silence counts from the end of that. What changes a status is stored before it is answered.',
+    how: `Servers and database end by \`kill -9\` while the fleet sends heartbeats and a client makes changes. Changes of a status are stored before they are answered.
+
+A heartbeat that changes nothing is answered on arrival and stored a moment later, so the last ones may be missing here. The next heartbeat repeats it, which is soon enough: a single missing heartbeat is no reason for a verdict. After a gap longer than an interval, silence counts from its end.`,
   },
   {
     benchmark: 'fleet-store-down',
     title: 'The store stands still',
     command: 'node bench/fleet.ts --story store-down --nodes 200000 --rate 8000 --minutes 4',
-    how: 'All processes of the database are stopped for a minute; no connection breaks, and nobody gets an answer.',
+    how: 'All processes of the database are stopped for a minute. No connection breaks, and no statement is answered.',
   },
   {
     benchmark: 'fleet-rolling',
     title: 'Two replicas, replaced by a newer version',
     command: 'node bench/fleet.ts --story rolling --nodes 200000 --rate 8000 --minutes 4',
-    how: 'One replica after the other gives way to one that first adds columns to the tables of beats and nodes and builds an index, while the older one serves on. Then one is killed, and the other takes over. The newer version is this one with two more changes of the schema.',
+    how: `Each replica in turn is replaced by a newer one. That one first adds columns to the tables of heartbeats and nodes and builds an index, while the older one serves. Then one is killed, and the other takes over. The newer version is this one with two more migrations.`,
   },
   {
     benchmark: 'fleet-crash-loop',
     title: 'Killed again and again',
     command: 'node bench/fleet.ts --story crash-loop --nodes 200000 --rate 8000 --minutes 4',
-    how: 'The server ends by `kill -9` three times, eight seconds after one another, so that it meets the fleet anew each time before it has got over the last; the database stays. Judged as above.',
+    how: `The server ends by \`kill -9\` three times, eight seconds apart, so it meets the fleet again each time before it has recovered. The database stays. Judged as above.`,
   },
   {
     benchmark: 'flat',
     title: 'A beat in a small fleet and in a large one',
     command: 'node bench/flat.ts',
-    how: 'The same beats a second, in batches, to a replica with few nodes behind it and to one with many, side by side and by turns: all the processor time of the server and of the database for each beat, with whatever watches over such a fleet.',
+    how: `The same heartbeats a second, in batches, to a replica with few nodes and to one with many, side by side and in turns. The figure is all processor time of server and database per heartbeat, with everything that supervises such a fleet.`,
   },
   {
     benchmark: 'registrations',
     title: 'A machine joins a small pool and a large one',
     command: 'node bench/registrations.ts',
-    how: 'Machines join one pool by a token, one after another at a steady rate, and each says by its first beat that it is ready; then a rack joins at once. All the processor time of the server and of the database for each, without what both need at rest with such a fleet. The others are written in bulk and do not beat meanwhile.',
+    how: `Machines join one pool by a token, one after another at a steady rate, and each reports ready with its first heartbeat. Then a rack joins at once. The figure is all processor time of server and database for each, minus what both need at rest. The other machines are written in bulk and send no heartbeats.`,
   },
   {
     benchmark: 'replicas',
     title: 'Where the limit lies with two replicas',
     command: 'node bench/replicas.ts',
-    how: 'Beats in batches, offered faster and faster, to one replica and to two on the same database, until fewer are answered than are offered.',
+    how: `Heartbeats in batches, at growing rates, to one replica and to two on the same database, until fewer are answered than are sent.`,
   },
   {
     benchmark: 'readers',
-    title: 'Those who watch',
+    title: 'Event streams',
     command: 'node bench/readers.ts',
     how: 'A thousand streams while five hundred things a second change, one of them stuck.',
   },
@@ -137,20 +149,25 @@ const sections: Section[] = [
     benchmark: 'operations',
     title: 'Allocations at once',
     command: 'node bench/operations.ts',
-    how: 'Allocations asked for at once over HTTP in a pool of machines that stand free, so that no driver takes any time, against bare runs of the engine with as many empty steps.',
+    how: `Simultaneous allocations over HTTP in a pool of free machines, so that no driver takes any time, against bare runs of the engine with as many empty steps.`,
   },
 ];
 
 /** No figures: it must hold for any record. */
-const forYou = `## What this means for you
+const forYou = `## Use these figures
 
-| you ask | answer |
-|---|---|
-| how many machines a replica bears | it is beats that count, not machines: machines ÷ interval = beats a second. The interval grows with the fleet by itself ([pace](pace.md)): a larger fleet does not mean more beats, but a dead machine is found later, and each takes some memory ([how much](#what-a-replica-remembers)) |
-| which \`--beat-rate\` | at most half of what a replica answers on your machine: see [where the limit lies](#where-the-limit-lies-with-two-replicas), and run it there. The other half is for people, for operations, and for the minutes after a restart, when every agent is met anew and a beat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, is 50,000 machines that beat every 10 s |
-| plain calls, a stream or a relay | plain calls, until something speaks against them. A [stream](../reference/agent.md#the-stream) saves the server about a third of a beat, and the long poll for tasks, for some memory while it is open; a replica holds 100,000. A [relay](../how-to/relay.md) where many machines stand together: a beat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs a way to the control plane |
-| when a second replica helps | when one replica's own thread is the limit (its process uses a whole core) and there are cores to spare; and always for the day on which the first one dies. Not when the cores or the database are the limit: both share the database, and on the same cores they share those too. See [replicas](../how-to/replicas.md) |
-| what to do when the database is the limit | a larger interval (a smaller \`--beat-rate\`) and relays first; then a quicker database, on cores and disks of its own |`;
+**How many machines can a replica supervise?** Heartbeats count, not machines: machines ÷ interval = heartbeats a second. The interval grows with the fleet ([pace](pace.md)). So a larger fleet does not send more heartbeats, but a dead machine is found later, and each machine takes some [memory](#memory-of-a-replica).
+
+**Which \`--beat-rate\`?** At most half of what a replica answers on your machine: run [the limit](#where-the-limit-lies-with-two-replicas) there. The other half is for people, for operations, and for the minutes after a restart, when a heartbeat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, fits 50,000 machines at an interval of 10 s.
+
+**Plain requests, a stream or a relay?** Start with plain requests.
+
+- A [stream](../reference/agent.md#the-stream) saves the server about a third of a heartbeat and the long poll for tasks, for some memory while it is open. A replica holds 100,000.
+- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.
+
+**When does a second replica help?** When the thread of one replica is the limit (its process uses a whole core) and there are cores to spare; and always for the day the first one dies. It does not help when the cores or the database are the limit, because replicas share them. See [replicas](../how-to/replicas.md).
+
+**The database is the limit?** Use a longer interval (a smaller \`--beat-rate\`) and relays first; then a faster database, on its own cores and disks.`;
 
 type Verdict = 'met' | '**missed**' | '';
 
@@ -185,13 +202,13 @@ const machineOf = ({ cores, memory_gb, architecture }: Machine) =>
   `${cores} cores (${architecture}) and ${memory_gb} GB of memory`;
 
 function sectionOf({ title, command, how }: Section, recorded: Recorded | undefined, isOneOfSeveral: boolean): string {
-  const head = `## ${title}\n\n${how} \`${command}\``;
+  const head = `## ${title}\n\n${how}\n\n\`\`\`sh\n${command}\n\`\`\``;
   if (!recorded) return `${head}\n\n**Not recorded.**`;
   const notes = recorded.notes.map((note) => `- ${note}`).join('\n');
-  const load = `Load of the machine, which counts this too: ${loadOf(recorded)} after.`;
+  const load = `Load of the machine, including this run: ${loadOf(recorded)} after.`;
   const otherwise =
-    recorded.command && recorded.command !== command ? `**Taken otherwise**, by \`${recorded.command}\`.` : '';
-  const where = isOneOfSeveral ? `Taken on a machine with ${machineOf(recorded.machine)}.` : '';
+    recorded.command && recorded.command !== command ? `**Recorded differently**, by \`${recorded.command}\`.` : '';
+  const where = isOneOfSeveral ? `Recorded on a machine with ${machineOf(recorded.machine)}.` : '';
   return [head, otherwise, where, tableOf(recorded.figures), notes, load].filter((part) => part !== '').join('\n\n');
 }
 
@@ -218,19 +235,20 @@ function summaryOf(records: readonly Recorded[]): string {
 
 const wheresOf = (machines: readonly string[]): string =>
   machines.length === 1
-    ? `Every figure is from one machine with ${machines[0]}, on which`
-    : 'Figures are from several machines; on which one they were taken stands with them. On each,';
+    ? `Every figure is from one machine with ${machines[0]}.`
+    : 'Figures are from several machines, named with each.';
 
 export function writePage(records: readonly Recorded[]): string {
   const recorded = new Map(records.map((each) => [each.benchmark, each]));
   const machines = [...new Set(records.map(({ machine }) => machineOf(machine)))];
   return `${[
-    '# How far it goes, measured',
-    `${wheresOf(machines)} server, embedded PostgreSQL and whatever makes the load share the cores. Each ratio is against a baseline taken in the same run. What is played and not real is said where it is. Times depend on the machine and on what else it does; the ratios and the processor time less so.`,
-    'To see for yourself, run the command that stands with each section, best on a machine that does nothing else. With `--quick` most take a smaller size and a minute or two: good for a first look, not for comparing. With `--help` a benchmark tells what it does, its options and how long it takes, and starts nothing; with `--json` it prints one line for programs.',
-    'This page is made by `node bench/scale-page.ts` from `bench/page/scale.jsonl`, and a test holds the two together. Put what a benchmark prints with `--json` into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was. A run with `--quick` is refused.',
+    '# Scale, measured',
+    'For operators who plan a fleet: how far one machine goes, and the advice that follows from it.',
+    `${wheresOf(machines)} Server, embedded PostgreSQL and the load generator share its cores. Each ratio is against a baseline of the same run. Simulated parts are marked. Times depend on the machine and its other work; ratios and processor time less so.`,
+    'Each section has its command; run it on an idle machine. `--quick` takes a smaller size and a minute or two, for a first look, not for comparison. `--help` prints the options and the duration. `--json` prints one line for programs.',
+    '`node bench/scale-page.ts` writes this page from `bench/page/scale.jsonl`; a test compares them. To record a run, save its `--json` output in a directory as `NAME.json` and run `node bench/scale-page.ts --from DIRECTORY`. Other records stay. A run with `--quick` is refused.',
     forYou,
-    `## What was aimed at\n\n${summaryOf(records)}`,
+    `## Targets\n\n${summaryOf(records)}`,
     ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark), machines.length > 1)),
   ].join('\n\n')}\n`;
 }

@@ -6,6 +6,7 @@ import { callRules } from './call-rules.ts';
 import { cycleRules } from './cycle-rules.ts';
 import { formRules } from './form-rules.ts';
 import { importRules } from './import-rules.ts';
+import { pageRules } from './page-rules.ts';
 import { proseRules } from './prose-rules.ts';
 import { roomRules } from './room-rules.ts';
 import type { Rule } from './source.ts';
@@ -21,4 +22,5 @@ export const tidyRules: Rule[] = [
   ...formRules,
   ...wordRules,
   ...roomRules,
+  ...pageRules,
 ];
