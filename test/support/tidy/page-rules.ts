@@ -19,7 +19,7 @@ interface Block {
 const startsBlock = /^\s*(?:[-*]\s|\d+\.\s|\||#|>|<)/;
 const endsBlock = /^\s*(?:\||#)/;
 
-/** Paragraphs, list items, headings and table cells; code, comments and generated parts are left out. */
+/** Paragraphs, list items, headings and table cells, without code, comments and generated parts. */
 function blocksOf(page: string): Block[] {
   const blank = (part: string) => part.replace(/[^\n]/g, '');
   const text = page
