@@ -154,20 +154,15 @@ A heartbeat that changes nothing is answered on arrival and stored a moment late
 ];
 
 /** No figures: it must hold for any record. */
-const forYou = `## Use these figures
-
-**How many machines can a replica supervise?** Heartbeats count, not machines: machines ÷ interval = heartbeats a second. The interval grows with the fleet ([pace](pace.md)). So a larger fleet does not send more heartbeats, but a dead machine is found later, and each machine takes some [memory](#memory-of-a-replica).
-
-**Which \`--beat-rate\`?** At most half of what a replica answers on your machine: run [the limit](#where-the-limit-lies-with-two-replicas) there. The other half is for people, for operations, and for the minutes after a restart, when a heartbeat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, fits 50,000 machines at an interval of 10 s.
-
-**Plain requests, a stream or a relay?** Start with plain requests.
-
-- A [stream](../reference/agent.md#the-stream) saves the server about a third of a heartbeat and the long poll for tasks, for some memory while it is open. A replica holds 100,000.
-- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.
-
-**When does a second replica help?** When the thread of one replica is the limit (its process uses a whole core) and there are cores to spare; and always for the day the first one dies. It does not help when the cores or the database are the limit, because replicas share them. See [replicas](../how-to/replicas.md).
-
-**The database is the limit?** Use a longer interval (a smaller \`--beat-rate\`) and relays first; then a faster database, on its own cores and disks.`;
+const forYou = [
+  '## Use these figures',
+  '**How many machines can a replica supervise?** Heartbeats count, not machines: machines ÷ interval = heartbeats a second. The interval grows with the fleet ([pace](pace.md)). So a larger fleet does not send more heartbeats, but a dead machine is found later, and each machine takes some [memory](#memory-of-a-replica).',
+  '**Which `--beat-rate`?** At most half of what a replica answers on your machine: run [the limit](#where-the-limit-lies-with-two-replicas) there. The other half is for people, for operations, and for the minutes after a restart, when a heartbeat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, fits 50,000 machines at an interval of 10 s.',
+  '**Plain requests, a stream or a relay?** Start with plain requests.',
+  '- A [stream](../reference/agent.md#the-stream) saves the server about a third of a heartbeat and the long poll for tasks, for some memory while it is open. A replica holds 100,000.\n- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.',
+  '**When does a second replica help?** When the thread of one replica is the limit (its process uses a whole core) and there are cores to spare; and always for the day the first one dies. It does not help when the cores or the database are the limit, because replicas share them. See [replicas](../how-to/replicas.md).',
+  '**The database is the limit?** Use a longer interval (a smaller `--beat-rate`) and relays first; then a faster database, on its own cores and disks.',
+].join('\n\n');
 
 type Verdict = 'met' | '**missed**' | '';
 
