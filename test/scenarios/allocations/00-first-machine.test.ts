@@ -1,4 +1,7 @@
-/** A newcomer's first five minutes: a real machine comes up and goes down, and every layer tells the same story. */
+/**
+ * The first five minutes: a real machine comes up and goes down, and every layer records it under
+ * one correlation id.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../../support/server.ts';

@@ -1,4 +1,6 @@
-/** Fifty machines at once come up and go down, and a pool with little room serves everybody in turn. */
+/**
+ * Fifty machines come up and go down at once, and a pool with little room serves requests in order.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
@@ -25,24 +27,24 @@ const withStatus = async (pool: string, status: string) =>
       [pool, status],
     )
   ).map((row) => row.allocation_id);
-const allAre = (pool: string, status: string, count: number) =>
+const waitForAll = (pool: string, status: string, count: number) =>
   until(`${count} of ${pool} to be ${status}`, async () => (await withStatus(pool, status)).length === count, {
     seconds: 120,
     every_ms: 100,
   });
 
-it('fifty at once all become active, all are released, and nothing is left behind', async () => {
+it('brings fifty machines up and down at once and leaves nothing behind', async () => {
   const count = 50;
   const startedMs = performance.now();
   const ids = await Promise.all(times(count).map(() => allocate(server.client, 'local')));
-  await allAre('local', 'active', count);
+  await waitForAll('local', 'active', count);
   const activeMs = performance.now();
   const running = findTaggedProcesses(ledger.installation_id).filter((process) => process.agent);
   expect(new Set(running.map((process) => process.node_instance_id)).size).toBe(count);
   expect(running).toHaveLength(count);
 
   await Promise.all(ids.map((id) => release(server.client, id)));
-  await allAre('local', 'released', count);
+  await waitForAll('local', 'released', count);
   const releasedMs = performance.now();
   console.log(
     `${count} at once: active after ${((activeMs - startedMs) / 1000).toFixed(1)} s, released after ${((releasedMs - activeMs) / 1000).toFixed(1)} s`,
@@ -51,13 +53,13 @@ it('fifty at once all become active, all are released, and nothing is left behin
   expect(await ledger.count(`select 1 from evidence where kind = 'proof.absent'`)).toBe(count);
 }, 300_000);
 
-it('a pool with room for three serves ten in the order in which they asked', async () => {
+it('serves ten requests in their order in a pool with room for three', async () => {
   const pool = 'narrow';
   await declarePool(server.client, pool, { max_nodes: 3 });
-  const asked: string[] = [];
-  for (const _ of times(10)) asked.push(await allocate(server.client, pool));
-  for (const id of asked.slice(0, 3)) await waitForStatus(server.client, id, 'active');
-  const last = asked.at(-1) ?? '';
+  const requested: string[] = [];
+  for (const _ of times(10)) requested.push(await allocate(server.client, pool));
+  for (const id of requested.slice(0, 3)) await waitForStatus(server.client, id, 'active');
+  const last = requested.at(-1) ?? '';
   await until(
     'the last to say what it waits for',
     async () => {
@@ -70,25 +72,26 @@ it('a pool with room for three serves ten in the order in which they asked', asy
     { seconds: 60 },
   );
 
-  // Room is made where it was taken last, so that only the order of asking can explain who comes next.
+  // The newest machine is released each time, so only the order of the requests can explain which
+  // one is served next.
   const served = await withStatus(pool, 'active');
-  while (served.length < asked.length) {
+  while (served.length < requested.length) {
     const leaving = served.at(-1) ?? '';
     await release(server.client, leaving);
-    const next = asked[served.length] ?? '';
+    const next = requested[served.length] ?? '';
     await waitForStatus(server.client, next, 'active');
     served.push(next);
     expect(
       await ledger.count(`select 1 from nodes where pool = $1 and status <> 'retired'`, [pool]),
     ).toBeLessThanOrEqual(3);
   }
-  expect(served.toSorted()).toEqual(asked.toSorted());
+  expect(served.toSorted()).toEqual(requested.toSorted());
   for (const id of await withStatus(pool, 'active')) await release(server.client, id);
-  await allAre(pool, 'released', 10);
+  await waitForAll(pool, 'released', 10);
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 }, 180_000);
 
-it('who waits in the queue gives up at its deadline, and a paused pool takes nobody', async () => {
+it('fails a queued request at its deadline, and a paused pool accepts none', async () => {
   const pool = 'full';
   await declarePool(server.client, pool, { max_nodes: 0, budgets: { queue_seconds: 1 } });
   const hopeless = await allocate(server.client, pool);

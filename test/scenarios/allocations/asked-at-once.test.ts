@@ -1,4 +1,4 @@
-/** Many ask for the same thing at once: it happens once, and all are told the same. */
+/** Many identical requests at once: the action happens once, and all get the same answer. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,28 +14,28 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const six = [1, 2, 3, 4, 5, 6];
-const allocationIs = (id: string, status: string) =>
+const waitForAllocation = (id: string, status: string) =>
   until(`the allocation to be ${status}`, async () => {
     const allocation = await server.client.call('allocation-get', { params: { id } });
     return allocation.status === status ? allocation : undefined;
   });
 
-it('six releases at once are one operation', async () => {
+it('makes six concurrent releases one operation', async () => {
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'local' } });
   const id = allocation.allocation_id;
-  await allocationIs(id, 'active');
+  await waitForAllocation(id, 'active');
   const answers = await Promise.all(six.map(() => server.client.call('allocation-release', { params: { id } })));
   expect(new Set(answers.map((answer) => answer.operation.workflow_id)).size).toBe(1);
-  await allocationIs(id, 'released');
+  await waitForAllocation(id, 'released');
 });
 
-it('six retries at once bring up one machine, in the place of the former', async () => {
+it('makes six concurrent retries bring up one machine, which replaces the former', async () => {
   const gate = join(await mkdtemp(join(tmpdir(), 'slipway-gate-')), 'open');
   const spec = { setup: `test -e ${gate}` };
   await server.client.call('pool-put', { params: { pool: 'gated' }, body: { driver: 'local', spec } });
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'gated' } });
   const id = allocation.allocation_id;
-  const failed = await allocationIs(id, 'failed');
+  const failed = await waitForAllocation(id, 'failed');
   await until('the failed operation to have ended', async () => {
     const { items } = await server.client.call('operation-list', { query: { allocation_id: id } });
     return items.every((operation) => operation.status === 'failed');
@@ -43,13 +43,13 @@ it('six retries at once bring up one machine, in the place of the former', async
   writeFileSync(gate, '');
   const answers = await Promise.all(six.map(() => server.client.call('allocation-retry', { params: { id } })));
   expect(new Set(answers.map((answer) => answer.operation.workflow_id)).size).toBe(1);
-  const active = await allocationIs(id, 'active');
+  const active = await waitForAllocation(id, 'active');
   expect(active.node_id).toBe(failed.node_id);
   const nodes = await server.client.call('node-list', { query: { pool: 'gated' } });
   expect(nodes.items).toHaveLength(1);
   expect(readdirSync(server.nodes_dir)).toEqual([nodes.items[0]?.node_instance_id]);
   await server.client.call('allocation-release', { params: { id } });
-  await allocationIs(id, 'released');
+  await waitForAllocation(id, 'released');
   expect(readdirSync(server.nodes_dir)).toEqual([]);
   expect(existsSync(gate)).toBe(true);
 });

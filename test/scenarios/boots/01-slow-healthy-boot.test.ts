@@ -1,11 +1,17 @@
-/** A boot that takes most of its budget is waited for; under an operator's shorter budget the very same boot is killed. */
+/**
+ * A boot that takes most of its budget succeeds; under an operator's shorter budget the same boot
+ * is killed.
+ */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import { allocate } from '../../support/allocations.ts';
 import { changesOf, localPool, nodeOf, samplesOf, waitForAllocation, waitForNode } from '../support/machines.ts';
 import { scenario, withDeciders } from '../support/scenario.ts';
 
-/** The measured boot and its budgets, a second for each minute of them: what is left of the budget is enough for a busy host. */
+/**
+ * The measured boot and its budgets at one second per minute. The rest of the budget is enough for
+ * a busy host.
+ */
 const scaled = (measured_seconds: number) => measured_seconds / 60;
 const boot_stages = [
   { name: 'before-script', seconds: scaled(42) },
@@ -19,7 +25,7 @@ const hasty_seconds = scaled(400);
 scenario({
   name: 'a slow but healthy boot',
   async story(world) {
-    // Without a rescue window: the boot that came too late is not taken back.
+    // Without a rescue window, the late boot is not rescued.
     const budgets = { rescue_seconds: 0 };
     await localPool(world, 'patient', {
       spec: { boot_stages },
@@ -77,7 +83,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a budget that somebody wrote into the code',
+      broken: 'a budget hard-coded',
       composition: withDeciders(({ resolveBudget }) => ({
         resolveBudget: (question) =>
           question.phase === 'provision' ? { seconds: hasty_seconds, source: 'default' } : resolveBudget(question),
@@ -85,7 +91,7 @@ scenario({
       fails: /the slow boot: expected 'failed' to be 'active'/,
     },
     {
-      broken: "the operator's budget not looked up",
+      broken: "the operator's budget ignored",
       composition: withDeciders(({ resolveBudget }) => ({
         resolveBudget: (question) =>
           resolveBudget(question.phase === 'provision' ? { ...question, pool: {} } : question),

@@ -1,4 +1,7 @@
-/** The deadline passes, the machine is given up, and registers a little later: it is rescued, and whoever watched sees it recover. */
+/**
+ * The deadline passes, the machine fails and registers a little later: it is rescued, and watchers
+ * see it recover.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,10 +13,10 @@ import { changesOf, localPool, samplesOf, waitForAllocation, waitForNode } from 
 import { scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const provision_seconds = 2;
-/** How long after it was given up the machine is set up. */
+/** How long after the verdict the machine's set-up ends. */
 const late_by_seconds = 0.4;
 
-/** A file for which the machine's set-up waits. */
+/** A file that the machine's set-up waits for. */
 async function starterPistol(): Promise<{ path: string; fire(): Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
@@ -21,7 +24,7 @@ async function starterPistol(): Promise<{ path: string; fire(): Promise<void> }>
   return { path, fire: () => writeFile(path, '') };
 }
 
-/** What a banner that shows the allocation went through, without repeats. */
+/** The statuses that a viewer of the allocation sees, without repeats. */
 const shown = (watching: EventReader): string[] =>
   watching.events
     .flatMap(({ name, data }) => (name === 'allocation' ? [String(data.status)] : []))
@@ -77,7 +80,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a failed machine that is fenced when it registers',
+      broken: 'failed machines fenced when they register',
       composition: withDeciders(({ effectOfRegistration }) => ({
         effectOfRegistration: (node, now) => (node.status === 'failed' ? 'fenced' : effectOfRegistration(node, now)),
       })),
@@ -85,7 +88,7 @@ scenario({
       patience_seconds: provision_seconds + late_by_seconds + 3,
     },
     {
-      broken: 'no rule provision-deadline',
+      broken: 'no provision-deadline rule',
       composition: withoutSweep('provision-deadline'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds: provision_seconds + 2,

@@ -1,7 +1,7 @@
 /**
- * A thousand registrations collide with the sweeps of two replicas: each node has exactly one outcome, and its allocation
- * follows it. And of several overdue rows, one overridden and one that cannot be written, the rest are decided in time, though
- * a probe hangs.
+ * A thousand registrations race with the sweeps of two replicas: each node has exactly one outcome,
+ * and its allocation follows it. Also: with one overridden and one unwritable row among several
+ * overdue ones, the rest are decided in time, even while a probe hangs.
  */
 import { createServer } from 'node:net';
 import { expect } from 'vitest';
@@ -18,13 +18,16 @@ import { externalPool, nodeOf } from '../support/machines.ts';
 import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 const many = 1_000;
-/** As many as a mistake needs to be seen. */
+/** Enough to expose a bug. */
 const enough = 200;
 let machines = many;
-/** So many more never come. */
+/** Machines that never register. */
 const strays = 100;
 const atOnce = 24;
-/** Deadlines are strewn over this time. Each machine registers at its own deadline, but for so much before or after it. */
+/**
+ * The deadlines are spread over this time. Each machine registers at its own deadline, give or take
+ * the jitter.
+ */
 const strewnSeconds = 6;
 const jitterSeconds = 0.4;
 
@@ -33,13 +36,13 @@ interface Expected {
   enrollment_token: string;
 }
 
-/** Works through a list with so many hands. */
-async function each<T>(items: T[], hands: number, work: (item: T, index: number) => Promise<void>): Promise<void> {
+/** Processes a list with that many concurrent workers. */
+async function each<T>(items: T[], workers: number, work: (item: T, index: number) => Promise<void>): Promise<void> {
   const queue = items.entries();
   const hand = async () => {
     for (const [index, item] of queue) await work(item, index);
   };
-  await Promise.all(Array.from({ length: hands }, hand));
+  await Promise.all(Array.from({ length: workers }, hand));
 }
 
 async function expectMachine(world: World, more: object = {}): Promise<Expected> {
@@ -56,18 +59,19 @@ async function expectMachines(world: World, count: number): Promise<Expected[]> 
 }
 
 /**
- * Deadlines that are strewn in the table are announced to nobody, and the rule might look only when all have come. One that is
- * announced and soon over lets both replicas look, and from then on they know when the next is due.
+ * Deadlines written directly to the table notify no replica, so the rule might run only after all
+ * of them. An announced short deadline makes both replicas run the rule, and then they know when
+ * the next is due.
  */
-const wakeTheRule = (world: World) => expectMachine(world, { provision_timeout_seconds: 1 });
+const wakeRule = (world: World) => expectMachine(world, { provision_timeout_seconds: 1 });
 
-/** A tenant waits for every second machine. */
-const waitForMachines = `
+/** Every second machine is assigned to a tenant's allocation. */
+const assignMachines = `
   insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, deadline_at, budget_seconds, budget_source, created_at)
   select 'alloc_of_' || node_id, pool, node_id, 'acme', 'provisioning', status_since, correlation_id, deadline_at, budget_seconds, budget_source, created_at
   from unnest($1::text[]) with ordinality as listed(id, place) join nodes on node_id = id where place % 2 = 0`;
 
-/** In the order in which they will register, so that each is judged while it does. */
+/** In the order of their registrations, so that each deadline races with its own registration. */
 const strewDeadlines = `
   update nodes set deadline_at = clock_timestamp() + make_interval(secs => ${strewnSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
   from unnest($1::text[]) with ordinality as listed(id, place) where node_id = id`;
@@ -84,7 +88,7 @@ interface Outcome {
   allocation_rescues: number;
 }
 
-/** What happened to each node, from its facts in the order in which they were committed. */
+/** What happened to each node, from its evidence in commit order. */
 const outcomesSql = `
   select node.node_id, node.status, allocation.status as allocation,
     count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'registration')::int as registrations,
@@ -98,42 +102,45 @@ const outcomesSql = `
   from nodes node join evidence fact on fact.node_id = node.node_id left join allocations allocation on allocation.node_id = node.node_id
   where node.pool = 'crowd' group by 1, 2, 3`;
 
-/** Either it registered before any verdict, or it was given up once and taken back once; its allocation with it. */
-function isOneOutcome(node: Outcome, waitFor: boolean): boolean {
-  const given_up = node.verdicts === 1;
-  const taken_back = waitFor && given_up;
+/**
+ * Either it registered before any verdict, or it failed once and was rescued once, together with
+ * its allocation.
+ */
+function isOneOutcome(node: Outcome, registers: boolean): boolean {
+  const failed = node.verdicts === 1;
+  const rescued = registers && failed;
   const held = node.allocation !== null;
   return (
     node.verdict_after_registration === 0 &&
     node.verdicts <= 1 &&
-    (waitFor || given_up) &&
-    node.status === (waitFor ? 'starting' : 'failed') &&
-    node.rescues === Number(taken_back) &&
-    node.registrations === Number(waitFor && !given_up) &&
-    (!held || node.allocation === (waitFor ? 'provisioning' : 'failed')) &&
-    node.allocation_failures === Number(held && given_up) &&
-    node.allocation_rescues === Number(held && taken_back)
+    (registers || failed) &&
+    node.status === (registers ? 'starting' : 'failed') &&
+    node.rescues === Number(rescued) &&
+    node.registrations === Number(registers && !failed) &&
+    (!held || node.allocation === (registers ? 'provisioning' : 'failed')) &&
+    node.allocation_failures === Number(held && failed) &&
+    node.allocation_rescues === Number(held && rescued)
   );
 }
 
-/** One rule runs otherwise than it should. */
-const runningOtherwise = (name: string, run: (services: SweepServices, right: Sweep) => Sweep['run']): Composition => ({
+/** A server in which one rule runs differently. */
+const withRun = (name: string, run: (services: SweepServices, right: Sweep) => Sweep['run']): Composition => ({
   sweeps: (registry, services) =>
     registry.map((sweep) => (sweep.name === name ? { ...sweep, run: run(services, sweep) } : sweep)),
 });
 
-/** Where the story fails anyhow, so many need not come. */
-const withFewer = async (telling: () => Promise<void>) => {
+/** Fewer machines where the story must fail anyway. */
+const withFewer = async (run: () => Promise<void>) => {
   machines = enough;
-  await telling().finally(() => {
+  await run().finally(() => {
     machines = many;
   });
 };
 
 const given_up = { to: 'failed', by: 'provision-deadline', reason: 'it is too late' } as const;
 
-/** Looks first and writes later, as it saw it: whatever happened meanwhile is overwritten. */
-const unguarded = runningOtherwise('provision-deadline', ({ db }) => async (now) => {
+/** Reads first and writes later without a guard, so it overwrites what happened in between. */
+const unguarded = withRun('provision-deadline', ({ db }) => async (now) => {
   const due = await db.transaction((tx) => lockDueNodes(tx, { status: 'provisioning', now }, many));
   await pause(systemClock, 100);
   const deadline_at = secondsLater(now, 3600);
@@ -155,9 +162,9 @@ scenario({
     const coming = expected.slice(0, machines);
     const other = await spawnServer({ beside: world.server });
     try {
-      expected.push(await wakeTheRule(world));
+      expected.push(await wakeRule(world));
       const ids = expected.map(({ node_id }) => node_id);
-      await world.ledger.rows(waitForMachines, [ids]);
+      await world.ledger.rows(assignMachines, [ids]);
       const startedMs = systemClock.monotonicMs();
       await world.ledger.rows(strewDeadlines, [ids, ids.length]);
       const servers = [world.server.url, other.url];
@@ -186,7 +193,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'failed machines that are not taken back',
+      broken: 'failed machines that are not rescued',
       around: withFewer,
       composition: withDeciders((right) => ({
         effectOfRegistration: (node, now) =>
@@ -195,7 +202,7 @@ scenario({
       fails: /a registration inside its window was refused/,
     },
     {
-      broken: 'a sweep that writes what it saw a moment ago',
+      broken: 'a sweep that writes stale reads',
       around: withFewer,
       composition: unguarded,
       fails: /each node has exactly one outcome/,
@@ -203,7 +210,7 @@ scenario({
   ],
 });
 
-/** Takes connections and never says a word. */
+/** Accepts connections and never answers. */
 async function silentServer(): Promise<{ url: string; heard(): number; close(): void }> {
   let heard = 0;
   const server = createServer(() => {
@@ -216,11 +223,11 @@ async function silentServer(): Promise<{ url: string; heard(): number; close(): 
 
 const provision_seconds = 2;
 const hangs_seconds = 30;
-/** Longer than the story waits for anything. */
-const asked_seconds = 10;
+/** Longer than any wait of the story. */
+const probe_seconds = 10;
 
-/** All that are due in one transaction, and nothing else is tried when it fails. */
-const allOrNothing = runningOtherwise('provision-deadline', ({ db, environment }) => (now) => {
+/** Decides all due rows in one transaction and tries nothing else when it fails. */
+const allOrNothing = withRun('provision-deadline', ({ db, environment }) => (now) => {
   return db.transaction(async (tx) => {
     const due = await lockDueNodes(tx, { status: 'provisioning', now }, many);
     const moves = due.map(({ node_id }) => ({ ...given_up, node_id }));
@@ -229,16 +236,16 @@ const allOrNothing = runningOtherwise('provision-deadline', ({ db, environment }
   });
 });
 
-/** Asks the machine first, and waits for its answer. */
-const askingFirst = runningOtherwise('provision-deadline', ({ db }, right) => async (now) => {
-  const asked = await db.query<{ endpoint: string }>('select endpoint from nodes where endpoint is not null');
-  for (const { endpoint } of asked)
-    await fetch(endpoint, { signal: AbortSignal.timeout(asked_seconds * 1000) }).catch(() => {});
+/** Probes the machine first and waits for its answer. */
+const probesFirst = withRun('provision-deadline', ({ db }, right) => async (now) => {
+  const endpoints = await db.query<{ endpoint: string }>('select endpoint from nodes where endpoint is not null');
+  for (const { endpoint } of endpoints)
+    await fetch(endpoint, { signal: AbortSignal.timeout(probe_seconds * 1000) }).catch(() => {});
   return right.run(now);
 });
 
 scenario({
-  name: 'one row that cannot be written, one overridden, and a probe that hangs delay nobody',
+  name: 'an unwritable row, an overridden one and a hanging probe delay no other row',
   async story(world) {
     const silent = await silentServer();
     try {
@@ -282,15 +289,15 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule provision-deadline',
+      broken: 'no provision-deadline rule',
       composition: { sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline') },
       fails: /the others to be given up/,
     },
     {
-      broken: 'a sweep that gives up where one row cannot be written',
+      broken: 'a sweep that stops at an unwritable row',
       composition: allOrNothing,
       fails: /the others to be given up/,
     },
-    { broken: 'a sweep that asks machines itself', composition: askingFirst, fails: /the others to be given up/ },
+    { broken: 'a sweep that probes machines itself', composition: probesFirst, fails: /the others to be given up/ },
   ],
 });

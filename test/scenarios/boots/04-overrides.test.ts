@@ -1,4 +1,7 @@
-/** A budget comes from the server, the runtime class, the pool or the request; each is kept, waited out, and named in the verdict. */
+/**
+ * A budget comes from the server, the runtime class, the pool or the request. Each is stored,
+ * waited out, and named in the verdict.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +17,7 @@ import {
 import { changesOf, externalPool, localPool, waitForNode } from '../support/machines.ts';
 import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-/** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait for. */
+/** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait. */
 const default_seconds = 1.2;
 const class_seconds = 3;
 const pool_seconds = 2;
@@ -36,7 +39,7 @@ async function declarePools(world: World, own: { provision_seconds: number; ceil
   await externalPool(world, 'plain');
   await externalPool(world, 'classed', { runtime_class: 'hermes' });
   await externalPool(world, 'owned', { runtime_class: 'hermes', budgets: own });
-  // Its machines never come so far as to register.
+  // Its machines never get as far as registering.
   await localPool(world, 'launched', {
     runtime_class: 'hermes',
     budgets: own,
@@ -51,7 +54,7 @@ async function expected(world: World, pool: string, provision_timeout_seconds?: 
   return (await world.client.call('node-create', { body })).node;
 }
 
-/** As its timeline tells it: a budget this short may be over before anybody has asked for the node. */
+/** Read from the timeline, because a budget this short may be over before the node is read. */
 async function allocated(world: World, provision_timeout_seconds: number): Promise<Clocked> {
   const body = { pool: 'launched', provision_timeout_seconds };
   const { allocation } = await world.client.call('allocation-create', { body });
@@ -68,7 +71,7 @@ async function allocated(world: World, provision_timeout_seconds: number): Promi
 }
 
 interface Case {
-  /** Which level, for the message of a failure. */
+  /** Names the level in failure messages. */
   level: string;
   seconds: number;
   source: BudgetSource;
@@ -95,8 +98,8 @@ async function isNamedInItsVerdict(world: World, { level, seconds, source, node 
   expect(verdict?.at.getTime(), level).toBeGreaterThanOrEqual(Date.parse(node.deadline_at ?? ''));
 }
 
-/** A server that does not look at one level. */
-const unlooked = (blind: (question: BudgetQuestion) => BudgetQuestion) =>
+/** A server that ignores one level. */
+const ignoring = (blind: (question: BudgetQuestion) => BudgetQuestion) =>
   withDeciders(({ resolveBudget }) => ({ resolveBudget: (question) => resolveBudget(blind(question)) }));
 
 scenario({
@@ -122,35 +125,35 @@ scenario({
   },
   counters: [
     {
-      broken: "the server's default not looked up",
-      composition: unlooked((question) => ({ ...question, server: {} })),
+      broken: "the server's default ignored",
+      composition: ignoring((question) => ({ ...question, server: {} })),
       fails: /server: its budget: expected 720 to be/,
     },
     {
-      broken: 'the runtime class not looked up',
-      composition: unlooked((question) => ({ ...question, runtime_class: {} })),
+      broken: 'the runtime class ignored',
+      composition: ignoring((question) => ({ ...question, runtime_class: {} })),
       fails: /class: its budget: expected 1.2 to be 3/,
     },
     {
-      broken: 'the pool not looked up',
-      composition: unlooked(({ pool: { ceiling_seconds }, ...question }) => ({
+      broken: 'the pool ignored',
+      composition: ignoring(({ pool: { ceiling_seconds }, ...question }) => ({
         ...question,
         pool: ceiling_seconds === undefined ? {} : { ceiling_seconds },
       })),
       fails: /pool: its budget: expected 3 to be 2/,
     },
     {
-      broken: 'the request not looked up',
-      composition: unlooked((question) => ({ ...question, requested_seconds: null })),
+      broken: 'the request ignored',
+      composition: ignoring((question) => ({ ...question, requested_seconds: null })),
       fails: /node: its budget: expected 2 to be 0.6/,
     },
     {
       broken: 'no ceiling',
-      composition: unlooked(({ pool: { ceiling_seconds: _, ...pool }, ...question }) => ({ ...question, pool })),
+      composition: ignoring(({ pool: { ceiling_seconds: _, ...pool }, ...question }) => ({ ...question, pool })),
       fails: /beyond the ceiling: its budget: expected 4.8 to be 2.4/,
     },
     {
-      broken: 'no rule provision-deadline',
+      broken: 'no provision-deadline rule',
       composition: withoutSweep('provision-deadline'),
       fails: /waited .* for node to be failed/,
       patience_seconds: class_seconds + 2,
@@ -159,17 +162,17 @@ scenario({
 });
 
 scenario({
-  name: 'budgets as they ship',
+  name: 'the shipped budgets',
   async story(world) {
     const own = { provision_seconds: 1200, ceiling_seconds: 3600 };
     await declarePools(world, own);
     const hermes = defaultRuntimeClasses.hermes?.provision_seconds ?? 0;
-    const asked = own.provision_seconds / 20;
+    const requested = own.provision_seconds / 20;
     const cases: Case[] = [
       { level: 'server', seconds: defaultBudgets.provision, source: 'default', node: await expected(world, 'plain') },
       { level: 'class', seconds: hermes, source: 'class', node: await expected(world, 'classed') },
       { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await expected(world, 'owned') },
-      { level: 'node', seconds: asked, source: 'allocation', node: await expected(world, 'owned', asked) },
+      { level: 'node', seconds: requested, source: 'allocation', node: await expected(world, 'owned', requested) },
     ];
     for (const each of cases) isHonoured(each);
   },

@@ -1,4 +1,7 @@
-/** The bootstrap watcher watches exactly as long as the rule waits, whatever the override; an early crash ends the wait at once. */
+/**
+ * The bootstrap watcher watches exactly as long as the rule waits, whatever the override; an early
+ * crash ends the wait at once.
+ */
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import { allocate, declarePool } from '../../support/allocations.ts';
@@ -25,7 +28,7 @@ scenario({
     const id = await allocate(world.client, 'crashing');
     const failed = await ended(world, id);
     expect(failed.reason).toContain('setup exited with code 9');
-    // Before its end is seen, the last words alone may be diagnosed already.
+    // The output may be diagnosed before the exit is seen.
     const diagnosis = await world.waitFor('the diagnosis', async () => {
       const found = await factsOf(world, id, 'bootstrap.diagnosis');
       return found.find(({ data }) => data.certain === true);
@@ -58,16 +61,16 @@ scenario({
 
 let looks: number[] = [];
 const lockstepDriver = simulatedDriver({
-  /** A machine that never phones home and shows nothing. */
+  /** A machine that never registers and shows nothing. */
   observe: async () => {
     looks.push(systemClock.nowMs());
     return { state: 'running', present: true, ready: false, detail: null };
   },
 });
 
-/** Longer than a busy machine takes until the deadline is moved. */
+/** Longer than a busy machine needs to move the deadline. */
 const provision_seconds = 5;
-/** A busy machine must still look at least once between the two deadlines. */
+/** Long enough for a busy machine to look at least once between the two deadlines. */
 const extended_by = 12;
 
 scenario({
@@ -91,7 +94,7 @@ scenario({
     const deadline = new Date(node.deadline_at ?? '');
     expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
     await ended(world, id);
-    // It is shown once the operation that was waiting for the machine has ended as well.
+    // It appears once the operation that waited for the machine has ended too.
     await world.waitFor('its rescue window', async () => {
       const { deadline_at } = await world.client.call('allocation-get', { params: { id } });
       return deadline_at !== null;
@@ -99,12 +102,12 @@ scenario({
     const verdict = await world.client.call('node-get', { params: { id: node_id } });
     expect(verdict.verdict).toMatchObject({ rule: 'provision-deadline' });
     expect(new Date(verdict.status_since) >= deadline, 'not before the moved deadline').toBe(true);
-    // It kept looking after the first deadline had passed, and stopped at the one that was moved.
+    // It kept looking past the first deadline and stopped at the moved one.
     const decided = new Date(verdict.status_since).getTime();
     const last = new Date(looks.findLast((at) => at < decided) ?? 0);
     expect(last > new Date(before.deadline_at ?? '')).toBe(true);
     expect(last <= deadline).toBe(true);
-    // Whoever looks for a late cause does so once in a while, and is not the watcher.
+    // The search for a late cause may look once more; it is not the watcher.
     expect(looks.filter((at) => at >= decided).length).toBeLessThanOrEqual(1);
     const [moved] = await factsOf(world, id, 'node.deadline_moved');
     expect(moved).toMatchObject({ actor: { kind: 'token' } });
@@ -112,7 +115,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a deadline that no rule keeps',
+      broken: 'a deadline that no rule enforces',
       composition: {
         sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline'),
       },

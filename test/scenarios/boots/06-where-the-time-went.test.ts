@@ -1,4 +1,4 @@
-/** What a boot spent its time on is told stage by stage, and the stages that made it long are named. */
+/** A boot's duration is shown stage by stage, and the stages that made it slow are named. */
 import { expect, vi } from 'vitest';
 import type * as BootReports from '../../../src/contract/agent/boot-report/read.ts';
 import type { BootStage } from '../../../src/contract/node.ts';
@@ -31,7 +31,7 @@ vi.mock(import('../../../src/store/agents/boot-stages.ts'), async (original) => 
   return { ...whole, readBootStages: (...given) => (wrong.readBootStages ?? whole.readBootStages)(...given) };
 });
 
-/** The boot that was measured: 423 s, most of them in a script, most of that in its set-up. */
+/** A measured boot of 423 s: most of it in a script, and most of that in its set-up. */
 const measured: BootStage[] = [
   { name: 'before-script', seconds: 42 },
   { name: 'script', seconds: 381 },
@@ -39,7 +39,7 @@ const measured: BootStage[] = [
   { name: 'set-up', seconds: 270, parent: 'script' },
 ];
 const usual_pull_seconds = 20;
-/** The same boot where the image comes from near by. */
+/** The same boot with the image in a nearby registry. */
 const usual = measured.map((stage) =>
   stage.name === 'image-pull' ? { ...stage, seconds: usual_pull_seconds } : stage,
 );
@@ -55,8 +55,8 @@ const blame = `-- Boot Record 01 --
 
 const bootOf = (world: World, id: string) => world.client.call('node-boot', { params: { id } });
 
-/** As they were told, without what the chart adds. */
-const toldOf = async (world: World, id: string) =>
+/** As reported, without the fields that the chart adds. */
+const reportedStages = async (world: World, id: string) =>
   (await bootOf(world, id)).stages.map(({ starts_seconds: _, usual_seconds: _usual, ...stage }) => stage);
 
 async function slowIn(world: World, id: string): Promise<string[]> {
@@ -70,13 +70,13 @@ async function booted(world: World, name: string, stages: BootStage[]): Promise<
   return machine;
 }
 
-/** Nothing is known of such boots yet, then two, then three of them. */
+/** Nothing is known of such boots at first, then two, then three of them. */
 async function nestedStages(world: World): Promise<void> {
   await externalPool(world, 'workspaces');
   await booted(world, 'usual-1', usual);
   await booted(world, 'usual-2', usual);
   const first = await booted(world, 'slow-1', measured);
-  expect(await toldOf(world, first.node_id), 'the stages as they were reported').toEqual(measured);
+  expect(await reportedStages(world, first.node_id), 'the stages as they were reported').toEqual(measured);
   expect(await slowIn(world, first.node_id), 'by their part of the whole').toEqual([
     'script took 381 s of 423 s',
     'set-up took 270 s of 423 s',
@@ -99,9 +99,9 @@ async function nestedStages(world: World): Promise<void> {
 async function blamedStages(world: World): Promise<void> {
   await externalPool(world, 'images');
   const machine = await joinMachine(world, 'images', 'by-cloud-init');
-  const told = await machine.call('agent-boot', {}, { raw: blame, headers: { 'content-type': 'text/plain' } });
-  expect(told.status, told.text).toBe(200);
-  expect(await toldOf(world, machine.node_id), 'the stages as cloud-init blames them').toEqual([
+  const reported = await machine.call('agent-boot', {}, { raw: blame, headers: { 'content-type': 'text/plain' } });
+  expect(reported.status, reported.text).toBe(200);
+  expect(await reportedStages(world, machine.node_id), 'the stages as cloud-init blames them').toEqual([
     { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
     { name: 'config-growpart', seconds: 30.5, parent: 'init-network' },
     { name: 'config-apt_configure', seconds: 11.5, parent: 'modules-config' },
@@ -112,16 +112,16 @@ async function blamedStages(world: World): Promise<void> {
   ]);
 }
 
-/** What a chart needs: every stage with its begin, one after the other, by the server's clock. */
+/** For the chart: every stage has a start by the server's clock, and they follow one another. */
 async function stagesOfAnAgent(world: World, allocation_id: string, stages: BootStage[]): Promise<void> {
   const { node_id } = await waitForAllocation(world, allocation_id, 'active');
-  const told = (await bootOf(world, node_id ?? '')).stages;
-  expect(told.map((stage) => stage.name)).toEqual(stages.map((stage) => stage.name));
-  for (const [index, { name, seconds, started_at }] of told.entries()) {
+  const reported = (await bootOf(world, node_id ?? '')).stages;
+  expect(reported.map((stage) => stage.name)).toEqual(stages.map((stage) => stage.name));
+  for (const [index, { name, seconds, started_at }] of reported.entries()) {
     expect(seconds, name).toBeGreaterThanOrEqual(stages[index]?.seconds ?? 0);
     const endedMs = Date.parse(started_at ?? '') + seconds * 1000;
-    const nextMs = Date.parse(told[index + 1]?.started_at ?? '9999-12-31T00:00:00Z');
-    // Both are rounded to the millisecond.
+    const nextMs = Date.parse(reported[index + 1]?.started_at ?? '9999-12-31T00:00:00Z');
+    // Both are rounded to milliseconds.
     expect(endedMs, `${name} ends before the next begins`).toBeLessThanOrEqual(nextMs + 2);
   }
   expect(await slowIn(world, node_id ?? '')).toEqual([expect.stringMatching(/^set-up took [\d.]+ s of [\d.]+ s$/)]);
@@ -142,7 +142,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'stages whose nesting is forgotten',
+      broken: 'forgotten nesting of stages',
       around: whileBroken(wrong, {
         readBootStages: async (...given) =>
           (await right.readBootStages(...given)).map(({ parent: _, ...stage }) => stage),
@@ -155,12 +155,12 @@ scenario({
       fails: /by their part of the whole/,
     },
     {
-      broken: 'a history that is not looked at',
+      broken: 'the history ignored',
       around: whileBroken(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
       fails: /against the history of the pool/,
     },
     {
-      broken: 'a reader of cloud-init that takes every stage for the whole',
+      broken: 'a cloud-init parser that takes every stage for the whole boot',
       around: whileBroken(wrong, {
         readBootReport: (text) => ({
           stages: right.readBootReport(text).stages.map(({ parent: _, ...stage }) => stage),

@@ -1,4 +1,7 @@
-/** Waiting in the provider's quota queue does not eat the boot budget: the clock starts when the capacity is granted. */
+/**
+ * Waiting in the provider's quota queue does not use up the boot budget: the clock starts when
+ * capacity is granted.
+ */
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { EnsureTarget } from '../../../src/drivers/driver.ts';
@@ -8,19 +11,19 @@ import { allocate } from '../../support/allocations.ts';
 import { scenario } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-/** Longer than a busy machine takes from the grant until the machine registers. */
+/** Longer than a busy machine takes from the grant to the registration. */
 const provision_seconds = 5;
-/** As many times the boot budget as in the incident: 300 s against 60 s. */
+/** As many boot budgets as in the incident: 300 s against 60 s. */
 const queued_seconds = 5 * (provision_seconds / 2);
 
-let asked: { target: EnsureTarget; sinceMs: number } | undefined;
+let ensured: { target: EnsureTarget; sinceMs: number } | undefined;
 
-function mustHaveBeenAsked(): NonNullable<typeof asked> {
-  if (!asked) throw new Error('the driver was never asked');
-  return asked;
+function requireEnsured(): NonNullable<typeof ensured> {
+  if (!ensured) throw new Error('the driver was never asked');
+  return ensured;
 }
 
-/** A provider that queues, then grants, and says which it does; `silently` hides that it is only waiting. */
+/** A provider that queues, then grants. With `silently` it does not report that it is waiting. */
 const provider = (silently: boolean): Pick<Composition, 'drivers'> => ({
   drivers: (built) =>
     new Map([
@@ -29,8 +32,8 @@ const provider = (silently: boolean): Pick<Composition, 'drivers'> => ({
         'simulated',
         simulatedDriver({
           ensure: async (target) => {
-            asked ??= { target, sinceMs: systemClock.monotonicMs() };
-            const waited = (systemClock.monotonicMs() - asked.sinceMs) / 1000;
+            ensured ??= { target, sinceMs: systemClock.monotonicMs() };
+            const waited = (systemClock.monotonicMs() - ensured.sinceMs) / 1000;
             if (waited >= queued_seconds) return { outcome: 'done', message: 'capacity was granted' };
             return {
               outcome: 'wait',
@@ -48,7 +51,7 @@ scenario({
   name: 'time in a quota queue is not boot time',
   settings: provider(false),
   async story(world) {
-    asked = undefined;
+    ensured = undefined;
     await world.client.call('pool-put', {
       params: { pool: 'scarce' },
       body: { driver: 'simulated', budgets: { provision_seconds, start_seconds: 60, rescue_seconds: 1 } },
@@ -60,8 +63,8 @@ scenario({
       const node = node_id && (await world.client.call('node-get', { params: { id: node_id } }));
       return node && node.waiting_for === 'capacity' ? node : undefined;
     });
-    const told = await world.client.call('node-explain', { params: { id: waiting.node_id } });
-    expect(told.waiting_for).toContain('capacity');
+    const explanation = await world.client.call('node-explain', { params: { id: waiting.node_id } });
+    expect(explanation.waiting_for).toContain('capacity');
     const granted = await world.waitFor('the capacity to be granted', async () => {
       const node = await world.client.call('node-get', { params: { id: waiting.node_id } });
       expect(node.status, 'it fails while it only waits').toBe('provisioning');
@@ -69,11 +72,11 @@ scenario({
     });
     const grantedAfter = secondsBetween(new Date(granted.created_at), new Date(granted.deadline_at ?? ''));
     expect(grantedAfter).toBeGreaterThanOrEqual(queued_seconds + provision_seconds);
-    const { target } = mustHaveBeenAsked();
+    const { target } = requireEnsured();
     const machine = await startMachine(world.server.url, { enrollment_token: target.bootstrap.enrollment_token });
-    const says = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
+    const hasMessage = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
     await machine.call('agent-heartbeat', { body: { status: 'starting', boot_stage: 'mounting' } });
-    await world.waitFor('the stage of its boot to be told', () => says('Boot stage mounting'));
+    await world.waitFor('the stage of its boot to be told', () => hasMessage('Boot stage mounting'));
     await machine.beat('ready');
     await world.waitFor('the allocation to be active', async () =>
       (await allocationNow()).status === 'active' ? true : undefined,

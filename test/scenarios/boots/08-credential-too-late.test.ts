@@ -1,4 +1,7 @@
-/** A machine that phones home before the store knows it is told to wait, and until when; it asks again, and nothing is lost. */
+/**
+ * A machine that registers before its record is stored is told to wait, and until when. It retries,
+ * and nothing is lost.
+ */
 import { expect, onTestFinished, vi } from 'vitest';
 import { exitCodes } from '../../../src/agent/life/exit.ts';
 import { now, secondsBetween, systemClock } from '../../../src/base/clock.ts';
@@ -17,8 +20,8 @@ import { type RealAgent, startAgent } from '../support/agents.ts';
 import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
 import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
-/** How a refused registration is told: as it is, unless a counter-test puts something else here. */
-const wrong = vi.hoisted(() => ({}) as { told?: (problem: ApiProblem) => ApiProblem });
+/** A counter-test can replace the answer to a refused registration here. */
+const wrong = vi.hoisted(() => ({}) as { replaceProblem?: (problem: ApiProblem) => ApiProblem });
 
 vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
   const whole = await original();
@@ -26,29 +29,29 @@ vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
     try {
       return await whole.register(...given);
     } catch (error) {
-      throw error instanceof ApiProblem && wrong.told ? wrong.told(error) : error;
+      throw error instanceof ApiProblem && wrong.replaceProblem ? wrong.replaceProblem(error) : error;
     }
   };
   return { ...whole, register };
 });
 
-/** For a machine that comes up, is refused more than once and registers, on a busy host. */
+/** Enough for a machine on a busy host to boot, be refused more than once and register. */
 const provision_seconds = 30;
-/** For one that is never known. */
+/** For a machine whose record never comes. */
 const hopeless_seconds = 4;
-/** Replies tell an agent the time by whole seconds, so it knows its deadline to half a one. */
-const told_to_seconds = 0.5;
+/** Replies carry the time in whole seconds, so the agent knows its deadline to half a second. */
+const clock_error_seconds = 0.5;
 
 interface Unrecorded {
   node_id: string;
-  /** When its ids were made: its clock runs from there, whoever knows of it. */
+  /** When its ids were created; its budget starts there. */
   born: Date;
   enrollment_token: string;
-  /** Makes the record of it, as the product does. */
+  /** Writes its record as the product does. */
   record(): Promise<void>;
 }
 
-/** A machine whose token is signed and whose record is not written yet. */
+/** A machine whose token is signed, but whose record is not written yet. */
 async function unrecorded(world: World, pool: string): Promise<Unrecorded> {
   const db = openDatabase({ url: world.server.database_url, max_connections: 1 });
   onTestFinished(() => db.close());
@@ -84,13 +87,16 @@ async function unrecorded(world: World, pool: string): Promise<Unrecorded> {
 
 const refusals = (agent: RealAgent) => agent.output().split('enrollment_pending').length - 1;
 
-/** A real agent knocks before its record exists; it loses neither its turn nor what happened on the machine meanwhile. */
-async function asksAgain(world: World): Promise<void> {
+/**
+ * A real agent registers before its record exists. It keeps its place and the events that happened
+ * meanwhile.
+ */
+async function retriesRegistration(world: World): Promise<void> {
   const machine = await unrecorded(world, 'workspaces');
   const { enrollment_token } = machine;
   const agent = await startAgent(world, { enrollment_token, setup: 'echo set up before anybody knew' });
   await world.waitFor('the machine to be refused twice', async () => {
-    if (agent.hasEnded()) throw new Error(`the agent gave up: ${(await agent.lastWord())?.reason}`);
+    if (agent.hasEnded()) throw new Error(`the agent gave up: ${(await agent.exitReport())?.reason}`);
     return refusals(agent) >= 2;
   });
   await machine.record();
@@ -112,18 +118,18 @@ async function asksAgain(world: World): Promise<void> {
   expect(kept.data.count).toBeGreaterThanOrEqual(2);
 }
 
-/** Nobody ever writes its record: it gives up at the deadline that it was told, and says so. */
+/** The record never comes: the agent gives up at the announced deadline and reports that. */
 async function givesUpInTime(world: World, agent: RealAgent, { born, node_id }: Unrecorded): Promise<void> {
   await world.waitFor('the machine to give up', () => agent.hasEnded());
   expect(await agent.ended).toBe(exitCodes.registration_deadline);
-  const word = await agent.lastWord();
+  const word = await agent.exitReport();
   expect(word?.reason).toMatch(/^not registered by the deadline .* last: credential\/enrollment_pending/);
-  expect(secondsBetween(born, new Date(word?.at ?? ''))).toBeGreaterThanOrEqual(hopeless_seconds - told_to_seconds);
+  expect(secondsBetween(born, new Date(word?.at ?? ''))).toBeGreaterThanOrEqual(hopeless_seconds - clock_error_seconds);
   await expect(nodeOf(world, node_id)).rejects.toMatchObject({ problem: { code: 'node_not_found' } });
 }
 
-/** Three situations, three answers: not yet, not ours, not known any more. */
-async function tellsThemApart(world: World): Promise<void> {
+/** Three cases, three answers: not yet, unknown, replaced. */
+async function answersEachCase(world: World): Promise<void> {
   const { enrollment_token, born } = await unrecorded(world, 'workspaces');
   const register = (token: string, bearer?: string) =>
     callRoute(
@@ -154,22 +160,23 @@ scenario({
     await externalPool(world, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
     const unknown = await unrecorded(world, 'hopeless');
     const hopeless = await startAgent(world, { enrollment_token: unknown.enrollment_token });
-    await asksAgain(world);
+    await retriesRegistration(world);
     await givesUpInTime(world, hopeless, unknown);
-    await tellsThemApart(world);
+    await answersEachCase(world);
   },
   counters: [
     {
-      broken: 'a machine that is not known yet taken for a stranger',
+      broken: 'a machine that is not recorded yet taken for a stranger',
       around: whileBroken(wrong, {
-        told: (problem) => (problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem),
+        replaceProblem: (problem) =>
+          problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem,
       }),
       fails: /the agent gave up: the registration was refused: credential\/enrollment_invalid/,
     },
     {
-      broken: 'a "not yet" that does not say until when',
+      broken: 'a "not yet" without a deadline',
       around: whileBroken(wrong, {
-        told: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
+        replaceProblem: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
       }),
       fails: /waited .* for the machine to give up/,
       patience_seconds: 2 * hopeless_seconds,

@@ -1,4 +1,7 @@
-/** A pool may let a provision try several instances by itself; a paused pool and a pool that allows one try do not. */
+/**
+ * A pool may let a provision try several instances; a paused pool and a pool with one attempt do
+ * not.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +33,7 @@ const instances = (id: string) =>
     [id],
   );
 
-it('a second instance succeeds where the first failed, and nobody had to ask', async () => {
+it('succeeds with a second instance after the first failed, without a request', async () => {
   const mark = join(files, 'tried');
   await declarePool(server.client, 'stubborn', {
     attempts: 3,
@@ -46,14 +49,14 @@ it('a second instance succeeds where the first failed, and nobody had to ask', a
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 });
 
-it('stops at the allowed number, and while it tries again somebody works on it', async () => {
+it('stops at the allowed number of attempts, and has an open operation until then', async () => {
   await declarePool(server.client, 'hopeless', { attempts: 2, spec: { setup: 'exit 6' } });
   const id = await allocate(server.client, 'hopeless');
   const over = await until('both attempts to have failed', async () => {
     const allocation = await server.client.call('allocation-get', { params: { id } });
     const { progress } = allocation;
     const open = progress && ['queued', 'running', 'cancelling'].includes(progress.status);
-    // A failed allocation whose attempts are not used up is being worked on.
+    // A failed allocation with attempts left still has an open operation.
     if (allocation.status === 'failed' && (await instances(id)) < 2) expect(open).toBe(true);
     return allocation.status === 'failed' && !open ? allocation : undefined;
   });
@@ -63,7 +66,7 @@ it('stops at the allowed number, and while it tries again somebody works on it',
   await waitForStatus(server.client, id, 'released');
 });
 
-it('another try that waits for room says so, in its place, and goes before who came later', async () => {
+it('reports that another attempt waits for room, and serves it before later requests', async () => {
   const fit = join(files, 'fit');
   await declarePool(server.client, 'narrow', {
     max_nodes: 1,
@@ -81,22 +84,22 @@ it('another try that waits for room says so, in its place, and goes before who c
   await waitForStatus(server.client, second, 'active');
   await server.client.call('allocation-retry', { params: { id: first } });
   const third = await allocate(server.client, 'narrow');
-  const says = (id: string, message: string) =>
+  const waitForMessage = (id: string, message: string) =>
     until(`"${message}"`, async () => {
-      const asked = await readAllocation(server.client, id);
-      return asked.progress?.message === message ? asked : undefined;
+      const allocation = await readAllocation(server.client, id);
+      return allocation.progress?.message === message ? allocation : undefined;
     });
-  const waiting = await says(first, 'Waiting for room in the pool (1 nodes at most)');
+  const waiting = await waitForMessage(first, 'Waiting for room in the pool (1 nodes at most)');
   expect(waiting).toMatchObject({ status: 'failed', deadline_at: null, progress: { status: 'running' } });
   expect(waiting.reason).toMatch(/another try follows$/);
-  await says(third, 'Waiting for room in the pool (1 nodes at most), behind 1 other');
+  await waitForMessage(third, 'Waiting for room in the pool (1 nodes at most), behind 1 other');
   await release(server.client, second);
   await waitForStatus(server.client, first, 'active');
   for (const id of [third, first]) await release(server.client, id);
   for (const id of [third, first]) await waitForStatus(server.client, id, 'released');
 });
 
-it('one try is one try where the pool says nothing', async () => {
+it('makes one attempt where the pool sets none', async () => {
   const mark = join(files, 'once');
   await writeFile(mark, '');
   await declarePool(server.client, 'single', { spec: { setup: 'exit 7' } });

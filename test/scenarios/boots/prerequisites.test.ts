@@ -1,4 +1,7 @@
-/** What a pool requires is looked for on the machine before it may be ready; what is missing is named. */
+/**
+ * Prerequisites of a pool are checked on the machine before it may become ready; a missing one is
+ * named.
+ */
 import { expect, vi } from 'vitest';
 import type { Node } from '../../../src/contract/node.ts';
 import type * as Prerequisites from '../../../src/store/agents/prerequisites.ts';
@@ -28,9 +31,9 @@ vi.mock(import('../../../src/store/agents/prerequisites.ts'), async (original) =
   };
 });
 
-/** None of them is to be missed, however long a busy machine keeps it from beating. */
+/** Long enough that no machine is missed, however busy the host is. */
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
-/** Several turns of every rule. */
+/** Several runs of every rule. */
 const watchSeconds = 3;
 const beatEvery = 0.3;
 const start_seconds = 2;
@@ -50,7 +53,7 @@ const reports = (machine: Machine, found: Record<string, boolean>) =>
 const met = { 'gpu-driver': true, 'scratch-disk': true };
 
 scenario({
-  name: 'a machine that says ready before it was looked at',
+  name: 'a machine that reports ready before it was checked',
   async story(world) {
     await pool(world);
     const machine = await joinMachine(world, 'gpu', 'gpu-1');
@@ -63,26 +66,26 @@ scenario({
         expect(reported?.status).toBe('ready');
         return status !== 'starting';
       });
-      const told = await world.client.call('node-explain', { params: { id: machine.node_id } });
-      expect(told.waiting_for).toBe('its prerequisites to be checked and met');
+      const explanation = await world.client.call('node-explain', { params: { id: machine.node_id } });
+      expect(explanation.waiting_for).toBe('its prerequisites to be checked and met');
     } finally {
       await beats.stop();
     }
-    // It has said so and need not say it again.
+    // It need not report ready again.
     await reports(machine, met);
     await waitForNode(world, machine.node_id, 'ready');
     expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
   },
   counters: [
     {
-      broken: 'claims that are believed unseen',
+      broken: 'claims that are believed unchecked',
       composition: withDeciders((right) => ({
         effectOfBeat: (node, beat, now) => right.effectOfBeat({ ...node, prerequisites: null }, beat, now),
       })),
       fails: /it became ready, and should not/,
     },
     {
-      broken: 'reports that nobody reads',
+      broken: 'check reports that are ignored',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be ready/,
     },
@@ -90,7 +93,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine that lacks something',
+  name: 'a machine that lacks a prerequisite',
   async story(world) {
     await pool(world);
     const machine = await joinMachine(world, 'gpu', 'gpu-2');
@@ -100,8 +103,8 @@ scenario({
       rule: 'prerequisite-missing',
       reason: 'prerequisite_missing: gpu-driver (no device found)',
     });
-    const told = await world.client.call('node-explain', { params: { id: machine.node_id } });
-    expect(told.because).toMatchObject({ rule: 'prerequisite-missing', verdict: failed.verdict?.reason });
+    const explanation = await world.client.call('node-explain', { params: { id: machine.node_id } });
+    expect(explanation.because).toMatchObject({ rule: 'prerequisite-missing', verdict: failed.verdict?.reason });
     await machine.beat('ready');
     expect((await nodeOf(world, machine.node_id)).status, 'a beat does not bring the driver').toBe('failed');
 
@@ -119,7 +122,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'reports that nobody reads',
+      broken: 'check reports that are ignored',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be failed/,
     },
@@ -127,7 +130,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine that never says whether it lacks something',
+  name: 'a machine that never reports its checks',
   async story(world) {
     await pool(world, { start_seconds });
     const machine = await joinMachine(world, 'gpu', 'gpu-3');
@@ -142,14 +145,14 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule start-deadline',
+      broken: 'no start-deadline rule',
       composition: withoutSweep('start-deadline'),
       fails: /waited .* for node to be failed/,
     },
   ],
 });
 
-/** What real agents are asked to look for; the second takes its time, as asking a driver does. */
+/** The checks that real agents run; the second takes time, like querying a driver. */
 const there = { name: 'gpu-driver', check: 'sleep 0.5' };
 const shell = { name: 'shell', check: 'true' };
 const absent = { name: 'gpu-driver', check: 'echo no device found; exit 3' };
@@ -158,7 +161,7 @@ const facts = async (world: World, id: string, kind: string) =>
   (await world.client.call('node-timeline', { params: { id }, query: { kind } })).items.map((fact) => fact.data.name);
 
 scenario({
-  name: 'real agents, on machines of our own and of others',
+  name: 'real agents, on own and on external machines',
   async story(world) {
     for (const [pool, missing] of [
       ['equipped', there],
@@ -198,7 +201,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'reports that nobody reads',
+      broken: 'check reports that are ignored',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for machine of equipped-others to be ready/,
       patience_seconds: 10,

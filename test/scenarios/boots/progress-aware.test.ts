@@ -1,4 +1,7 @@
-/** A pool that minds progress: a boot that advances is spared beyond its budget, up to a ceiling; one that falls silent fails sooner. */
+/**
+ * In a progress-aware pool, a boot that advances may exceed its budget up to a ceiling, and one
+ * that stalls fails sooner.
+ */
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { Composition } from '../../../src/server/opening.ts';
@@ -6,7 +9,7 @@ import { allocate } from '../../support/allocations.ts';
 import { scenario, type World, withDeciders } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-/** Shows a new state of its one part for as long as it advances, then the same for ever. */
+/** Shows a new state of its one part while it advances, then the same state for ever. */
 const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => ({
   drivers(built) {
     let sinceMs: number | undefined;
@@ -40,26 +43,24 @@ async function failedAfter(world: World, budgets: { provision_seconds: number; s
 const blind = withDeciders(() => ({ deadlineAfterAdvance: () => undefined }));
 
 scenario({
-  name: 'a boot that advances is spared beyond its budget, but not beyond twice of it',
+  name: 'a boot that advances may exceed its budget, up to twice of it',
   settings: provider(60),
   async story(world) {
-    // So long that a verdict which comes late on a busy machine is not taken for one that was put off.
+    // Long enough that a verdict that is late on a busy machine is not taken for a postponed one.
     const provision_seconds = 4;
     const waited = await failedAfter(world, { provision_seconds, silence_seconds: 1 });
     expect(waited, 'it was given up at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
   },
-  counters: [{ broken: 'advance that counts for nothing', composition: blind, fails: /given up at its budget/ }],
+  counters: [{ broken: 'progress ignored', composition: blind, fails: /given up at its budget/ }],
 });
 
 scenario({
-  name: 'a boot that fell silent fails long before its budget',
+  name: 'a boot that stalls fails long before its budget',
   settings: provider(0.5),
   async story(world) {
     const provision_seconds = 60;
     const waited = await failedAfter(world, { provision_seconds, silence_seconds: 1 });
     expect(waited).toBeLessThan(provision_seconds / 2);
   },
-  counters: [
-    { broken: 'advance that counts for nothing', composition: blind, fails: /waited .* for the boot to be given up/ },
-  ],
+  counters: [{ broken: 'progress ignored', composition: blind, fails: /waited .* for the boot to be given up/ }],
 });

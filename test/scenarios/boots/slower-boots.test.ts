@@ -1,4 +1,7 @@
-/** The image pull has been twice as slow since yesterday: somebody is told, with the stage, before a healthy boot is given up. */
+/**
+ * The image pull has been twice as slow since yesterday: a finding names the stage before a healthy
+ * boot fails.
+ */
 import { expect } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
@@ -30,7 +33,7 @@ scenario({
     const before = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
     await recordStagedBoots(db, { pool: 'gpu', count: 100, ...before });
     await world.expectNever('something was found', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
-    // The last of them has just come.
+    // The last boot ended just now.
     const every_seconds = (24 * hour - 500) / 39;
     const since = { from: yesterday, every_seconds, stages: { ...stages, 'image-pull': 230 } };
     await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...since });
@@ -52,10 +55,10 @@ scenario({
     });
     expect(await metrics.text()).toMatch(/^slipway_findings\{kind="boot-shift"\} 1$/m);
 
-    // Whoever wonders about a machine that is coming up is told as well.
+    // The explanation of a provisioning machine mentions it too.
     const { node } = await world.client.call('node-create', { body: { pool: 'gpu' } });
-    const told = await world.client.call('node-explain', { params: { id: node.node_id } });
-    expect(told.findings).toMatchObject([{ finding_id: found.finding_id }]);
+    const explanation = await world.client.call('node-explain', { params: { id: node.node_id } });
+    expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
 
     const params = { id: found.finding_id };
     const repair = world.client.call('drift-repair', { params, body: { reason: 'please' } });
@@ -68,7 +71,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule boot-shift',
+      broken: 'no boot-shift rule',
       composition: withoutSweep('boot-shift'),
       fails: /waited .* for a finding to be open/,
       patience_seconds: 10 * pass_seconds,

@@ -1,4 +1,7 @@
-/** A tenant whose machine failed tries again and gets another one; the failed machine, though it comes back, is nobody's until it is proven clean. */
+/**
+ * A tenant whose machine failed retries and gets another one. The failed machine, even if it
+ * returns, serves no one until it is proven clean.
+ */
 import { expect, vi } from 'vitest';
 import type * as NodeRetire from '../../../src/operations/release/node-retire.ts';
 import { allocate } from '../../support/allocations.ts';
@@ -21,9 +24,9 @@ vi.mock(import('../../../src/operations/release/node-retire.ts'), async (origina
 });
 
 const pool = 'shared';
-/** Long enough for the failed machine to come back whenever it likes. */
+/** Long enough for the failed machine to return at any time. */
 const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
-/** These machines leave when they say so; none is missed because it says nothing while a busy server is slow. */
+/** These machines leave by a goodbye; none is missed because a busy server is slow. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 
 async function readyMachine(world: World, name: string) {
@@ -34,7 +37,7 @@ async function readyMachine(world: World, name: string) {
 }
 
 scenario({
-  name: 'a tenant that tries again, and the failed machine that comes back',
+  name: 'a tenant that retries, and the failed machine that returns',
   async story(world) {
     await externalPool(world, pool, { budgets, heartbeat });
     const first = await readyMachine(world, 'm1');
@@ -61,15 +64,15 @@ scenario({
 
     expect((await first.beat('ready')).body.code).toBe('instance_fenced');
 
-    // The same machine may join again, as a new one; what it was is cut off.
+    // The same machine may join again as a new instance; the former one is fenced.
     const again = await readyMachine(world, 'm1');
     expect((await waitForAllocation(world, bmart, 'active')).node_id).toBe(again.node_id);
   },
   counters: [
     {
-      broken: 'a window that a retry leaves open',
+      broken: 'a rescue window that a retry leaves open',
       around: whileBroken<Parts>(wrong, { retireIn: async () => undefined }),
-      // That it served somebody would keep it from the next one all the same.
+      // Otherwise the mark of its former tenant would keep it from the next one too.
       composition: forgetsUnproven,
       fails: /the next tenant got what nobody proved clean/,
     },

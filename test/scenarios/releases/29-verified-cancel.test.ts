@@ -40,8 +40,8 @@ async function comesLate(world: World, enrollment_token: string): Promise<void> 
     throw new Error(`a cancelled machine that comes late is answered ${answer.status} ${answer.text}`);
 }
 
-const told = (world: World, id: string, kind: string) =>
-  world.waitFor(`the timeline to tell ${kind}`, async () => {
+const waitForFact = (world: World, id: string, kind: string) =>
+  world.waitFor(`${kind} on the timeline`, async () => {
     const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     return items.some((fact) => fact.kind === kind) || undefined;
   });
@@ -89,14 +89,14 @@ scenario({
     await beginsToLaunch(world, id, 'Creating');
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(world.client, id);
-    await world.waitFor('the abort to be asked for', () => upstream.told.includes('abort asked') || undefined);
+    await world.waitFor('the abort to be asked for', () => upstream.calls.includes('abort asked') || undefined);
     // It is told the truth while its upstream still works on it, and not only at the end.
     await comesLate(world, token);
     expect((await allocationOf(world, id)).status, 'released before the abort was seen').toBe('releasing');
     upstream.aborts = true;
     const released = await waitForAllocation(world, id, 'released');
-    expect(upstream.told).toEqual(['creating', 'abort asked', 'abort observed', 'deleted', 'proven absent']);
-    await told(world, id, 'proof.absent');
+    expect(upstream.calls).toEqual(['creating', 'abort asked', 'abort observed', 'deleted', 'proven absent']);
+    await waitForFact(world, id, 'proof.absent');
     await comesLate(world, token);
     const node = await world.client.call('node-get', { params: { id: released.node_id ?? '' } });
     expect(node).toMatchObject({ status: 'retired', occupancy: 'free' });
@@ -134,8 +134,8 @@ scenario({
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(world.client, first);
     await waitForAllocation(world, first, 'released');
-    expect(upstream.told).toEqual(['proven absent']);
-    await told(world, first, 'proof.absent');
+    expect(upstream.calls).toEqual(['proven absent']);
+    await waitForFact(world, first, 'proof.absent');
     await comesLate(world, token);
   },
   counters: [takesInWhoeverComes],
@@ -168,7 +168,7 @@ scenario({
       for (const id of ids) await release(client, id);
       for (const id of ids) {
         await waitForAllocation(world, id, 'released');
-        await told(world, id, 'proof.absent');
+        await waitForFact(world, id, 'proof.absent');
         expect(await ledger.facts(id, 'allocation.active')).toBe(0);
       }
       expect(findTaggedProcesses(ledger.installation_id), 'processes that are left').toEqual([]);

@@ -1,4 +1,4 @@
-/** A node that runs the AgentField SDK, unmodified, in a process of its own. */
+/** A node that runs the unmodified AgentField SDK in its own process. */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { sdkPython } from '../../../scripts/setup/agentfield-sdk.mjs';
@@ -7,7 +7,7 @@ import { freePort } from '../../support/free-port.ts';
 const program = fileURLToPath(new URL('agentfield-node.py', import.meta.url));
 
 export interface SdkNode {
-  /** What it printed; for a test that fails. */
+  /** Everything it printed, for failing tests. */
   output(): string;
   /** Resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
@@ -17,8 +17,8 @@ export interface SdkNode {
 export type Sdk = ReturnType<typeof sdkPython>;
 
 /**
- * `port`: where it serves, and so its address; another one at each start unless one is given. `callback_url`: the address
- * that it names instead.
+ * `port` is the port it serves on, a free one by default. `callback_url` is the address that it
+ * registers instead.
  */
 export async function startSdkNode(
   version: string | Sdk,

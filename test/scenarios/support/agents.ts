@@ -1,4 +1,4 @@
-/** Real agents on machines that others bring: the bundle that ships, each as a process in a directory of its own. */
+/** Real agents on external machines: the shipped bundle, each as a process in its own directory. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -11,25 +11,28 @@ import type { World } from './scenario.ts';
 const bundle = fileURLToPath(new URL('../../../dist/agent.mjs', import.meta.url));
 
 export interface RealAgent {
-  /** Where it keeps everything. */
+  /** The agent's data directory. */
   dir: string;
-  /** Tells it to stop; it says goodbye. */
+  /** Sends SIGTERM, on which the agent says goodbye. */
   stop(): Promise<unknown>;
   /** Everything it logged so far. */
   output(): string;
-  /** Its exit code, once it has ended by itself or was told to. */
+  /** Resolves to the exit code. */
   ended: Promise<number | null>;
   hasEnded(): boolean;
-  /** Why it ended by itself. */
-  lastWord(): Promise<{ code: string; reason: string; at: string } | null>;
+  /** The reason that the agent recorded when it gave up. */
+  exitReport(): Promise<{ code: string; reason: string; at: string } | null>;
 }
 
-/** Told what a driver would tell it, besides where the server is. Ends, with all it kept, when the test is over. */
-export async function startAgent(world: World, told: object): Promise<RealAgent> {
+/**
+ * Starts an agent with the configuration that a driver would give it. The end of the test stops it
+ * and removes its directory.
+ */
+export async function startAgent(world: World, config: object): Promise<RealAgent> {
   const dir = await mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
-  const config = join(dir, 'agent.json');
-  await writeFile(config, JSON.stringify({ server_url: world.server.url, dir, ...told }));
-  const agent = spawn(process.execPath, [bundle, '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const configFile = join(dir, 'agent.json');
+  await writeFile(configFile, JSON.stringify({ server_url: world.server.url, dir, ...config }));
+  const agent = spawn(process.execPath, [bundle, '--config', configFile], { stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   for (const stream of [agent.stdout, agent.stderr])
     stream.on('data', (chunk) => {
@@ -57,6 +60,6 @@ export async function startAgent(world: World, told: object): Promise<RealAgent>
     output: () => text,
     ended,
     hasEnded: () => over,
-    lastWord: async () => (existsSync(exitFile) ? JSON.parse(await readFile(exitFile, 'utf8')) : null),
+    exitReport: async () => (existsSync(exitFile) ? JSON.parse(await readFile(exitFile, 'utf8')) : null),
   };
 }

@@ -1,4 +1,4 @@
-/** Clusters of an Azure that the story holds in its hand: the real driver, over an ARM of the tests. */
+/** Clusters on a fake Azure that the story controls, through the real driver. */
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
 import { createAksDriver } from '../../../src/drivers/aks/aks-driver.ts';
@@ -44,7 +44,7 @@ export const aksDriver = (arm: Arm): Driver =>
     subscriptionsInUse: async () => [arm.subscription_id],
   });
 
-/** A server whose `aks` is over this ARM, and broken where the story says so. */
+/** A server whose `aks` driver uses this fake ARM, broken by `broken`. */
 export const onAzure = (
   arm: () => Arm,
   broken: (driver: Driver) => Driver = (driver) => driver,

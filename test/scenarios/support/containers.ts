@@ -1,6 +1,6 @@
 /**
- * Stories about containers, told of any real engine: many up and down, one removed behind our back, an image that does not exist,
- * and an engine that goes away.
+ * Stories about containers that run on any real engine: many up and down, one removed from outside,
+ * a missing image, and an unreachable engine.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ export interface Stage {
   engine: TestEngine;
   registry: Registry;
   directory: string;
-  /** What a server needs to use the engine and the registry; complete once the tests begin. */
+  /** The server's arguments for the engine and the registry; complete once the tests begin. */
   args: string[];
 }
 
@@ -91,11 +91,14 @@ export const waitForProgress = (
 const isWaitingForEngine = ({ status, message }: Progress) =>
   status === 'running' && message.includes('does not answer');
 
-/** A machine is asked for while the engine is away, and given back while it is away again: both end well once it is back. */
+/**
+ * Allocates while the engine is away, and releases while it is away again. Both succeed once it is
+ * back.
+ */
 async function engineGoesAway(world: ContainerWorld): Promise<void> {
   await world.stage.engine.stop();
   const id = await allocateContainer(world, 'containers');
-  const waiting = await waitForProgress(world, 'progress to tell of the engine', id, isWaitingForEngine);
+  const waiting = await waitForProgress(world, 'progress to report the engine', id, isWaitingForEngine);
   expect(waiting.retry_after_seconds).toBeGreaterThan(0);
   await world.stage.engine.start();
   await waitForAllocation(world, id, 'active', 'failed');
@@ -103,7 +106,7 @@ async function engineGoesAway(world: ContainerWorld): Promise<void> {
 
   await world.stage.engine.stop();
   await world.client.call('allocation-release', { params: { id } });
-  await waitForProgress(world, 'release to tell of the engine', id, isWaitingForEngine);
+  await waitForProgress(world, 'release to report the engine', id, isWaitingForEngine);
   await world.stage.engine.start();
   await waitForAllocation(world, id, 'released');
   expect(await ownContainers(world)).toEqual([]);
@@ -131,16 +134,16 @@ async function missingImage(world: ContainerWorld): Promise<void> {
   await containerPool(world, 'missing', { image });
   const failed = await waitForAllocation(world, await allocateContainer(world, 'missing'), 'failed');
   expect(failed.reason).toContain(`there is no image ${image}`);
-  const told = await waitForProgress(
+  const progress = await waitForProgress(
     world,
-    'the error to be told',
+    'the error to be reported',
     failed.allocation_id,
     ({ error }) => error !== undefined,
   );
-  expect(told.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
+  expect(progress.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
 }
 
-/** Asked for all at once: what each of many costs is dear enough without watching each of them. */
+/** One list call for all of them, because polling each would load the machine. */
 const waitForAll = (
   world: ContainerWorld,
   pool: string,
@@ -168,7 +171,7 @@ async function manyUpAndDown(world: ContainerWorld, many: number): Promise<void>
   for (const { allocation_id } of active) expect(await world.ledger.facts(allocation_id, 'proof.absent')).toBe(1);
 }
 
-/** One that is kept is proven clean by the agent inside, and serves the next who asks. */
+/** A kept container is proven clean by its agent and serves the next allocation. */
 async function usedAgain(world: ContainerWorld): Promise<void> {
   await containerPool(world, 'again', {}, true);
   const first = await waitForAllocation(world, await allocateContainer(world, 'again'), 'active');
@@ -180,25 +183,27 @@ async function usedAgain(world: ContainerWorld): Promise<void> {
   expect(await ownContainers(world)).toMatchObject([{ Id: container?.Id }]);
 }
 
-/** Everything that was ever written down about it. */
+/** Searches everything that was stored. */
 async function expectNoSecretStored(world: ContainerWorld): Promise<void> {
-  const told = await world.ledger.rows<{ told: string }>(
-    `select e::text as told from evidence e union all select o::text from operations o union all select i.driver_state::text from instances i`,
+  const stored = await world.ledger.rows<{ row: string }>(
+    `select e::text as row from evidence e
+     union all select o::text from operations o
+     union all select i.driver_state::text from instances i`,
   );
-  expect(told.length).toBeGreaterThan(0);
-  for (const { told: text } of told) {
+  expect(stored.length).toBeGreaterThan(0);
+  for (const { row: text } of stored) {
     expect(text, 'an enrolment token').not.toMatch(/swe_[\w.-]{8}/);
     for (const secret of [login.password, loginPair]) expect(text, 'who we are at the registry').not.toContain(secret);
   }
 }
 
-/** A server for which an engine that is away is a failure like any other. */
+/** A server that treats an unreachable engine as a failure. */
 const impatient: Composition['drivers'] = (built) => {
   const docker = built.get('docker');
   if (!docker) throw new Error('there is no docker driver to break');
   const ensure: Driver['ensure'] = async (target): Promise<DriverOutcome> => {
     const answer = await docker.ensure(target);
-    if (answer.outcome !== 'wait' || !answer.message.includes('does not answer')) return answer;
+    if (answer.outcome !== 'wait' || answer.error?.code !== 'engine_away') return answer;
     return {
       outcome: 'failed',
       owner_layer: 'provider',
@@ -212,14 +217,17 @@ const impatient: Composition['drivers'] = (built) => {
 
 export const containerCounters: Counter[] = [
   {
-    broken: 'an engine that is away taken for a failure',
+    broken: 'an unreachable engine taken for a failure',
     composition: { drivers: impatient },
-    fails: /waited .* for progress to tell of the engine/,
+    fails: /waited .* for progress to report the engine/,
   },
-  { broken: 'no rule drift', composition: withoutSweep('drift'), fails: /waited .* for the drift to be found/ },
+  { broken: 'no drift rule', composition: withoutSweep('drift'), fails: /waited .* for the drift to be found/ },
 ];
 
-/** `many` at once, after everything that can happen to one; and what does not depend on the engine where `whole`. */
+/**
+ * Covers everything that can happen to one container, then `many` at once. With `whole` it adds the
+ * part that does not depend on the engine.
+ */
 export const describeContainers = (stage: Stage, many: number, counters: Counter[], whole = true): void =>
   scenario({
     name: 'containers of an engine',
@@ -227,7 +235,7 @@ export const describeContainers = (stage: Stage, many: number, counters: Counter
     settings,
     async story(plain) {
       const world = { ...plain, stage };
-      // A telling that was to fail may have ended while the engine was away.
+      // A counter-test may have ended while the engine was stopped.
       await world.stage.engine.start();
       await containerPool(world, 'containers');
       await removedBehindOurBack(world);
@@ -240,7 +248,10 @@ export const describeContainers = (stage: Stage, many: number, counters: Counter
     counters,
   });
 
-/** Its deadline passes once the operation has reported this; what everything then says about that. */
+/**
+ * Lets the deadline pass once the operation reports this problem, and returns what the API and the
+ * evidence say about it.
+ */
 async function outOfTime(world: ContainerWorld, pool: string, spec: object, problem: string) {
   await containerPool(world, pool, spec);
   const id = await allocateContainer(world, pool);
@@ -249,12 +260,12 @@ async function outOfTime(world: ContainerWorld, pool: string, spec: object, prob
   await world.ledger.rows('update nodes set deadline_at = now() where node_id = $1', [node_id]);
   const { owner_layer, reason } = await waitForAllocation(world, id, 'failed');
   const { because } = await world.client.call('node-explain', { params: { id: node_id ?? '' } });
-  const told = await waitForProgress(world, 'the error to be told', id, ({ error }) => error !== undefined);
+  const progress = await waitForProgress(world, 'the error to be reported', id, ({ error }) => error !== undefined);
   const [fact] = await world.ledger.rows<{ data: { evidence: { step: string; code: string } } }>(
     `select data from evidence where node_id = $1 and kind = 'node.failed'`,
     [node_id],
   );
-  return { owner_layer, reason, because, error: told.error, rests_on: fact?.data.evidence };
+  return { owner_layer, reason, because, error: progress.error, rests_on: fact?.data.evidence };
 }
 
 export const describeContainerDeadlines = (stage: Stage): void =>
@@ -275,7 +286,7 @@ export const describeContainerDeadlines = (stage: Stage): void =>
         owner_layer: 'provider',
         because: { rule: 'provision-deadline', owner: 'provider' },
         error: { owner_layer: 'provider' },
-        // On a busy machine the engine's last answer may have come too late.
+        // On a busy machine the engine's last answer may come too late.
         rests_on: {
           step: 'pull_image',
           code: expect.stringMatching(/^(image_pull_failed|not_answered)$/),

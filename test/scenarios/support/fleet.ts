@@ -1,4 +1,7 @@
-/** Many machines of an external pool, played over one connection: they beat together, as a relay sends it, and each can fall silent. */
+/**
+ * Many external machines over one connection. They send their heartbeats in batches, like a relay,
+ * and each can go silent.
+ */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Labels } from '../../../src/contract/primitives.ts';
 import { callRoute } from '../../api/support/calls.ts';
@@ -12,19 +15,19 @@ export interface FleetMachine {
 
 export interface BeatingFleet {
   machines: FleetMachine[];
-  /** From the next beat on these say nothing. */
+  /** Stops the heartbeats of these machines. */
   hush(machines: readonly FleetMachine[]): void;
-  /** From the next beat on these speak again. */
+  /** Resumes the heartbeats of these machines. */
   speak(machines: readonly FleetMachine[]): void;
   end(): Promise<void>;
 }
 
-const mostInABatch = 1000;
+const maxBatch = 1000;
 
 export async function sendBeats(url: string, credentials: readonly string[], status?: string): Promise<void> {
-  for (let from = 0; from < credentials.length; from += mostInABatch) {
+  for (let from = 0; from < credentials.length; from += maxBatch) {
     const beats = credentials
-      .slice(from, from + mostInABatch)
+      .slice(from, from + maxBatch)
       .map((credential) => ({ credential, ...(status && { status }) }));
     const answer = await callRoute(url, 'agent-heartbeats', { body: { beats } });
     if (answer.status !== 200) throw new Error(`the beats were refused: ${answer.status} ${answer.text}`);
@@ -39,7 +42,7 @@ async function join(world: World, join_token: string, name: string, labels: Labe
   return { name, node_id: String(answer.body.node_id), credential: String(answer.body.credential) };
 }
 
-/** So many machines that joined the pool, are ready and beat. */
+/** Joins that many machines to the pool, ready and beating. */
 export async function beatingFleet(
   world: World,
   pool: string,
@@ -65,7 +68,7 @@ export async function beatingFleet(
       if (!over) await beat();
     }
   })();
-  // Told at the end; until then the story itself notices that nobody beats.
+  // `end` reports the error; until then the story itself notices missing heartbeats.
   loop.catch(() => {});
   return {
     machines,

@@ -1,4 +1,7 @@
-/** What the stories of machines that resist their release share: how such a release must end, well or as a failure that names its owner. */
+/**
+ * Shared by the stories of machines that resist their release: each release must end with proof, or
+ * as a failure that names its owner.
+ */
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
@@ -9,7 +12,7 @@ import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 import { makeUndeletable } from './stubborn-host.ts';
 
-/** Less than an agent is given to answer whether it has cleaned up. */
+/** Less than the time an agent gets to report that it cleaned up. */
 const withinSeconds = 40;
 export const impatient = { step_tries: 2, retry_base_seconds: 0.5, retry_max_seconds: 1 };
 
@@ -65,18 +68,18 @@ export async function undeletable(stage: Stage): Promise<void> {
       /^release failed at step clean \(owner provider\): the host refused: E/,
     );
     expect(failed.owner_layer).toBe('provider');
-    // Its processes are gone all the same: nobody works in what could not be deleted.
+    // Its processes are gone nevertheless: nothing runs in the undeletable directory.
     expect(findTaggedProcesses(ledger.installation_id)).toEqual([]);
   } finally {
     await obstacle.remove();
   }
-  // Nobody waits for the answers of an agent that was ended by the first try.
+  // The retry must not wait for the agent that the first try has already ended.
   const removedMs = performance.now();
   await expectReleased(stage, id);
   expect((performance.now() - removedMs) / 1000).toBeLessThan(withinSeconds);
 }
 
-/** A command that ignores every polite signal. */
+/** The command ignores SIGTERM, SIGINT and SIGHUP. */
 export async function ignoringSignals(
   stage: Stage,
   pool: string,

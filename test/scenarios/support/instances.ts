@@ -1,4 +1,7 @@
-/** One instance of a local machine, as its own directory knows it, and what it can still say after it was replaced. */
+/**
+ * The credentials and records of one machine instance, and the answers it gets after it was
+ * replaced.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -13,7 +16,7 @@ export interface Credentials {
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
-/** Read while it lives: its directory goes with it. */
+/** Read them while the instance lives; its directory is deleted with it. */
 export async function credentialsOf(world: World, node_instance_id: string): Promise<Credentials> {
   const directory = join(world.server.nodes_dir, node_instance_id);
   const { identity } = await readJson(join(directory, '.agent', 'state.json'));
@@ -21,13 +24,13 @@ export async function credentialsOf(world: World, node_instance_id: string): Pro
   return { credential: identity.credential, enrollment_token };
 }
 
-/** Of an agent that joined by itself. */
+/** For an agent that joined by itself. */
 export async function credentialsIn(dir: string): Promise<Credentials> {
   const { identity } = await readJson(join(dir, '.agent', 'state.json'));
   return { credential: identity.credential, enrollment_token: null };
 }
 
-/** Whatever it says, it hears that its instance no longer counts; never that its credential is wrong. */
+/** Every call of the instance is refused as fenced, never as an unknown credential. */
 export async function expectFenced(world: World, { credential, enrollment_token }: Credentials): Promise<void> {
   const { url } = world.server;
   const lines = `${JSON.stringify({ seq: 1, at: '2030-01-01T00:00:00Z', stream: 'stdout', line: 'still here' })}\n`;
@@ -35,7 +38,7 @@ export async function expectFenced(world: World, { credential, enrollment_token 
   const shipped = { ...asItself, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
   const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself);
   const answers = [
-    // A replica learns of a fence with the evidence of it, a moment later.
+    // A replica learns of a fence from its evidence, a moment later.
     await world.waitFor('the replica to know', async () => {
       const answer = await beat();
       return answer.status === 200 ? undefined : answer;
@@ -57,11 +60,11 @@ export interface InstanceRecord {
   lines: LogLine[];
   stages: BootStage[];
   facts: string[];
-  /** Who gave what was frozen of it: the layers of their words. */
+  /** The layers that contributed frozen evidence. */
   frozen_by: string[];
 }
 
-/** What can be read of an instance. */
+/** Everything the API shows about an instance. */
 export async function recordOf(world: World, id: string, instance: string): Promise<InstanceRecord> {
   const params = { id };
   const logs = await world.client.call('node-logs', { params, query: { instance, limit: 500 } });

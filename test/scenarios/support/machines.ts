@@ -1,4 +1,6 @@
-/** What the scenarios' machines say and what becomes of them: pools with budgets of seconds, machines played over plain HTTP. */
+/**
+ * Pools with budgets of seconds, machines simulated over plain HTTP, and waits for their statuses.
+ */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
@@ -15,11 +17,11 @@ export async function localPool(world: World, pool: string, document: Partial<Po
   await world.client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
 }
 
-/** A machine that joins by itself and is starting; `said` is what else it says when it registers. */
-export async function joinMachine(world: World, pool: string, name: string, said: object = {}): Promise<Machine> {
+/** Joins a machine, which is then starting; `more` is added to its registration. */
+export async function joinMachine(world: World, pool: string, name: string, more: object = {}): Promise<Machine> {
   const { token } = await world.client.call('join-token-create', { params: { pool } });
   if (!token) throw new Error('a join token was made and not shown');
-  return startMachine(world.server.url, { join_token: token, name, ...said });
+  return startMachine(world.server.url, { join_token: token, name, ...more });
 }
 
 export const nodeOf = (world: World, id: string): Promise<Node> => world.client.call('node-get', { params: { id } });
@@ -45,7 +47,7 @@ export interface Change {
   to: string;
   by: string;
   reason: string;
-  /** What the decision rests on. */
+  /** The data that the decision is based on. */
   evidence: Record<string, unknown>;
 }
 
@@ -64,21 +66,24 @@ const changeOf = ({ kind, at, data }: Evidence): Change[] =>
     : [];
 
 /**
- * A node's changes of status as its timeline tells them, oldest first. The timeline shows a fact once nothing older can
- * still be committed, so it is read until it has come as far as the node.
+ * A node's status changes from its timeline, oldest first. The timeline shows a fact once no older
+ * transaction is open, so this reads until it includes the node's current status.
  */
 export const changesOf = (world: World, id: string): Promise<Change[]> =>
   world.waitFor('timeline to be as far as its node', async () => {
     const { status, status_since } = await nodeOf(world, id);
-    const story = await world.client.call('node-timeline', { params: { id }, query: { limit: 500, order: 'oldest' } });
-    const changes = story.items.flatMap(changeOf);
-    const told = changes.findIndex(
+    const timeline = await world.client.call('node-timeline', {
+      params: { id },
+      query: { limit: 500, order: 'oldest' },
+    });
+    const changes = timeline.items.flatMap(changeOf);
+    const current = changes.findIndex(
       (change) => change.to === status && change.at.getTime() === Date.parse(status_since),
     );
-    return told === -1 ? undefined : changes;
+    return current === -1 ? undefined : changes;
   });
 
-/** The rules and causes of a node's changes, oldest first. */
+/** The rules and causes of a node's status changes, oldest first. */
 export const causesOf = async (world: World, id: string): Promise<string[]> =>
   (await changesOf(world, id)).map((change) => change.by);
 
@@ -91,7 +96,7 @@ export interface BootSample {
   budget_source: string;
 }
 
-/** What a node's boots left for the budgets to learn from, in the order of their phases. */
+/** The boot samples of a node, from which budgets are learned, in the order of their phases. */
 export const samplesOf = (world: World, node_id: string): Promise<BootSample[]> =>
   world.ledger.rows<BootSample>(
     `select phase, outcome, seconds, lateness_seconds, budget_seconds, budget_source from boot_samples
@@ -99,7 +104,7 @@ export const samplesOf = (world: World, node_id: string): Promise<BootSample[]> 
     [node_id],
   );
 
-/** Beats until told to stop; the beats go on in the background while the story looks elsewhere. */
+/** Sends heartbeats in the background until stopped. */
 export function keepBeating(machine: Machine, every_seconds: number, status?: string): { stop(): Promise<void> } {
   let over = false;
   const loop = (async () => {

@@ -1,4 +1,7 @@
-/** A PostgreSQL of the scenario's own, which can fall silent (its processes stand still) or go away and come back. */
+/**
+ * A PostgreSQL for one scenario, which can freeze (its processes are stopped) or go away and come
+ * back.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -16,7 +19,7 @@ import { until } from '../../support/until.ts';
 
 export interface OwnPostgres {
   url: string;
-  /** Nobody gets an answer, and no connection breaks. */
+  /** Queries hang, but no connection breaks. */
   freeze(): Promise<void>;
   thaw(): Promise<void>;
   /** Every connection breaks, and new ones are refused. */
@@ -29,15 +32,15 @@ async function childrenOf(pid: number): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
-    // A process may end while it is looked at.
+    // The process may exit meanwhile.
     const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
     if (Number(stat.replace(/^.*\) /s, '').split(' ')[1]) === pid) found.push(Number(name));
   }
   return found;
 }
 
-/** One that has ended meanwhile needs no telling. */
-function tell(pid: number, name: NodeJS.Signals): void {
+/** Ignores a process that has exited. */
+function signalIfAlive(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
@@ -47,9 +50,9 @@ function tell(pid: number, name: NodeJS.Signals): void {
 
 export async function ownPostgres(): Promise<OwnPostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'slipway-own-postgres-'));
-  // Entered by the unprivileged account too, when the tests run as root.
+  // When the tests run as root, the unprivileged account enters it too.
   await chmod(dataDir, 0o711);
-  // As it ships: what was acknowledged outlives a crash.
+  // The shipped settings: acknowledged writes survive a crash.
   const settings = {};
   const first = await startEmbeddedPostgres({ dataDir, clock: systemClock, settings });
   const placement = choosePlacement(dataDir, () => {});
@@ -57,9 +60,9 @@ export async function ownPostgres(): Promise<OwnPostgres> {
   let { pid } = first;
 
   const signal = async (name: NodeJS.Signals) => {
-    // The postmaster first, so that no child is born that nobody told.
+    // The postmaster first, so that it starts no child that misses the signal.
     process.kill(pid, name);
-    for (const child of await childrenOf(pid)) tell(child, name);
+    for (const child of await childrenOf(pid)) signalIfAlive(child, name);
   };
   const stopForGood = async () => {
     if (isProcessAlive(pid)) {
@@ -71,7 +74,7 @@ export async function ownPostgres(): Promise<OwnPostgres> {
   };
   let ending: Promise<void> | undefined;
   const end = () => (ending ??= stopForGood());
-  // A test that ran out of its time never comes to its own end; the database must not outlive it.
+  // A test that times out never reaches its own clean-up, and the database must not outlive it.
   onTestFinished(end);
 
   return {

@@ -1,4 +1,4 @@
-/** Bulk recoveries as a story sees them: asked for through the API, looked at in the rows that they leave. */
+/** Bulk recoveries: started through the API, checked in the rows that they leave. */
 import { expect } from 'vitest';
 import type { Client } from '../../../src/contract/client.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
@@ -29,7 +29,10 @@ export const statuses = async (ledger: Ledger): Promise<Record<string, number>> 
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
 };
 
-/** How often each allocation was told to release, and by whose word. */
+/**
+ * How often a recovery asked each allocation to release, and how many of these requests name an
+ * actor.
+ */
 export const countReleaseRequests = (ledger: Ledger, workflow_id: string) =>
   ledger.rows<{ allocation_id: string; times: number; actors: number }>(
     `select evidence.allocation_id, count(*)::int as times, count(evidence.actor)::int as actors
@@ -42,13 +45,13 @@ export const countReleaseRequests = (ledger: Ledger, workflow_id: string) =>
 export const isOver = ({ status }: Operation) =>
   status === 'succeeded' || status === 'failed' || status === 'cancelled';
 
-export async function recover(client: Client, asked: Partial<RecoveryRequest>): Promise<string> {
-  const body = { action: 'retry-release', filter: {}, reason: 'the disk is free again', ...asked } as RecoveryRequest;
+export async function recover(client: Client, request: Partial<RecoveryRequest>): Promise<string> {
+  const body = { action: 'retry-release', filter: {}, reason: 'the disk is free again', ...request } as RecoveryRequest;
   const { operation } = await client.call('fleet-recover', { body });
   return operation?.workflow_id ?? '';
 }
 
-/** In the order in which they were acted on: nobody before his time. */
+/** No target was acted on faster than the rate allows. */
 export function expectPace(targets: Target[], per_minute: number): void {
   const acted = targets.flatMap(({ acted_ms }) => acted_ms ?? []).sort((a, b) => a - b);
   const burst = Math.max(1, Math.floor(per_minute / 60));
@@ -62,7 +65,7 @@ export function expectPace(targets: Target[], per_minute: number): void {
   }
 }
 
-/** Nobody but the canary was touched before it had recovered. */
+/** No other target was touched before the canary recovered. */
 export function expectCanaryFirst(targets: Target[]): void {
   const [canary, ...rest] = targets;
   for (const { acted_ms } of rest) expect(acted_ms ?? 0).toBeGreaterThanOrEqual(canary?.ended_ms ?? Infinity);

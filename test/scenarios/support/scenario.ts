@@ -1,7 +1,7 @@
 /**
- * A scenario and its counter-test. The same story is told twice: on the product, where it must hold, and on a server that is
- * composed without the rule (or with it broken), where it must fail for the reason that is given. A story that holds on both
- * tests nothing.
+ * A scenario and its counter-tests. The same story runs on the product, where it must hold, and on
+ * a server without the rule or with the rule broken, where it must fail for the given reason. A
+ * story that holds on both tests nothing.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
@@ -11,27 +11,30 @@ import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/** Waits for a condition, patiently; and shortly where a counter-test says that it will not come. */
-export type WaitFor = <T>(what: string, ask: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
+/**
+ * Waits for a condition: long enough for a busy machine, and only briefly where a counter-test
+ * expects the wait to fail.
+ */
+export type WaitFor = <T>(what: string, check: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
 
 export interface World {
   server: TestServer;
   client: TestServer['client'];
   ledger: Ledger;
   waitFor: WaitFor;
-  /** Nothing of the kind happens for so many seconds. */
-  expectNever(what: string, seconds: number, ask: () => unknown | Promise<unknown>): Promise<void>;
+  /** Fails if the check returns something within these seconds. */
+  expectNever(what: string, seconds: number, check: () => unknown | Promise<unknown>): Promise<void>;
 }
 
 export interface Counter {
-  /** What is broken, in words: becomes the test's name. */
+  /** Describes the broken part; becomes the test's name. */
   broken: string;
   composition?: Composition;
-  /** For what no composition reaches: breaks a module around the telling, and mends it again. */
-  around?(telling: () => Promise<void>): Promise<void>;
-  /** How the story fails then. */
+  /** For parts that no composition reaches: breaks a module while the story runs. */
+  around?(run: () => Promise<void>): Promise<void>;
+  /** The error with which the story must fail. */
   fails: RegExp;
-  /** How long to wait for what will not come, where the story fails by that: longer than any budget of the step. */
+  /** How long to wait where the story fails by a wait; longer than any budget of that step. */
   patience_seconds?: number;
 }
 
@@ -40,28 +43,38 @@ type Settings = Pick<Composition, 'environment' | 'drivers'>;
 export interface Scenario {
   name: string;
   args?: string[];
-  /** What both tellings share, such as holds that last seconds or a provider; never a broken part. */
+  /** Shared by all runs, such as short holds or a provider; never a broken part. */
   settings?: Settings;
   story(world: World): Promise<void>;
   counters: Counter[];
 }
 
-/** How often to look for what should stay away, and once more at the end: what comes there stays, and each look costs a busy machine. */
+/** Rare enough for a busy machine: what must not happen would still be there at the next look. */
 const lookEveryMs = 250;
 
 const patientSeconds = 90;
 const shortSeconds = 5;
 
-const patiently: WaitFor = (what, ask) => until(what, ask, { seconds: patientSeconds });
+const waitPatiently: WaitFor = (what, check) => until(what, check, { seconds: patientSeconds });
 
 /**
- * Short is only the wait by whose end the story is expected to fail. Every other step takes as long as a busy machine needs, or
- * the story would fail there, for a reason that says nothing about the rule.
+ * Shortens only the wait by which the story must fail. Every other step gets the time that a busy
+ * machine needs; otherwise the story would fail there, for a reason unrelated to the rule.
  */
-const shortlyWhere =
+const waitBrieflyWhere =
   ({ fails, patience_seconds: seconds = shortSeconds }: Pick<Counter, 'fails' | 'patience_seconds'>): WaitFor =>
-  (what, ask) =>
-    fails.test(`waited ${seconds} s for ${what}`) ? until(what, ask, { seconds }) : patiently(what, ask);
+  (what, check) =>
+    fails.test(`waited ${seconds} s for ${what}`) ? until(what, check, { seconds }) : waitPatiently(what, check);
+
+const expectNever: World['expectNever'] = async (what, forSeconds, check) => {
+  const endMs = systemClock.monotonicMs() + forSeconds * 1000;
+  for (;;) {
+    if (await check()) throw new Error(`${what}, and should not`);
+    const leftMs = endMs - systemClock.monotonicMs();
+    if (leftMs <= 0) return;
+    await pause(systemClock, Math.min(lookEveryMs, leftMs));
+  }
+};
 
 async function runStory(
   story: Scenario['story'],
@@ -72,21 +85,7 @@ async function runStory(
   const server = await inProcessServer({ args, composition });
   const ledger = await openLedger(server.database_url);
   try {
-    await story({
-      server,
-      client: server.client,
-      ledger,
-      waitFor,
-      async expectNever(what, forSeconds, ask) {
-        const endMs = systemClock.monotonicMs() + forSeconds * 1000;
-        for (;;) {
-          if (await ask()) throw new Error(`${what}, and should not`);
-          const leftMs = endMs - systemClock.monotonicMs();
-          if (leftMs <= 0) return;
-          await pause(systemClock, Math.min(lookEveryMs, leftMs));
-        }
-      },
-    });
+    await story({ server, client: server.client, ledger, waitFor, expectNever });
   } finally {
     await ledger.close();
     await server.stop();
@@ -102,28 +101,28 @@ export const withoutSweep = (sweep: string): Composition => ({
   },
 });
 
-/** A server that judges some things wrongly; `right` is how it judges otherwise. */
-export const withDeciders = (wrongly: (right: Deciders) => Partial<Deciders>): Composition => ({
-  environment: (built) => ({ ...built, decide: { ...built.decide, ...wrongly(built.decide) } }),
+/** A server with some deciders replaced; `replace` gets the right ones. */
+export const withDeciders = (replace: (right: Deciders) => Partial<Deciders>): Composition => ({
+  environment: (built) => ({ ...built, decide: { ...built.decide, ...replace(built.decide) } }),
 });
 
 /**
- * For what no composition reaches: the test mocks a module so that it asks `wrong` first, and a counter-test puts there what
- * is wrong while its story is told.
+ * For parts that no composition reaches: the test mocks a module that consults `wrong` first, and a
+ * counter-test fills `wrong` while its story runs.
  */
 export const whileBroken =
   <Parts extends object>(wrong: Partial<Parts>, parts: Partial<Parts>): Counter['around'] =>
-  async (telling) => {
+  async (run) => {
     Object.assign(wrong, parts);
     try {
-      await telling();
+      await run();
     } finally {
       for (const name of Object.keys(parts)) delete wrong[name as keyof Parts];
     }
   };
 
-/** Both: the settings that every telling shares, then what this one leaves out or breaks. */
-const composed = (settings: Settings, composition: Composition): Composition => ({
+/** The settings that all runs share, and then the parts that this run leaves out or breaks. */
+const compose = (settings: Settings, composition: Composition): Composition => ({
   ...(settings.drivers && { drivers: settings.drivers }),
   ...composition,
   environment: (built) => {
@@ -132,13 +131,13 @@ const composed = (settings: Settings, composition: Composition): Composition => 
   },
 });
 
-/** What a broken rule does may come a moment after the story stopped looking for it, on a busy machine: then it is told again. */
-const mostTellings = 3;
+/** On a busy machine a broken rule may act just after the story stopped looking; then it runs again. */
+const maxRuns = 3;
 
-async function firstFailure(telling: () => Promise<void>, most: number): Promise<unknown> {
-  for (let told = 0; told < most; told++) {
+async function firstFailure(run: () => Promise<void>): Promise<unknown> {
+  for (let runs = 0; runs < maxRuns; runs++) {
     try {
-      await telling();
+      await run();
     } catch (error) {
       return error;
     }
@@ -146,23 +145,22 @@ async function firstFailure(telling: () => Promise<void>, most: number): Promise
   return undefined;
 }
 
-const asItIs = (telling: () => Promise<void>) => telling();
+const unchanged = (run: () => Promise<void>) => run();
 
-/** A story with a stage of its own: told once on the product, and once for each way to break it. */
+/** A story that sets up its own server: runs once on the product and once for each counter-test. */
 export function describeStory(
   name: string,
-  telling: (composition: Composition, waitFor: WaitFor) => Promise<void>,
+  run: (composition: Composition, waitFor: WaitFor) => Promise<void>,
   counters: Counter[],
 ): void {
-  // Of this file: a module is loaded once for many.
+  // Set for each test file, because this module is loaded once for many.
   vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
   describe(name, () => {
-    it('holds', () => telling({}, patiently));
+    it('holds', () => run({}, waitPatiently));
     for (const counter of counters) {
-      const { broken, composition = {}, around = asItIs, fails } = counter;
+      const { broken, composition = {}, around = unchanged, fails } = counter;
       it(`fails with ${broken}`, async () => {
-        const told = () => around(() => telling(composition, shortlyWhere(counter)));
-        const failure = await firstFailure(told, mostTellings);
+        const failure = await firstFailure(() => around(() => run(composition, waitBrieflyWhere(counter))));
         expect(() => {
           if (failure !== undefined) throw failure;
         }, 'the story must not hold without its rule').toThrow(fails);
@@ -174,7 +172,7 @@ export function describeStory(
 export function scenario({ name, args = [], settings = {}, story, counters }: Scenario): void {
   describeStory(
     name,
-    (composition, waitFor) => runStory(story, args, composed(settings, composition), waitFor),
+    (composition, waitFor) => runStory(story, args, compose(settings, composition), waitFor),
     counters,
   );
 }

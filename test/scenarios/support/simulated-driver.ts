@@ -1,6 +1,6 @@
 /**
- * A driver for stories about providers that no machine here can play: it queues, shows states and lines as the story says.
- * Simulated: nothing is launched. The rules, the operation, the store and the API around it are the product's own.
+ * A simulated driver for providers that this host cannot run: it queues and shows states as the
+ * story says, and launches nothing. The rules, operations, store and API around it are real.
  */
 import { Type } from 'typebox';
 import type { Driver } from '../../../src/drivers/driver.ts';

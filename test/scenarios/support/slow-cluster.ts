@@ -1,6 +1,6 @@
 /**
- * A provider that creates clusters, as one would see it: in phases, with pools that come up one by one. Simulated: it answers what
- * the story has it answer. The operation, the store, the API and the stream around it are the product's own.
+ * A simulated provider that creates clusters in phases, with pools that come up one by one. It
+ * answers what the story sets. The operation, store, API and stream around it are real.
  */
 import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/server/opening.ts';
@@ -15,7 +15,10 @@ export const phases: PlannedStep[] = [
   { phase: 'ensuring_rbac', label: 'Assigning roles', usual_seconds: 2, owner_layer: 'provider' },
 ];
 
-/** What stands before the driver's phases and after them: finding a machine; its registration and its start. */
+/**
+ * One step before the driver's phases (finding a machine) and two after them (registration and
+ * start).
+ */
 export const totalSteps = 1 + phases.length + 2;
 export const stepOf = (phase: string) => 2 + phases.findIndex((each) => each.phase === phase);
 
@@ -26,9 +29,9 @@ const part = (name: string, state: string, tone: 'ok' | 'busy', count: number) =
 export const pools = [part('systempool', 'Succeeded', 'ok', 1), part('blastpool', 'Creating', 'busy', 10)];
 
 export interface SlowCluster {
-  /** What it answers to whoever wants one. */
+  /** The answer to `ensure`. */
   answer: DriverOutcome;
-  /** What is to be seen of it upstream. */
+  /** The state that the provider shows. */
   observed: string;
   driver: Driver;
 }
@@ -54,7 +57,7 @@ export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
   return cluster;
 }
 
-/** A server that knows such a provider; each telling has one of its own. */
+/** A server with this provider; each run gets its own. */
 export const offerCluster = (
   make: () => SlowCluster,
   keep: (cluster: SlowCluster) => void,

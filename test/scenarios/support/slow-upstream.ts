@@ -1,6 +1,6 @@
 /**
- * A provider that takes its time: it queues, creates slowly, and what it creates can be deleted only once the creation was called
- * off. Simulated, with what it was asked to do on record; everything around it is the product's own.
+ * A simulated slow provider. It queues, creates slowly, and deletes only after the creation was
+ * aborted. It records its calls; everything around it is real.
  */
 import type { Driver, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { simulatedDriver } from './simulated-driver.ts';
@@ -10,30 +10,30 @@ export type UpstreamState = 'nothing' | 'creating' | 'aborting' | 'partial' | 'd
 export interface SlowUpstream {
   driver: Driver;
   state: UpstreamState;
-  /** What it was asked to do and what came of it, in order; each once. */
-  told: string[];
-  /** What the machine was given to phone home with. */
+  /** The requested actions and their results, in order, without repeats. */
+  calls: string[];
+  /** The target that the machine registers with. */
   target: EnsureTarget | undefined;
-  /** Until then it has no room. */
+  /** While false, requests are queued for capacity. */
   hasRoom: boolean;
-  /** Until then an abort is under way. */
+  /** While false, an abort stays in progress. */
   aborts: boolean;
 }
 
 const lookAgain = { outcome: 'wait', retry_seconds: 0.2 } as const;
 
 export function slowUpstream(): SlowUpstream {
-  const tell = (what: string) => {
-    if (upstream.told.at(-1) !== what) upstream.told.push(what);
+  const record = (what: string) => {
+    if (upstream.calls.at(-1) !== what) upstream.calls.push(what);
   };
   const become = (state: UpstreamState, what: string) => {
     upstream.state = state;
-    tell(what);
+    record(what);
   };
   const isThere = () => upstream.state !== 'nothing' && upstream.state !== 'deleted';
   const deleteIt: Driver['destroy'] = async () => {
     if (upstream.state === 'creating' || upstream.state === 'aborting') {
-      tell('delete refused');
+      record('delete refused');
       const message = 'another operation on it is in progress';
       return { outcome: 'failed', owner_layer: 'provider', code: 'conflict', message, retryable: false };
     }
@@ -49,11 +49,11 @@ export function slowUpstream(): SlowUpstream {
       return { ...lookAgain, message: 'upstream state: Creating', parts };
     },
     async abort(target) {
-      // It is asked by a request of its own, which whoever asks must remember.
+      // An abort is a request of its own, which the caller must remember in its state.
       const isUnderWay = upstream.state === 'creating' || upstream.state === 'aborting';
       if (isUnderWay && target.state.abort_request === undefined) {
         upstream.state = 'aborting';
-        upstream.told.push('abort asked');
+        upstream.calls.push('abort asked');
         return { ...lookAgain, message: 'upstream state: Aborting', state: { abort_request: 'request-1' } };
       }
       if (upstream.state === 'aborting' && upstream.aborts) become('partial', 'abort observed');
@@ -68,12 +68,12 @@ export function slowUpstream(): SlowUpstream {
           ...{ outcome: 'failed', owner_layer: 'provider', code: 'still_there', retryable: false },
           message: `upstream it is ${upstream.state}`,
         };
-      tell('proven absent');
+      record('proven absent');
       return { outcome: 'done', proof: { kind, nonce, checked: [{ what: 'the upstream', seen: upstream.state }] } };
     },
   });
   const upstream: SlowUpstream = {
-    ...{ driver, state: 'nothing', told: [], target: undefined, hasRoom: true, aborts: true },
+    ...{ driver, state: 'nothing', calls: [], target: undefined, hasRoom: true, aborts: true },
   };
   return upstream;
 }

@@ -1,7 +1,7 @@
 /**
- * A host that refuses: a directory that cannot be deleted, a disk that is full. Done for real wherever this user may: root by
- * a file's immutable flag and by a small file system of its own, anybody else by the mode of the directory above. What
- * cannot be had here is said, and the caller then simulates it and says that.
+ * A host that refuses: an undeletable directory, a full disk. Root uses the immutable flag and a
+ * small mounted file system, other users the mode of the parent directory. Returns undefined where
+ * neither works; the caller then simulates it and logs that.
  */
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises';
@@ -9,10 +9,10 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Asked when it matters: a test may have become a plain user meanwhile. */
+/** Evaluated on each call, because a test may drop root meanwhile. */
 const isRoot = () => process.getuid?.() === 0;
 
-async function may(program: string, ...args: string[]): Promise<boolean> {
+async function succeeds(program: string, ...args: string[]): Promise<boolean> {
   try {
     await run(program, args);
     return true;
@@ -27,34 +27,36 @@ export interface Obstacle {
   remove(): Promise<void>;
 }
 
-/** From now on nobody deletes this directory, its owner included. Undefined where nothing here can bring that about. */
+/**
+ * Makes a directory undeletable even for its owner, or returns undefined where that is impossible.
+ */
 export async function makeUndeletable(directory: string): Promise<Obstacle | undefined> {
   if (!isRoot()) {
     const above = dirname(directory);
     await chmod(above, 0o500);
-    return { how: 'the directory above forbids it', remove: () => chmod(above, 0o700) };
+    return { how: 'the parent directory forbids it', remove: () => chmod(above, 0o700) };
   }
   const file = join(directory, 'work', 'cannot-be-deleted');
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, '');
-  if (await may('chattr', '+i', file))
+  if (await succeeds('chattr', '+i', file))
     return { how: 'a file in it is immutable', remove: () => run('chattr', ['-i', file]).then(() => {}) };
   const place = join(directory, 'work', 'mounted');
   await mkdir(place);
-  if (await may('mount', '-t', 'tmpfs', 'tmpfs', place))
+  if (await succeeds('mount', '-t', 'tmpfs', 'tmpfs', place))
     return { how: 'a file system is mounted in it', remove: () => run('umount', [place]).then(() => {}) };
   return undefined;
 }
 
-/** Gives a directory a disk of its own, of so many kilobytes. */
+/** Mounts a file system of that many kilobytes on a directory. */
 export async function mountSmallDisk(directory: string, kilobytes: number): Promise<Obstacle | undefined> {
   await mkdir(directory, { recursive: true });
-  if (!isRoot() || !(await may('mount', '-t', 'tmpfs', '-o', `size=${kilobytes}k,mode=700`, 'tmpfs', directory)))
+  if (!isRoot() || !(await succeeds('mount', '-t', 'tmpfs', '-o', `size=${kilobytes}k,mode=700`, 'tmpfs', directory)))
     return undefined;
   return { how: `a disk of ${kilobytes} kB`, remove: () => run('umount', ['-l', directory]).then(() => {}) };
 }
 
-/** Writes until nothing more fits. */
+/** Writes until the disk is full. */
 export async function fillDisk(directory: string): Promise<Obstacle> {
   const file = join(directory, 'filler');
   const handle = await open(file, 'w');

@@ -1,6 +1,6 @@
 /**
- * Machines of an external pool that refuse to clean up for as long as there is a cause. Each is enrolled, signs and answers its
- * own tasks over the agents' protocol; many of them fit one process, where real agents would need one each.
+ * External machines that refuse to clean up until told otherwise. Each joins, signs and answers its
+ * tasks over the agents' protocol. Many fit in one process, while real agents would need one each.
  */
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { pause, systemClock } from '../../../src/base/clock.ts';
@@ -10,14 +10,17 @@ import { callRoute } from '../../api/support/calls.ts';
 import type { TestServer } from '../../support/server.ts';
 import { sendBeats } from './fleet.ts';
 
-/** One try each, and nobody but a person tries again; a machine that was heard once is asked for as long as the story takes. */
+/**
+ * One try each, retried only by a person. The long stale time keeps a machine from being missed
+ * while the story runs.
+ */
 export const stubbornPool: Partial<PoolDocument> & { driver: string } = {
   driver: 'external',
   heartbeat: { interval_seconds: 60, stale_after_seconds: 3600 },
   release: { step_tries: 1, retry_base_seconds: 3600, retry_max_seconds: 3600 },
 };
 
-/** As many callers as a busy machine answers in time. */
+/** Limits concurrency to what a busy machine answers in time. */
 export async function fewAtOnce<T>(count: number, work: (i: number) => Promise<T>): Promise<T[]> {
   const atOnce = 8;
   const done: T[] = [];
@@ -29,13 +32,13 @@ export async function fewAtOnce<T>(count: number, work: (i: number) => Promise<T
 }
 
 export interface StubbornMachines {
-  /** From now on they clean up. */
+  /** Cleans up from now on. */
   relent(): void;
   end(): Promise<void>;
 }
 
 const refusal = { code: 'clean_failed', message: 'no space left on device' };
-/** A server that is restarted is asked again; a poll that nobody answers is asked again as well. */
+/** Polls are repeated after a timeout and while the server restarts. */
 const awayMs = 200;
 const pollSeconds = 10;
 
@@ -62,12 +65,12 @@ export async function stubbornMachines(
 
   const resultOf = ({ task_id, type, params }: SignedTask, { key, node_instance_id }: Joined) => {
     if (stubborn && type === 'release.clean') {
-      const said = { task_id, node_instance_id, status: 'failed', result: null };
-      return { status: 'failed', error: refusal, signature: signed(key, said) };
+      const signedFields = { task_id, node_instance_id, status: 'failed', result: null };
+      return { status: 'failed', error: refusal, signature: signed(key, signedFields) };
     }
     const result = { nonce: params.nonce ?? '', checked: [{ what: 'a played machine', seen: 'nothing' }] };
-    const said = { task_id, node_instance_id, status: 'succeeded', result };
-    return { status: 'succeeded', result, signature: signed(key, said) };
+    const signedFields = { task_id, node_instance_id, status: 'succeeded', result };
+    return { status: 'succeeded', result, signature: signed(key, signedFields) };
   };
 
   const answerOne = async (machine: Joined) => {
