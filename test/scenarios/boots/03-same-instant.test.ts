@@ -88,7 +88,7 @@ interface Outcome {
   allocation_rescues: number;
 }
 
-/** What happened to each node, from its evidence in commit order. */
+/** The history of each node, from its evidence in commit order. */
 const outcomesSql = `
   select node.node_id, node.status, allocation.status as allocation,
     count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'registration')::int as registrations,

@@ -76,7 +76,7 @@ scenario({
     const machine = await startMachine(world.server.url, { enrollment_token: target.bootstrap.enrollment_token });
     const hasMessage = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
     await machine.call('agent-heartbeat', { body: { status: 'starting', boot_stage: 'mounting' } });
-    await world.waitFor('the stage of its boot to be told', () => hasMessage('Boot stage mounting'));
+    await world.waitFor('its boot stage in the progress', () => hasMessage('Boot stage mounting'));
     await machine.beat('ready');
     await world.waitFor('the allocation to be active', async () =>
       (await allocationNow()).status === 'active' ? true : undefined,

@@ -110,7 +110,7 @@ async function retriesRegistration(world: World): Promise<void> {
     const { items } = await world.client.call('node-logs', { params: { id: node.node_id } });
     return items.some(({ stream, line }) => stream === 'setup' && line === 'set up before anybody knew');
   });
-  const kept = await world.waitFor('what it could not tell to be told', async () => {
+  const kept = await world.waitFor('its spooled reports to arrive', async () => {
     const { items } = await world.client.call('node-timeline', { params: { id: node.node_id } });
     return items.find((fact) => fact.kind === 'agent_call_failed' && fact.data.code === 'enrollment_pending');
   });

@@ -187,7 +187,7 @@ scenario({
 
     const ready = [await nodeIn('equipped-others', 'ready'), await nodeIn('equipped', 'ready')];
     for (const { node_id } of ready)
-      await world.waitFor('both to be told', async () => {
+      await world.waitFor('both checks on the timeline', async () => {
         const met = await facts(world, node_id, 'prerequisite.met');
         return met.includes('gpu-driver') && met.includes('shell');
       });

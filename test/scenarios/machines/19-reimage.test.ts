@@ -1,4 +1,7 @@
-/** A machine is imaged anew: checked again, as a new instance; what the old one left on record stays, and what it still says is refused as what it is. */
+/**
+ * A reimaged machine is checked again as a new instance. The records of the old instance stay, and
+ * its calls are refused as fenced.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -62,7 +65,7 @@ const isRefused = async (world: World, id: string, why: RegExp) => {
   expect(String(answer.body.detail)).toMatch(why);
 };
 
-/** A machine that served somebody, was given back and is free. */
+/** A machine that served an allocation, was released and is free. */
 async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
   const { node_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
@@ -73,13 +76,16 @@ async function freeMachine(world: World): Promise<{ node_id: string; node_instan
   return { node_id: node.node_id, node_instance_id: node.node_instance_id ?? '' };
 }
 
-const becomesAnew = (world: World, id: string, former: string) =>
+const waitForNewInstance = (world: World, id: string, former: string) =>
   world.waitFor('node to be ready as a new instance', async () => {
     const node = await nodeOf(world, id);
     return node.status === 'ready' && node.node_instance_id !== former ? node : undefined;
   });
 
-/** What was kept of an instance before it was replaced is there afterwards, and what its agent and its provider knew of it as well. */
+/**
+ * Records of an instance survive its replacement, and so does the evidence that its agent and its
+ * provider froze.
+ */
 async function expectKept(world: World, id: string, instance: string, before: Awaited<ReturnType<typeof recordOf>>) {
   const after = await world.waitFor('what the machine knew to be kept', async () => {
     const found = await recordOf(world, id, instance);
@@ -93,27 +99,28 @@ async function expectKept(world: World, id: string, instance: string, before: Aw
   expect(after.facts.slice(0, before.facts.length)).toEqual(before.facts);
 }
 
-/** The whole story of a node, oldest first. */
-async function storyOf(world: World, node_id: string): Promise<Evidence[]> {
-  const told: Evidence[] = [];
+/** The whole timeline of a node, oldest first. */
+async function timelineOf(world: World, node_id: string): Promise<Evidence[]> {
+  const facts: Evidence[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page: { items: Evidence[]; next_cursor: string | null } = await world.client.call('timeline-get', {
       query: { node_id, order: 'oldest', limit: 500, ...(cursor && { cursor }) },
     });
-    told.push(...page.items);
+    facts.push(...page.items);
     cursor = page.next_cursor;
   }
-  return told;
+  return facts;
 }
 
-/** When the machine is gone for good, every line and every verdict is where it was, under its instance. */
+/** When the machine is retired, every line and every verdict is still there, under its instance. */
 async function expectOutlived(world: World, node_id: string, allocation_id: string, instances: string[]) {
   const namedIn = (story: Evidence[]) =>
     new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
-  // A timeline shows nothing while an older transaction is under way, so the newest facts may come a moment later.
+  // A timeline shows nothing newer than an open transaction, so the latest facts may appear a
+  // moment later.
   const story = await world.waitFor('every instance on the timeline', async () => {
-    const told = await storyOf(world, node_id);
-    return namedIn(told).size >= instances.length ? told : undefined;
+    const facts = await timelineOf(world, node_id);
+    return namedIn(facts).size >= instances.length ? facts : undefined;
   });
   expect(namedIn(story)).toEqual(new Set(instances));
   const before = {
@@ -126,7 +133,7 @@ async function expectOutlived(world: World, node_id: string, allocation_id: stri
   await world.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
   await waitForNode(world, node_id, 'retired');
 
-  expect((await storyOf(world, node_id)).slice(0, before.story.length)).toEqual(before.story);
+  expect((await timelineOf(world, node_id)).slice(0, before.story.length)).toEqual(before.story);
   for (const [place, instance] of instances.entries()) {
     const after = await recordOf(world, node_id, instance);
     const kept = before.records[place];
@@ -134,7 +141,7 @@ async function expectOutlived(world: World, node_id: string, allocation_id: stri
     expect(after.lines.slice(0, kept?.lines.length)).toEqual(kept?.lines);
     expect(after.facts.slice(0, kept?.facts.length)).toEqual(kept?.facts);
   }
-  // And what stood when it failed can still be told from them.
+  // The node's state at its failure can still be reconstructed.
   const then = await world.client.call('node-state', { params: { id: node_id }, query: { at: failure?.at ?? '' } });
   expect(then).toMatchObject({ status: 'failed', node_instance_id: failure?.node_instance_id });
   expect(then.verdict).toMatchObject({ rule: 'provision-error', reason: failure?.data.reason });
@@ -143,12 +150,12 @@ async function expectOutlived(world: World, node_id: string, allocation_id: stri
 }
 
 scenario({
-  name: 'a machine that is imaged anew, and whose pool asks for more by now',
+  name: 'a machine that is reimaged after its pool added a prerequisite',
   async story(world) {
     const scratch = join(files, `scratch-${world.ledger.installation_id}`);
     await rig(world);
     const { node_id, node_instance_id: former } = await freeMachine(world);
-    const voice = await credentialsOf(world, former);
+    const credentials = await credentialsOf(world, former);
     const before = await world.waitFor('its lines to be shipped', async () => {
       const found = await recordOf(world, node_id, former);
       return found.lines.some(({ line }) => line === 'the rig is set up') && found.stages.length > 0
@@ -168,13 +175,16 @@ scenario({
 
     const env = { SLIPWAY_TOKEN: world.server.token };
     const args = ['act', node_id, 'reimage', '--reason', 'a new kernel'];
-    const told = await runCli(args, { server: world.server.url, env });
-    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining(`✔ reimage on ${node_id}: what it knows`) });
-    const anew = await becomesAnew(world, node_id, former);
+    const output = await runCli(args, { server: world.server.url, env });
+    expect(output).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`✔ reimage on ${node_id}: what it knows`),
+    });
+    const anew = await waitForNewInstance(world, node_id, former);
     expect((await causesOf(world, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
-    await expectFenced(world, voice);
+    await expectFenced(world, credentials);
     await expectKept(world, node_id, former, before);
-    const present = await world.waitFor('its prerequisite to be told', async () => {
+    const present = await world.waitFor('its prerequisite to be reported', async () => {
       const found = await recordOf(world, node_id, anew.node_instance_id ?? '');
       return found.facts.includes('prerequisite.met') ? found : undefined;
     });
@@ -189,7 +199,7 @@ scenario({
 
     await writeFile(scratch, '');
     expect((await act(world, node_id, { reason: 'the disk is back' })).status).toBe(200);
-    const back = await becomesAnew(world, node_id, failed.node_instance_id ?? '');
+    const back = await waitForNewInstance(world, node_id, failed.node_instance_id ?? '');
     const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
     const { node_id: served } = await waitForAllocation(world, allocation.allocation_id, 'active');
     expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
@@ -198,19 +208,19 @@ scenario({
   },
   counters: [
     {
-      broken: 'an instance that was replaced taken for a stranger',
+      broken: 'a replaced instance taken for a stranger',
       around: whileBroken(wrong, {
         recognized: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
       }),
       fails: /credential_unknown/,
     },
     {
-      broken: 'a new instance of the pool as it was',
+      broken: 'a new instance with the old pool document',
       around: whileBroken(wrong, { followPool: async (_, node) => node }),
-      fails: /waited .* for its prerequisite to be told/,
+      fails: /waited .* for its prerequisite to be reported/,
     },
     {
-      broken: 'a log that goes with its machine',
+      broken: 'a log that is deleted with its machine',
       around: whileBroken(wrong, {
         async tearDown(context, services, down) {
           const { tearDown } = await vi.importActual<typeof Teardown>('../../../src/operations/release/teardown.ts');
@@ -233,14 +243,14 @@ scenario({
     const clean = `test -e ${cleanable} || { echo the array is busy; exit 3; }`;
     await rig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
     const { node_id, node_instance_id: former } = await freeMachine(world);
-    const voice = await credentialsOf(world, former);
+    const credentials = await credentialsOf(world, former);
     await rm(cleanable);
     expect((await act(world, node_id, { reason: 'a new kernel' })).status).toBe(200);
     const aside = await waitForNode(world, node_id, 'quarantined');
     expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
     expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
-    // Half taken down it must not be brought back by its own word, nor by somebody else's.
-    await expectFenced(world, voice);
+    // Half taken down, neither its old instance nor a person may bring it back.
+    await expectFenced(world, credentials);
     const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
     const refused = await callRoute(world.server.url, 'node-act', back, { bearer: world.server.token });
     expectProblem(refused, 'action_illegal');
@@ -248,11 +258,11 @@ scenario({
 
     await writeFile(cleanable, '');
     expect((await act(world, node_id, { reason: 'the array is free' })).status).toBe(200);
-    await becomesAnew(world, node_id, former);
+    await waitForNewInstance(world, node_id, former);
   },
   counters: [
     {
-      broken: 'a machine that is taken for gone unseen',
+      broken: 'a machine taken for gone without a look',
       around: whileBroken(wrong, { tearDown: async () => {} }),
       fails: /waited .* for node to be quarantined/,
     },

@@ -1,4 +1,7 @@
-/** A machine whose credential was lost enrols again, or one that was set aside is let back in; a ping proves that tasks and answers pass. */
+/**
+ * A machine that lost its credential enrols again, and a quarantined one is reactivated. A ping
+ * proves that tasks and answers pass.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
@@ -48,7 +51,7 @@ vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 
-const ask = (world: World, id: string, action: NodeActionName, body: object, bearer = world.server.token, key = '') =>
+const act = (world: World, id: string, action: NodeActionName, body: object, bearer = world.server.token, key = '') =>
   callRoute(
     world.server.url,
     'node-act',
@@ -56,22 +59,22 @@ const ask = (world: World, id: string, action: NodeActionName, body: object, bea
     { bearer, ...(key && { headers: { 'idempotency-key': key } }) },
   );
 
-/** The operation that an action began has ended well, and its ping was claimed and answered. */
-async function provenByPing(world: World, id: string): Promise<void> {
+/** The operation of an action succeeded, and its ping was leased and answered. */
+async function expectPinged(world: World, id: string): Promise<void> {
   const { workflow_id } = await world.client.call('node-get', { params: { id } });
   await world.waitFor('a ping to be claimed and answered', async () => {
     const { items } = await world.client.call('timeline-get', {
       query: { workflow_id: workflow_id ?? '', limit: 500 },
     });
-    const told = (kind: string) => items.some((fact) => fact.kind === kind);
-    return told('task.leased') && told('task.succeeded') && told('ping.answered') && told('operation.succeeded');
+    const has = (kind: string) => items.some((fact) => fact.kind === kind);
+    return has('task.leased') && has('task.succeeded') && has('ping.answered') && has('operation.succeeded');
   });
 }
 
 const printed = /^ {2}SLIPWAY_ENROLLMENT_TOKEN=(swe_\S+) slipway agent --server (\S+)$/m;
 
-/** A secret that is shown once is kept nowhere. */
-async function isKeptNowhere(world: World, token: string): Promise<void> {
+/** A secret that is shown once is stored nowhere. */
+async function expectNotStored(world: World, token: string): Promise<void> {
   for (const table of ['evidence', 'operations', 'instances', 'nodes', 'idempotency_keys', 'step_receipts'])
     expect(
       await world.ledger.count(`select 1 from ${table} as kept where kept::text like $1`, [`%${token}%`]),
@@ -80,7 +83,7 @@ async function isKeptNowhere(world: World, token: string): Promise<void> {
 }
 
 scenario({
-  name: 'a machine of others that lost its credential while a tenant had it, and that was set aside later',
+  name: 'an external machine that lost its credential while allocated, and was quarantined later',
   async story(world) {
     await externalPool(world, 'lab', { heartbeat });
     const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'lab' } });
@@ -88,20 +91,20 @@ scenario({
     const allocation = await allocate(world.client, 'lab');
     const { node_id } = await waitForAllocation(world, allocation, 'active');
     const id = node_id ?? '';
-    const voice = await credentialsIn(first.dir);
+    const credentials = await credentialsIn(first.dir);
     await first.stop();
     const { node_instance_id: former } = await waitForNode(world, id, 'offline');
 
-    const predicted = await ask(world, id, 're-enroll', { dry_run: true });
+    const predicted = await act(world, id, 're-enroll', { dry_run: true });
     expect(predicted.body).toMatchObject({ node: { status: 'offline' }, predicts: { status: 'provisioning' } });
     expect(predicted.body).not.toHaveProperty('enrollment_token');
     const env = { SLIPWAY_TOKEN: world.server.token };
     const args = ['act', id, 're-enroll', '--reason', 'its disk was replaced'];
-    const told = await runCli(args, { server: world.server.url, env });
-    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining('; its allocation stays active') });
-    const [, enrollment_token = '', server_url] = printed.exec(told.stdout) ?? [];
+    const output = await runCli(args, { server: world.server.url, env });
+    expect(output).toMatchObject({ code: 0, stdout: expect.stringContaining('; its allocation stays active') });
+    const [, enrollment_token = '', server_url] = printed.exec(output.stdout) ?? [];
     expect(server_url).toBe(world.server.url);
-    await expectFenced(world, voice);
+    await expectFenced(world, credentials);
     expect(await allocationOf(world, allocation)).toMatchObject({
       status: 'active',
       reason: 'its machine enrols anew',
@@ -110,22 +113,22 @@ scenario({
     const second = await startAgent(world, { enrollment_token });
     const back = await waitForNode(world, id, 'ready');
     expect(back.node_instance_id).not.toBe(former);
-    await provenByPing(world, id);
+    await expectPinged(world, id);
     expect(await allocationOf(world, allocation)).toMatchObject({ status: 'active', reason: 'its machine is back' });
-    await isKeptNowhere(world, enrollment_token);
+    await expectNotStored(world, enrollment_token);
 
     await release(world.client, allocation);
     await waitForAllocation(world, allocation, 'released');
-    await ask(world, id, 'quarantine', {});
+    await act(world, id, 'quarantine', {});
     await waitForNode(world, id, 'quarantined');
-    expect((await ask(world, id, 'reactivate', {})).status).toBe(200);
+    expect((await act(world, id, 'reactivate', {})).status).toBe(200);
     await waitForNode(world, id, 'ready');
-    await provenByPing(world, id);
+    await expectPinged(world, id);
     expect(second.hasEnded()).toBe(false);
   },
   counters: [
     {
-      broken: 'an operation that takes its heartbeat for a proof',
+      broken: 'an operation that takes a heartbeat for a proof',
       around: whileBroken(wrong, { proveByPing: async () => {} }),
       fails: /waited .* for a ping to be claimed and answered/,
     },
@@ -133,7 +136,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine of others that fell together with its allocation',
+  name: 'an external machine that failed together with its allocation',
   async story(world) {
     await externalPool(world, 'yard', { heartbeat, budgets: { offline_seconds: 0.5 } });
     const machine = await joinMachine(world, 'yard', 'crane-1');
@@ -145,32 +148,32 @@ scenario({
     await waitForAllocation(world, allocation, 'failed');
 
     const key = 'once-more';
-    const asked = await ask(world, id, 're-enroll', {}, world.server.token, key);
-    expect(asked.body).toMatchObject({ node: { status: 'provisioning' } });
-    expect(asked.body.node, 'whose it is').toMatchObject({ allocation_id: allocation, occupancy: 'reserved' });
-    const again = await ask(world, id, 're-enroll', {}, world.server.token, key);
-    expect(again.body).toEqual(asked.body);
-    // The same key in another hand is another request, and is told nothing.
+    const reply = await act(world, id, 're-enroll', {}, world.server.token, key);
+    expect(reply.body).toMatchObject({ node: { status: 'provisioning' } });
+    expect(reply.body.node, 'whose it is').toMatchObject({ allocation_id: allocation, occupancy: 'reserved' });
+    const again = await act(world, id, 're-enroll', {}, world.server.token, key);
+    expect(again.body).toEqual(reply.body);
+    // The same idempotency key with another token is another request and gets no secret.
     const other = await world.client.call('token-create', { body: { name: 'another', role: 'operator' } });
-    const stranger = await ask(world, id, 're-enroll', {}, other.token ?? '', key);
+    const stranger = await act(world, id, 're-enroll', {}, other.token ?? '', key);
     expectProblem(stranger, 'action_illegal');
-    expect(stranger.text).not.toContain(String(asked.body.enrollment_token));
+    expect(stranger.text).not.toContain(String(reply.body.enrollment_token));
 
-    const anew = await startMachine(world.server.url, { enrollment_token: String(asked.body.enrollment_token) });
+    const anew = await startMachine(world.server.url, { enrollment_token: String(reply.body.enrollment_token) });
     await anew.beat('ready');
     await waitForAllocation(world, allocation, 'active');
     await expectFenced(world, { credential: machine.credential, enrollment_token: null });
     let proven = false;
-    const proof = provenByPing(world, id).finally(() => {
+    const proof = expectPinged(world, id).finally(() => {
       proven = true;
     });
     await Promise.all([proof, anew.work(async () => proven)]);
-    const imaged = await ask(world, id, 'reimage', {});
+    const imaged = await act(world, id, 'reimage', {});
     expect(String(imaged.body.detail)).toMatch(/brought by others.*then re-enroll it/);
   },
   counters: [
     {
-      broken: 'an allocation that is forgotten',
+      broken: 'a forgotten allocation',
       around: whileBroken(wrong, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
       fails: /whose it is/,
     },
@@ -186,18 +189,18 @@ scenario({
     const id = node_id ?? '';
     await release(world.client, allocation);
     await waitForAllocation(world, allocation, 'released');
-    await ask(world, id, 'quarantine', {});
+    await act(world, id, 'quarantine', {});
     const { node_instance_id: former } = await waitForNode(world, id, 'quarantined');
-    const voice = await credentialsOf(world, former ?? '');
+    const credentials = await credentialsOf(world, former ?? '');
 
-    const asked = await ask(world, id, 're-enroll', {});
-    expect(asked.status).toBe(200);
-    // Its driver gives the token to the machine; nobody else needs it.
-    expect(asked.body).not.toHaveProperty('enrollment_token');
+    const reply = await act(world, id, 're-enroll', {});
+    expect(reply.status).toBe(200);
+    // The driver passes the token to the machine, so the caller does not get it.
+    expect(reply.body).not.toHaveProperty('enrollment_token');
     const back = await waitForNode(world, id, 'ready');
     expect(back.node_instance_id).not.toBe(former);
-    await provenByPing(world, id);
-    await expectFenced(world, voice);
+    await expectPinged(world, id);
+    await expectFenced(world, credentials);
     expect(existsSync(join(world.server.nodes_dir, former ?? '')), 'what is left of the former instance').toBe(false);
   },
   counters: [

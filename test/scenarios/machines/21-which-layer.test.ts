@@ -1,4 +1,7 @@
-/** Each layer between a machine and us is broken, one at a time: doctor names it, from both ends, and so does the API. */
+/**
+ * Each layer between a machine and the server is broken in turn: doctor names it from both ends,
+ * and so does the API.
+ */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
@@ -28,7 +31,7 @@ vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) =>
 });
 
 const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
-/** Of each layer, and of a ping. */
+/** For each layer, and for a ping. */
 const patience_seconds = 5;
 
 interface Stage {
@@ -42,23 +45,28 @@ const authorityFile = ({ dir }: Pick<RealAgent, 'dir'>) => `${dir}/ca.pem`;
 const unnamed: Named = { layer: 'dns', code: 'dns_unresolved', owner_layer: 'transport' };
 const nowhere = 'https://nowhere.invalid';
 
-/** An agent that cannot find the server by its name; where it keeps what it met until it can. */
-async function withoutName(world: World, told: object): Promise<string> {
-  const agent = await startAgent(world, { ...told, server_url: nowhere });
-  await isMet({ world, agent }, unnamed);
+/**
+ * An agent that cannot resolve the server's name; returns the directory with its spooled faults.
+ */
+async function withoutName(world: World, config: object): Promise<string> {
+  const agent = await startAgent(world, { ...config, server_url: nowhere });
+  await waitForSpooledFault({ world, agent }, unnamed);
   await agent.stop();
   return agent.dir;
 }
 
-/** A server behind a proxy that ends TLS under an authority of its own, and a real agent that comes through it. */
+/**
+ * A server behind a proxy that terminates TLS with its own CA, and a real agent that connects
+ * through it.
+ */
 async function staged(world: World, lost = false): Promise<Stage> {
   const proxy = await faultyProxy(world.server.url);
   onTestFinished(() => proxy.stop());
   await externalPool(world, 'yard', { heartbeat });
   const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'yard' } });
-  const told = { ca: proxy.ca, join_token, name: 'crane' };
-  const dir = lost ? { dir: await withoutName(world, told) } : {};
-  const agent = { ...(await startAgent(world, { ...told, server_url: proxy.url, ...dir })), ...dir };
+  const config = { ca: proxy.ca, join_token, name: 'crane' };
+  const dir = lost ? { dir: await withoutName(world, config) } : {};
+  const agent = { ...(await startAgent(world, { ...config, server_url: proxy.url, ...dir })), ...dir };
   await writeFile(authorityFile(agent), proxy.ca);
   const [node] = await world.waitFor('machine to join', async () => {
     const { items } = await world.client.call('node-list', { query: { pool: 'yard' } });
@@ -78,23 +86,23 @@ const named = (reports: readonly LayerReport[]): Named | 'well' => {
   return failure ? { layer: failure.layer, code: failure.code ?? '', owner_layer: failure.owner_layer ?? '' } : 'well';
 };
 
-/** What doctor says on the machine, with the agent's own files. */
+/** The finding of doctor on the machine, run with the agent's files. */
 async function fromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy.url): Promise<Named | 'well'> {
-  const told: string[] = [];
+  const lines: string[] = [];
   const args = ['--server', server, '--dir', dir, '--ca', authorityFile(agent), '--json'];
   await agentDoctor(
     [...args, '--patience', String(patience_seconds)],
     {},
     {
       clock: systemClock,
-      out: (line) => told.push(line),
-      err: (line) => told.push(line),
+      out: (line) => lines.push(line),
+      err: (line) => lines.push(line),
     },
   );
-  return named(JSON.parse(told.join('\n')).layers);
+  return named(JSON.parse(lines.join('\n')).layers);
 }
 
-/** What it says to an operator, who comes the same way. */
+/** The finding of doctor for an operator, over the same path. */
 async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: string } = {}): Promise<Named | 'well'> {
   const reports: LayerReport[] = [];
   const examination = examine({
@@ -111,15 +119,25 @@ async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: s
   return named(reports);
 }
 
-/** The agent, too, has met it, and keeps that until it can be told. */
-const isMet = ({ world, agent }: Pick<Stage, 'world' | 'agent'>, { layer, code }: Named): Promise<unknown> =>
+/** The agent meets the fault too and spools it until it can report it. */
+const waitForSpooledFault = (
+  { world, agent }: Pick<Stage, 'world' | 'agent'>,
+  { layer, code }: Named,
+): Promise<unknown> =>
   world.waitFor(`${layer} to be met by the agent`, async () => {
     const { failed_calls } = JSON.parse(await readFile(join(agent.dir, '.agent/facts.json'), 'utf8').catch(() => '{}'));
     return failed_calls?.find((kept: { layer: string; code: string }) => kept.layer === layer && kept.code === code);
   });
 
-/** Once the way is mended, what the agent met is on the timeline, under the layer and the owner that doctor named. */
-const isTold = ({ world, node_id }: Stage, { layer, code, owner_layer }: Named, call?: string): Promise<unknown> =>
+/**
+ * Once the path works again, the fault is on the timeline with the layer and the owner that doctor
+ * named.
+ */
+const waitForReport = (
+  { world, node_id }: Stage,
+  { layer, code, owner_layer }: Named,
+  call?: string,
+): Promise<unknown> =>
   world.waitFor(`${layer} on the timeline`, async () => {
     const query = { layer: 'transport', kind: 'agent_call_failed', limit: 100 } as const;
     const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query });
@@ -132,7 +150,9 @@ const isTold = ({ world, node_id }: Stage, { layer, code, owner_layer }: Named, 
     );
   });
 
-/** The fault that has its layer's own name is met by the agent as well; of the others doctor is asked alone. */
+/**
+ * The agent meets the fault that is named after its layer; the others are checked with doctor only.
+ */
 const onTheWay: [ProxyFault, Named][] = [
   ['tcp', { layer: 'tcp', code: 'tcp_refused', owner_layer: 'transport' }],
   ['tls', { layer: 'tls', code: 'tls_failed', owner_layer: 'transport' }],
@@ -143,21 +163,21 @@ const onTheWay: [ProxyFault, Named][] = [
   ['bad-gateway', { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }],
 ];
 
-/** On the machine, and at an operator's prompt. */
-async function isNamedNowhere(stage: Stage): Promise<void> {
+/** Doctor finds nothing, neither on the machine nor for an operator. */
+async function expectNoFault(stage: Stage): Promise<void> {
   expect(await fromNode(stage, stage.agent.dir, nowhere)).toEqual(unnamed);
   const env = { SLIPWAY_TOKEN: stage.world.server.token };
-  const told = await runCli(['doctor', nowhere, '--json'], { env });
-  expect(JSON.parse(told.stdout).failed).toMatchObject(unnamed);
-  expect(told.code).toBe(3);
+  const output = await runCli(['doctor', nowhere, '--json'], { env });
+  expect(JSON.parse(output.stdout).failed).toMatchObject(unnamed);
+  expect(output.code).toBe(3);
 }
 
 scenario({
-  name: 'the way to the server',
+  name: 'the path to the server',
   async story(world) {
     const stage = await staged(world, true);
-    await isTold(stage, unnamed);
-    await isNamedNowhere(stage);
+    await waitForReport(stage, unnamed);
+    await expectNoFault(stage);
     expect([await fromNode(stage), await fromOperator(stage)]).toEqual(['well', 'well']);
     await stage.proxy.break('other');
     const other = { layer: 'ingress', code: 'ingress_other_installation', owner_layer: 'transport' };
@@ -168,25 +188,25 @@ scenario({
       expect(await fromNode(stage), `${fault}, from the machine`).toEqual(layer);
       expect(await fromOperator(stage), `${fault}, from an operator`).toEqual(layer);
       const agentToo = fault === layer.layer;
-      if (agentToo) await isMet(stage, layer);
+      if (agentToo) await waitForSpooledFault(stage, layer);
       await stage.proxy.break(null);
-      if (agentToo) await isTold(stage, layer);
+      if (agentToo) await waitForReport(stage, layer);
     }
     expect(stage.agent.hasEnded()).toBe(false);
     const env = { SLIPWAY_TOKEN: world.server.token, SLIPWAY_CA: authorityFile(stage.agent) };
-    const told = await runCli(['doctor', stage.node_id], { server: stage.proxy.url, env });
-    expect(told).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('✔ result') });
+    const output = await runCli(['doctor', stage.node_id], { server: stage.proxy.url, env });
+    expect(output).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('✔ result') });
   },
   counters: [
     {
-      broken: 'a doctor that takes whoever answers for us',
+      broken: 'a doctor that accepts any answer as ours',
       around: whileBroken(wrong, { recognise: async () => ({ state: 'ok', says: 'somebody answers' }) }),
       fails: /^another installation/,
     },
   ],
 });
 
-/** The agent's files with another credential in them. */
+/** The agent's files with another credential. */
 async function withWrongCredential({ agent }: Stage): Promise<string> {
   const dir = `${agent.dir}-other`;
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
@@ -202,7 +222,7 @@ scenario({
   async story(world) {
     const stage = await staged(world);
     const { proxy, agent, node_id } = stage;
-    // At once: an open ping is handed on to whoever asks for one.
+    // Concurrently: an open ping is shared by all callers.
     const both = () => Promise.all([fromNode(stage), fromOperator(stage)]);
     const twice = (layer: Named) => [layer, layer];
 
@@ -217,9 +237,10 @@ scenario({
       ['claim', 'task_unclaimed', 'agent-task-next'],
     ] as const) {
       await proxy.break(layer);
-      const told = () => isTold(stage, { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }, call);
-      // Until then the server may still hold a question of the agent's that nobody waits for, and answer that one.
-      if (layer === 'claim') await told();
+      const reported = () =>
+        waitForReport(stage, { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }, call);
+      // Until then the server may hold an abandoned poll of the agent and answer that one.
+      if (layer === 'claim') await reported();
       const lost = { layer, code, owner_layer: 'node' };
       const body = { within_seconds: patience_seconds };
       const { task_id } = await world.client.call('node-ping', { params: { id: node_id }, body });
@@ -233,7 +254,7 @@ scenario({
         ]),
       });
       await proxy.break(null);
-      await told();
+      await reported();
     }
 
     const aside = { layer: 'fence', code: 'node_fenced', owner_layer: 'node' };
@@ -258,7 +279,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a server that takes a claim for an answer',
+      broken: 'a server that takes a lease for an answer',
       around: whileBroken(wrong, {
         checkPing: ({ leases }) => {
           const ok = leases > 0;

@@ -1,4 +1,7 @@
-/** Somebody removes machines behind our back, or writes past the door: found within two passes, with both sides, and seen to. */
+/**
+ * Machines removed from outside, or statuses written past the transitions: found within two passes,
+ * with both sides, and resolved.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -23,7 +26,7 @@ const pass_seconds = 0.5;
 const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
 };
-/** Nobody is given up for silence here; what is found is found by looking. */
+/** No machine goes offline for silence here; only the drift rule finds anything. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 const patience_seconds = 10 * pass_seconds;
 
@@ -33,8 +36,8 @@ async function activeIn(world: World, pool: string): Promise<Allocation & { node
   return { ...active, node_id: active.node_id ?? '' };
 }
 
-/** The machine and all that it leaves, as if it had never been. */
-async function removeBehindOurBack(world: World, node_id: string): Promise<string> {
+/** Removes the machine and everything it left. */
+async function removeFromOutside(world: World, node_id: string): Promise<string> {
   const { node_instance_id } = await nodeOf(world, node_id);
   const left = () =>
     findTaggedProcesses(world.ledger.installation_id).filter((each) => each.node_instance_id === node_instance_id);
@@ -63,26 +66,26 @@ const inPool = (policy: 'report' | 'repair' | 'quarantine'): Partial<PoolDocumen
 });
 
 scenario({
-  name: 'machines that somebody removes',
+  name: 'machines that are removed from outside',
   settings,
   async story(world) {
-    await localPool(world, 'told', { heartbeat });
+    await localPool(world, 'reported', { heartbeat });
     await localPool(world, 'mended', inPool('repair'));
     await localPool(world, 'aside', inPool('quarantine'));
     const [repaired, accepted, mended, aside] = await Promise.all(
-      ['told', 'told', 'mended', 'aside'].map((pool) => activeIn(world, pool)),
+      ['reported', 'reported', 'mended', 'aside'].map((pool) => activeIn(world, pool)),
     );
-    if (!repaired || !accepted || !mended || !aside) throw new Error('four machines were asked for');
+    if (!repaired || !accepted || !mended || !aside) throw new Error('four machines were requested');
     const instances = await Promise.all(
-      [repaired, accepted, mended, aside].map(({ node_id }) => removeBehindOurBack(world, node_id)),
+      [repaired, accepted, mended, aside].map(({ node_id }) => removeFromOutside(world, node_id)),
     );
 
-    // Reported, with both sides; nothing is done about it before somebody decides.
+    // Reported with both sides; nothing happens until a person decides.
     const found = await finding(world, repaired.node_id);
     expect(found).toMatchObject({
       kind: 'drift',
       what: 'machine_absent',
-      pool: 'told',
+      pool: 'reported',
       node_instance_id: instances[0],
       allocation_id: repaired.allocation_id,
       ours: { status: 'ready' },
@@ -90,14 +93,14 @@ scenario({
     });
     expect(found.passes, 'one look alone opens nothing').toBeGreaterThanOrEqual(2);
     expect(await nodeOf(world, repaired.node_id)).toMatchObject({ status: 'ready', observed: { state: 'absent' } });
-    const told = await world.client.call('node-explain', { params: { id: repaired.node_id } });
-    expect(told.findings).toMatchObject([{ finding_id: found.finding_id }]);
+    const explanation = await world.client.call('node-explain', { params: { id: repaired.node_id } });
+    expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
     const metrics = await (
       await fetch(`${world.server.url}/metrics`, { headers: { authorization: `Bearer ${world.server.token}` } })
     ).text();
     expect(metrics).toMatch(/^slipway_findings\{kind="drift"\} [1-9]/m);
 
-    // A person decides: taken down with proof, or known.
+    // A person decides: take it down with proof, or acknowledge it.
     const decide = { params: { id: found.finding_id }, body: { reason: 'the rack was sold' } };
     const predicted = await world.client.call('drift-repair', {
       ...decide,
@@ -123,7 +126,7 @@ scenario({
     );
     expect((await nodeOf(world, accepted.node_id)).status).toBe('ready');
 
-    // By policy: taken down with proof, and its allocation hears why.
+    // By policy: taken down with proof, and its allocation names the cause.
     await waitForNode(world, mended.node_id, 'retired');
     expect(await causesOf(world, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
     const lost = await waitForAllocation(world, mended.allocation_id, 'failed');
@@ -131,7 +134,7 @@ scenario({
     expect(lost.reason).toContain('its provider shows nothing of the machine any more');
     expect(await finding(world, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
 
-    // Or set aside; the finding stays open until somebody decides.
+    // Or quarantined; the finding stays open until a person decides.
     const quarantined = await waitForNode(world, aside.node_id, 'quarantined');
     expect(quarantined).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
     expect(await findingsOf(world, aside.node_id)).toMatchObject([{ status: 'open' }]);
@@ -140,7 +143,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule drift',
+      broken: 'no drift rule',
       composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be open/,
       patience_seconds,
@@ -153,12 +156,12 @@ scenario({
   ],
 });
 
-/** What somebody with a database client does when nobody looks. */
+/** A write with a database client, past the transitions. */
 const plant = (world: World, node_id: string, status: string) =>
   world.ledger.rows('update nodes set status = $2 where node_id = $1', [node_id, status]);
 
 scenario({
-  name: 'rows that somebody writes past the door',
+  name: 'rows that are written past the transitions',
   settings,
   async story(world) {
     await externalPool(world, 'dock', { heartbeat });
@@ -186,20 +189,20 @@ scenario({
       (await findingsOf(world, node_id)).at(0),
     );
 
-    // Put back by whoever did it, it is over by itself.
+    // Reverting the write by hand closes the finding.
     await plant(world, node_id, 'offline');
     await finding(world, node_id);
     await plant(world, node_id, 'quarantined');
     expect(await finding(world, node_id, 'resolved')).toMatchObject({ reason: 'row and evidence agree again' });
 
-    // By policy the row is put back, and told.
+    // By policy the row is restored, and evidence records that.
     await plant(world, mended.node_id, 'failed');
     await finding(world, mended.node_id, 'repaired');
     expect((await nodeOf(world, mended.node_id)).status).toBe('starting');
   },
   counters: [
     {
-      broken: 'no rule drift',
+      broken: 'no drift rule',
       composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be open/,
       patience_seconds,
@@ -208,21 +211,21 @@ scenario({
 });
 
 /**
- * Rows as version e08ab58 left them: an operator set the node aside while its release took the machine down, the machine was proven gone
- * and the allocation released, and the node stayed where it was.
+ * Rows as version e08ab58 left them: an operator quarantined the node during its release, the
+ * machine was proven gone and the allocation released, but the node kept its status.
  */
 async function leaveGhost(world: World, { allocation_id, node_id }: Allocation & { node_id: string }): Promise<void> {
   await world.client.call('node-act', {
     params: { id: node_id, action: 'quarantine' },
     body: { reason: 'odd noises' },
   });
-  const node_instance_id = await removeBehindOurBack(world, node_id);
+  const node_instance_id = await removeFromOutside(world, node_id);
   await world.ledger.rows(
     `with proven as (
        insert into evidence (at, layer, kind, summary, node_id, node_instance_id, allocation_id, origin)
        values (now(), 'provider', 'proof.absent', 'nothing is there', $1, $2, $3, 'internal')
        returning at),
-     told as (
+     record as (
        insert into evidence (at, layer, kind, summary, node_id, allocation_id, origin, data)
        select at, 'workflow', 'allocation.released', 'its machine is proven gone', $1, $3, 'internal',
          jsonb_build_object('from', 'active', 'to', 'released', 'by', 'proof',
@@ -236,7 +239,7 @@ async function leaveGhost(world: World, { allocation_id, node_id }: Allocation &
 }
 
 scenario({
-  name: 'a node that an earlier version left behind, its machine proven gone',
+  name: 'a node that an earlier version left behind, with its machine proven gone',
   settings,
   async story(world) {
     await localPool(world, 'ghosts', { heartbeat, max_nodes: 1 });
@@ -254,7 +257,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule drift',
+      broken: 'no drift rule',
       composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be repaired/,
       patience_seconds,
@@ -263,7 +266,7 @@ scenario({
 });
 
 scenario({
-  name: 'boots that fail again and again',
+  name: 'boots that fail repeatedly',
   settings,
   async story(world) {
     const spec = { setup: 'exit 7' };
@@ -276,14 +279,14 @@ scenario({
     const { node_id } = await allocationOf(world, allocation.allocation_id);
     expect(await finding(world, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
 
-    // What machines are made from has changed, so what became of the old ones says nothing about it any more.
+    // The pool's spec changed, so the failures of the old machines no longer count.
     await localPool(world, 'broken', { heartbeat, attempts: 3, spec: { setup: 'exit 0' } });
     await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
     expect(await finding(world, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
   },
   counters: [
     {
-      broken: 'no rule repeat-failure',
+      broken: 'no repeat-failure rule',
       composition: withoutSweep('repeat-failure'),
       fails: /waited .* for a finding to be open/,
       patience_seconds,

@@ -1,6 +1,6 @@
 /**
- * A server that holds accounts of clouds. Whatever these say back, no secret of an account is to be found in what the server
- * writes down or shows; and a cloud that never answers keeps nobody from giving up what was asked of it.
+ * A server with cloud accounts. No secret of an account may appear in anything the server stores or
+ * shows, whatever the clouds answer. A cloud that never answers does not block a cancellation.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
@@ -17,7 +17,7 @@ import { until } from '../../support/until.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
-/** Of the address of an operation in Azure: whoever has it may follow that operation. */
+/** Part of the address of an Azure operation; its holder may follow that operation. */
 const signature = 'planted-signature-of-an-address';
 
 let arm: Arm;
@@ -48,7 +48,7 @@ afterAll(async () => {
   await arm?.stop();
 });
 
-/** Every row of every table, as text: of the product and of its engine. */
+/** Every row of every table, of the product and of its engine, as text. */
 async function everythingWritten(): Promise<string> {
   const tables = await ledger.rows<{ name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'dbos')
@@ -63,19 +63,19 @@ async function everythingWritten(): Promise<string> {
 
 const quoting = (secrets: string[]) => `denied for ${secrets.join(' and ')}, as you said`;
 
-test('what a cloud quotes of the account is struck from every record', async () => {
+test('redacts what a cloud quotes of the account in every record', async () => {
   const { client } = server;
   // Up and down again, in both clouds.
   const cluster = await allocate(client, 'clusters');
   await waitForStatus(client, cluster, 'active');
   const machine = await allocate(client, 'cloud');
-  await until('the machine to be asked for', () => ec2.queries.some(({ action }) => action === 'RunInstances'));
+  await until('the machine to be requested', () => ec2.queries.some(({ action }) => action === 'RunInstances'));
   await release(client, cluster);
   await release(client, machine);
   await waitForStatus(client, cluster, 'released');
   await waitForStatus(client, machine, 'released');
 
-  // And refused, in words that quote what nobody should see.
+  // Refused, with messages that quote secrets.
   const azure = [arm.client_secret, `Bearer arm-planted-token-of-somebody`, `${arm.url}/op?t=1&c=c&s=${signature}&h=h`];
   arm.faults.next({
     method: 'PUT',
@@ -98,7 +98,7 @@ test('what a cloud quotes of the account is struck from every record', async () 
   for (const id of refused) await waitForStatus(client, id, 'released');
 
   const places = { 'the log': server.output(), 'the store': await everythingWritten() };
-  // Both places hold the stories at all.
+  // The records do contain the refusals.
   expect(places['the store']).toContain('denied for');
   expect(places['the log'].length).toBeGreaterThan(1000);
   const secrets = [arm.client_secret, 'arm-planted-token-', signature, ...amazon];
@@ -111,20 +111,22 @@ describe('a cloud that accepts and never answers', () => {
     { cloud: 'aks', pool: 'clusters', hang: () => arm.hang(), goOn: () => arm.goOn() },
     { cloud: 'ec2', pool: 'cloud', hang: () => ec2.plant('*', 'hang'), goOn: () => ec2.heal() },
   ];
-  test.each(clouds)('$cloud: keeps nobody from giving up', async ({ cloud, pool, hang, goOn }) => {
+  test.each(clouds)('$cloud: does not block a cancellation', async ({ cloud, pool, hang, goOn }) => {
     const { client } = server;
     hang();
     const id = await allocate(client, pool);
-    const workflow_id = await until('it to be asked for', async () => {
+    const workflow_id = await until('it to be requested', async () => {
       const { progress } = await readAllocation(client, id);
       return progress && progress.step > 1 ? progress.workflow_id : undefined;
     });
-    const asked = new Date((await release(client, id)).operation?.created_at ?? '');
+    const requested = new Date((await release(client, id)).operation?.created_at ?? '');
     const given_up = await until('it to be given up', async () => {
       const { status, finished_at } = await client.call('operation-get', { params: { id: workflow_id } });
       return status === 'cancelled' ? new Date(finished_at ?? '') : undefined;
     });
-    console.log(`${cloud}: given up ${secondsBetween(asked, given_up).toFixed(1)} s after that was asked`);
+    console.log(
+      `${cloud}: cancelled ${secondsBetween(requested, given_up).toFixed(1)} s after the release was requested`,
+    );
     goOn();
     await waitForStatus(client, id, 'released');
   });

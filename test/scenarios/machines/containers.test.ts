@@ -1,4 +1,4 @@
-/** Containers of Podman. `test/outsiders/docker.test.ts` tells the same of Docker. */
+/** Containers on Podman. `test/outsiders/docker.test.ts` runs the same stories on Docker. */
 import { startPodman } from '../../support/docker/podman.ts';
 import { containerCounters, describeContainerDeadlines, describeContainers, stageWith } from '../support/containers.ts';
 

@@ -1,4 +1,4 @@
-/** External pools: machines that others bring join by token, serve, leave, come back, and are let go with proof. */
+/** External pools: machines join by token, serve, leave, return, and are retired with proof. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
@@ -38,53 +38,53 @@ function bringBy(token: string, name: string, dir: string): ChildProcess {
 const nodeNamed = async (name: string) =>
   (await server.client.call('node-list', { query: { q: name } })).items.find((node) => node.name === name);
 
-const statusIs = (name: string, status: string) =>
+const waitForStatus = (name: string, status: string) =>
   until(`${name} to be ${status}`, async () => {
     const node = await nodeNamed(name);
     return node?.status === status ? node : undefined;
   });
 
-const allocationIs = (id: string, status: string) =>
+const waitForAllocation = (id: string, status: string) =>
   until(`the allocation to be ${status}`, async () => {
     const allocation = await server.client.call('allocation-get', { params: { id } });
     return allocation.status === status ? allocation : undefined;
   });
 
-/** A timeline shows a fact once nothing older can still be committed, which is a moment after the fact. */
-const toldOf = (id: string, kind: string) =>
-  until(`the timeline to tell ${kind}`, async () => {
+/** A timeline shows a fact once no older transaction is open, a moment after the fact. */
+const waitForFacts = (id: string, kind: string) =>
+  until(`${kind} on the timeline`, async () => {
     const query = { allocation_id: id, limit: 500 };
     const found = (await server.client.call('timeline-get', { query })).items.filter((fact) => fact.kind === kind);
     return found.length > 0 ? found : undefined;
   });
 
-it('hands a machine out twice, proven clean in between, when the pool reuses its machines', async () => {
+it('serves two allocations with one machine, proven clean in between, where the pool reuses machines', async () => {
   await server.client.call('pool-put', { params: { pool: 'lab' }, body: { driver: 'external' } });
   await bring('lab', 'rack-1');
-  const node = await statusIs('rack-1', 'ready');
+  const node = await waitForStatus('rack-1', 'ready');
   for (const round of ['first', 'second']) {
     const { allocation } = await server.client.call('allocation-create', { body: { pool: 'lab', name: round } });
-    expect((await allocationIs(allocation.allocation_id, 'active')).node_id).toBe(node.node_id);
+    expect((await waitForAllocation(allocation.allocation_id, 'active')).node_id).toBe(node.node_id);
     await server.client.call('allocation-release', { params: { id: allocation.allocation_id } });
-    await allocationIs(allocation.allocation_id, 'released');
-    expect(await toldOf(allocation.allocation_id, 'proof.clean')).toHaveLength(1);
+    await waitForAllocation(allocation.allocation_id, 'released');
+    expect(await waitForFacts(allocation.allocation_id, 'proof.clean')).toHaveLength(1);
   }
-  expect(await statusIs('rack-1', 'ready')).toMatchObject({ node_id: node.node_id, occupancy: 'free' });
+  expect(await waitForStatus('rack-1', 'ready')).toMatchObject({ node_id: node.node_id, occupancy: 'free' });
 });
 
-it('lets a machine go with proof that its credential is gone, when the pool does not reuse them', async () => {
+it('retires a machine with proof that its credential is revoked, where the pool does not reuse machines', async () => {
   await server.client.call('pool-put', { params: { pool: 'guests' }, body: { driver: 'external', reuse: false } });
   await bring('guests', 'guest-1');
-  await statusIs('guest-1', 'ready');
+  await waitForStatus('guest-1', 'ready');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'guests' } });
-  await allocationIs(allocation.allocation_id, 'active');
+  await waitForAllocation(allocation.allocation_id, 'active');
   await server.client.call('allocation-release', { params: { id: allocation.allocation_id } });
-  await allocationIs(allocation.allocation_id, 'released');
-  await statusIs('guest-1', 'retired');
-  await toldOf(allocation.allocation_id, 'proof.revoked');
+  await waitForAllocation(allocation.allocation_id, 'released');
+  await waitForStatus('guest-1', 'retired');
+  await waitForFacts(allocation.allocation_id, 'proof.revoked');
 });
 
-it('lets an agent that lost its credential, and has its key, go on as the machine that it was', async () => {
+it('lets an agent that lost its credential continue as the same machine by its key', async () => {
   await server.client.call('pool-put', { params: { pool: 'keyed' }, body: { driver: 'external' } });
   const { token = '' } = await server.client.call('join-token-create', {
     params: { pool: 'keyed' },
@@ -92,9 +92,9 @@ it('lets an agent that lost its credential, and has its key, go on as the machin
   });
   const dir = await newDirectory();
   const first = bringBy(token, 'keyed-1', dir);
-  const before = await statusIs('keyed-1', 'ready');
+  const before = await waitForStatus('keyed-1', 'ready');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'keyed' } });
-  await allocationIs(allocation.allocation_id, 'active');
+  await waitForAllocation(allocation.allocation_id, 'active');
   first.kill('SIGKILL');
   await once(first, 'exit');
   const path = join(dir, '.agent', 'state.json');
@@ -110,21 +110,21 @@ it('lets an agent that lost its credential, and has its key, go on as the machin
     allocation_id: allocation.allocation_id,
   });
 
-  // Without its directory it is anybody.
+  // Without its directory it has no key.
   const stranger = bringBy(token, 'keyed-1', await newDirectory());
   const [code] = await once(stranger, 'exit');
   expect(code).toBe(13);
   expect(await nodeNamed('keyed-1')).toMatchObject({ node_instance_id: before.node_instance_id, status: 'ready' });
 });
 
-it('believes a goodbye at once, gives up at the deadline, and lets go when the rescue window is over', async () => {
+it('believes a goodbye at once, fails the machine at the deadline, and retires it after the rescue window', async () => {
   const budgets = { offline_seconds: 1, rescue_seconds: 1 };
   await server.client.call('pool-put', { params: { pool: 'visitors' }, body: { driver: 'external', budgets } });
   const agent = await bring('visitors', 'visitor-1');
-  const node = await statusIs('visitor-1', 'ready');
+  const node = await waitForStatus('visitor-1', 'ready');
   agent.kill('SIGTERM');
-  await statusIs('visitor-1', 'retired');
-  const rules = await until('the timeline to tell its end', async () => {
+  await waitForStatus('visitor-1', 'retired');
+  const rules = await until('its end on the timeline', async () => {
     const { items } = await server.client.call('node-timeline', {
       params: { id: node.node_id },
       query: { limit: 500, order: 'oldest' },

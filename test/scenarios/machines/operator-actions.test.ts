@@ -1,4 +1,7 @@
-/** A person drains, sets aside, brings back and retires machines: each with a reason, each told before it is done, none by a database edit. */
+/**
+ * A person drains, quarantines, reactivates and retires machines, each with a reason and a preview,
+ * none by a database edit.
+ */
 import { expect } from 'vitest';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
@@ -17,13 +20,13 @@ import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 const beatEvery = 0.3;
 
-interface Asked {
+interface ActOptions {
   drain_then?: 'hold' | 'retire';
   dry_run?: boolean;
 }
 
-const act = (world: World, id: string, action: NodeActionName, reason: string, asked: Asked = {}) =>
-  world.client.call('node-act', { params: { id, action }, body: { reason, ...asked } });
+const act = (world: World, id: string, action: NodeActionName, reason: string, options: ActOptions = {}) =>
+  world.client.call('node-act', { params: { id, action }, body: { reason, ...options } });
 
 const isRefused = async (world: World, id: string, action: NodeActionName, why: RegExp) => {
   const answer = await callRoute(
@@ -44,7 +47,7 @@ async function readyMachine(world: World, name: string) {
 }
 
 scenario({
-  name: 'a machine that is drained, set aside, brought back and retired',
+  name: 'a machine that is drained, quarantined, reactivated and retired',
   async story(world) {
     await externalPool(world, 'dock', { heartbeat, reuse: true });
     const machine = await readyMachine(world, 'pier-1');
@@ -82,7 +85,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'nobody who looks whether it is empty',
+      broken: 'no check whether a drained machine is empty',
       composition: withoutSweep('drained'),
       fails: /waited .* for node to be quarantined/,
     },
@@ -121,7 +124,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a machine that is empty whoever uses it',
+      broken: 'a machine that counts as empty while it is in use',
       composition: {
         sweeps: (registry, services) => [
           ...registry,
@@ -141,7 +144,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine that is set aside or drained while somebody uses it',
+  name: 'a machine that is quarantined or drained while in use',
   async story(world) {
     await externalPool(world, 'dock', { heartbeat, reuse: true });
     const machine = await readyMachine(world, 'pier-4');
@@ -182,7 +185,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a release that overrules who set it aside',
+      broken: 'a release that overrides a quarantine',
       composition: {
         sweeps: (registry, services) => [
           ...registry,
@@ -208,7 +211,7 @@ const kept = (world: World, id: string) =>
   );
 
 scenario({
-  name: 'a machine that is asked for what it alone knows',
+  name: 'diagnostics that only the machine itself can give',
   async story(world) {
     await externalPool(world, 'dock', { heartbeat, reuse: true });
     const machine = await readyMachine(world, 'pier-3');
@@ -217,23 +220,23 @@ scenario({
       const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
       const { allocation_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
 
-      const asked = await act(world, id, 'collect-diagnostics', 'it is slow today');
+      const started = await act(world, id, 'collect-diagnostics', 'it is slow today');
       const again = await act(world, id, 'collect-diagnostics', 'it is still slow');
-      expect(again.operation?.workflow_id, 'asked while it is asked').toBe(asked.operation?.workflow_id);
+      expect(again.operation?.workflow_id, 'requested while it runs').toBe(started.operation?.workflow_id);
       const ended = (workflow_id: string) =>
         world.waitFor('the diagnosis to end', async () => {
           const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
           return operation.status === 'succeeded' ? operation : undefined;
         });
       await machine.work(async () => (await kept(world, id)).length === 2);
-      const first = await ended(asked.operation?.workflow_id ?? '');
+      const first = await ended(started.operation?.workflow_id ?? '');
       expect(first.progress.message).toBe('What its agent and its provider know was kept');
       expect(await kept(world, id)).toMatchObject([
         { layer: 'node', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
       ]);
 
-      // By way of its allocation, and with an agent that does not answer.
+      // Through its allocation, and with an agent that does not answer.
       const through = await world.client.call('allocation-act', {
         params: { id: allocation_id, action: 'collect-diagnostics' },
         body: { reason: 'is it there?' },
@@ -252,7 +255,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a provider that cannot be asked',
+      broken: 'a provider that cannot be reached',
       composition: {
         drivers: (built) =>
           new Map(

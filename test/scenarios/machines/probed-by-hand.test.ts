@@ -1,4 +1,7 @@
-/** A person asks a machine whether it lives: at the address it gave, or by a task for its agent; what was seen is on the timeline. */
+/**
+ * A person probes a machine, at its address or by a task for its agent; the result is on the
+ * timeline.
+ */
 import { Client } from 'pg';
 import { expect, inject } from 'vitest';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
@@ -9,7 +12,7 @@ import { scenario, type World } from '../support/scenario.ts';
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 const beatEvery = 0.3;
 
-/** Only the owner of the tables may break them. */
+/** Only the owner of the tables may change them. */
 async function asOwner(url: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: withDatabase(inject('postgresUrl'), new URL(url).pathname.slice(1)) });
   await client.connect();
@@ -17,7 +20,7 @@ async function asOwner(url: string, statement: string): Promise<void> {
   await client.end();
 }
 
-const ask = async (world: World, id: string) => {
+const probe = async (world: World, id: string) => {
   const { operation } = await world.client.call('node-act', {
     params: { id, action: 'probe' },
     body: { reason: 'somebody says that it hangs' },
@@ -38,7 +41,7 @@ const seenBy = (world: World, workflow_id: string) =>
   );
 
 scenario({
-  name: 'a machine that is asked whether it lives',
+  name: 'a machine that is probed by a person',
   async story(world) {
     await externalPool(world, 'pier', { heartbeat, probe: { path: '/well', allow_private: true } });
     let status = 200;
@@ -53,15 +56,15 @@ scenario({
     try {
       for (const { node_id } of [reached, quiet]) await waitForNode(world, node_id, 'ready');
 
-      const first = await ask(world, reached.node_id);
+      const first = await probe(world, reached.node_id);
       expect(await answerOf(world, first)).toMatch(`It lives: ${base_url} answered, status 200`);
       expect(await seenBy(world, first)).toEqual([{ kind: 'probe.answered', node_id: reached.node_id }]);
       status = 503;
-      const second = await ask(world, reached.node_id);
+      const second = await probe(world, reached.node_id);
       expect(await answerOf(world, second)).toMatch(/^It does not answer at .*: bad_status: .*503/);
       expect(await seenBy(world, second)).toEqual([{ kind: 'probe.unanswered', node_id: reached.node_id }]);
 
-      const third = await ask(world, quiet.node_id);
+      const third = await probe(world, quiet.node_id);
       let answer: string | undefined;
       await quiet.work(async () => {
         const operation = await world.client.call('operation-get', { params: { id: third } });
@@ -75,9 +78,9 @@ scenario({
   },
   counters: [
     {
-      broken: 'a task that is over before anybody may take it',
+      broken: 'a task that expires before it can be leased',
       composition: {
-        // They begin one after the other, and this one must have been there before anybody asks.
+        // Sweeps start one after the other, so this one must be registered before the call.
         sweeps: (registry, services) => [
           {
             name: 'impatient',

@@ -1,4 +1,7 @@
-/** Everything restarts while ten thousand machines serve: the control plane was deaf, and no machine is blamed for it. */
+/**
+ * Everything restarts while ten thousand machines serve: the control plane missed heartbeats, and
+ * no machine is blamed for it.
+ */
 import { expect } from 'vitest';
 import { pause, now as present, secondsBetween, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Composition } from '../../../src/server/opening.ts';
@@ -15,20 +18,20 @@ const serving = 10_000;
 const booting = 300;
 const starting = 100;
 /**
- * Twice the numbers that ship, for a machine that does other things besides: the server meets every machine anew, which costs
- * the store some questions each, and all must have been heard before the first may be missed.
+ * Twice the shipped numbers, for a busy host. After the restart the server looks up every machine
+ * again, and all must be heard before the first may be missed.
  */
 const heartbeat = { interval_seconds: 20, stale_after_seconds: 60 };
-/** As long as we look afterwards: past the time at which what was slept through would be a verdict. */
+/** Past the time at which the missed heartbeats would lead to a verdict. */
 const watchSeconds = heartbeat.stale_after_seconds + 2;
 /**
- * What is in flight has less left than we are away: without the gap it would be overdue. And much more than we look: the machines are
- * placed, and a server stopped and started, before we do, and on a busy machine its time would be up in earnest.
+ * Less than the outage, so that without the recorded gap it would be overdue. Much more than the
+ * watch, because placing the machines and restarting the server take time on a busy host.
  */
 const leftSeconds = 6 * watchSeconds;
 const awaySeconds = leftSeconds + heartbeat.interval_seconds;
 
-/** The brake would hide false verdicts; here it never holds, so that each would be seen. */
+/** The brake would hide wrong verdicts, so it is disabled here. */
 const noBrake = { fraction: 1, min_nodes: 1_000_000 };
 
 async function fill(db: Database): Promise<void> {
@@ -42,7 +45,7 @@ async function fill(db: Database): Promise<void> {
   await db.query('analyze');
 }
 
-/** What the store remembers is all that the next server knows, so moving it into the past is the same as waiting. */
+/** The next server knows only the store, so moving the rows into the past equals waiting. */
 async function letTimePass(db: Database, seconds: number): Promise<void> {
   const columns = {
     replicas: ['started_at', 'lease_until', 'ended_at', 'flushed_through'],
@@ -59,7 +62,7 @@ async function letTimePass(db: Database, seconds: number): Promise<void> {
 const named = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => placedCredential(`fleet-${from + i + 1}`));
 
-/** Those that beat: who serves, and who starts. Ten relays, each with its share. */
+/** The machines that beat (serving and starting ones), sent by ten relays. */
 const speakers = [...named(0, serving), ...named(serving + booting, starting)];
 const relays = 10;
 const perRequest = 100;
@@ -74,7 +77,7 @@ async function relay(server: TestServer, share: string[], isOver: () => boolean)
   }
 }
 
-/** The machines beat again within their interval and go on. */
+/** The machines beat again within their interval and keep beating. */
 async function expectNoVerdict(server: TestServer, before: Record<string, number>): Promise<void> {
   let over = false;
   const size = Math.ceil(speakers.length / relays);
@@ -100,7 +103,7 @@ async function expectMovedOnce(server: TestServer, db: Database, deadlines: Map<
   expect(more).toEqual([]);
   expect(away?.deadlines_moved).toBe(booting + starting);
   expect(holding).toBe(false);
-  // A busy machine may make us deaf once more; that is a gap of its own, and moves on its own.
+  // A busy host may miss heartbeats once more; that is a gap of its own with its own extension.
   const since = gaps.filter((gap) => gap.started_at >= (away?.started_at ?? ''));
   const expected = since.reduce((sum, gap) => sum + gap.seconds, 0);
   const moved = (await placedRows(db)).flatMap(({ node_id, deadline_at }) => {
@@ -142,5 +145,5 @@ async function story(composition: Composition): Promise<void> {
 }
 
 describeStory('restart of everything', story, [
-  { broken: 'no record of when we could not hear', composition: claimsSteadyIngest, fails: /false verdicts/ },
+  { broken: 'no record of when ingest was down', composition: claimsSteadyIngest, fails: /false verdicts/ },
 ]);

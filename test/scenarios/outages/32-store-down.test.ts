@@ -1,4 +1,7 @@
-/** The store is gone for longer than a machine may be silent: beats are answered, nobody is blamed, nothing acknowledged is lost. */
+/**
+ * The store is down for longer than the stale time: heartbeats are answered, no machine is blamed,
+ * and nothing acknowledged is lost.
+ */
 import { Client } from 'pg';
 import { expect } from 'vitest';
 import { pause, secondsBetween, secondsLater, systemClock } from '../../../src/base/clock.ts';
@@ -11,53 +14,57 @@ import { type OwnPostgres, ownPostgres } from '../support/own-postgres.ts';
 import { describeStory, type WaitFor } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
-/** As long as we look afterwards: past the time at which what was missed would be a verdict. */
+/** Past the time at which the missed heartbeats would lead to a verdict. */
 const watchSeconds = heartbeat.stale_after_seconds + 1;
 const awaySeconds = 2 * watchSeconds;
-/** Together over while the store is away, and not before we have looked if the time away does not count. */
+/** Expires during the outage or, if the outage does not count, after the check. */
 const provision_timeout_seconds = awaySeconds - 2;
 const extendedBySeconds = 1;
 const beatEveryMs = 300;
 const machines = 6;
 
 /**
- * The rules that could blame somebody. One that found no store looks again only after its usual time, which is longer than we
- * watch: here it comes back every second.
+ * The rules that could blame a machine. After an error they run again only at their usual interval,
+ * which is longer than the watch; here they run every second.
  */
-const blaming = ['liveness', 'provision-deadline'];
+const blamingRules = ['liveness', 'provision-deadline'];
 const looksEverySeconds = 1;
 
-const lookingOften = (composition: Composition): Composition => ({
+const withFrequentRules = (composition: Composition): Composition => ({
   ...composition,
   sweeps: (registry, services) =>
     (composition.sweeps?.(registry, services) ?? registry).map((sweep) =>
-      blaming.includes(sweep.name) ? { ...sweep, every_seconds: looksEverySeconds } : sweep,
+      blamingRules.includes(sweep.name) ? { ...sweep, every_seconds: looksEverySeconds } : sweep,
     ),
 });
 
-/** Asked again and again, says whether each of these rules has begun a look since the first time, and it went well. */
-async function looksFromNow({ client }: TestServer): Promise<() => Promise<boolean>> {
-  const looks = async () => (await client.call('sweep-list', {})).items.filter(({ name }) => blaming.includes(name));
+/**
+ * Returns a function that reports whether each of these rules has completed a run that started
+ * after this call.
+ */
+async function ruleRunsFromNow({ client }: TestServer): Promise<() => Promise<boolean>> {
+  const looks = async () =>
+    (await client.call('sweep-list', {})).items.filter(({ name }) => blamingRules.includes(name));
   const before = new Map((await looks()).map(({ name, runs }) => [name, runs]));
-  // The next one to end may have begun before.
+  // The next run to end may have started before.
   const isAnew = (name: string, runs: number) => runs >= (before.get(name) ?? 0) + 2;
   return async () =>
     (await looks()).every(({ name, runs, error, waiting }) => isAnew(name, runs) && error === null && !waiting);
 }
 
-/** The brake would hide false verdicts; here it never holds, so that each would be seen. */
+/** The brake would hide wrong verdicts, so it is disabled here. */
 const document: PoolDocument = { driver: 'external', heartbeat, brake: { fraction: 1, min_nodes: 1_000_000 } };
 
 interface Beating {
   ids: string[];
   answers: Answer[];
-  /** The last one falls silent for good. */
+  /** The last machine goes silent for good. */
   lose(): void;
   end(): Promise<void>;
 }
 
-/** Each on its own, as agents are: one that waits for its answer delays no other. */
-async function beatingApart({ url, client }: TestServer): Promise<Beating> {
+/** Each machine beats on its own, like an agent: one that waits for its answer delays no other. */
+async function beatSeparately({ url, client }: TestServer): Promise<Beating> {
   const { token } = await client.call('join-token-create', { params: { pool: 'fleet' } });
   const answers: Answer[] = [];
   let over = false;
@@ -95,8 +102,8 @@ interface Outage {
   end(store: OwnPostgres, other: Client): Promise<unknown>;
 }
 
-/** A connection beside the server's; it breaks when the store goes, and says so to nobody. */
-async function somebodyElse(url: string): Promise<Client> {
+/** Another connection to the store; it breaks with the store, without an unhandled error. */
+async function otherConnection(url: string): Promise<Client> {
   const other = new Client({ connectionString: url });
   other.on('error', () => {});
   await other.connect();
@@ -106,13 +113,13 @@ async function somebodyElse(url: string): Promise<Client> {
 const answered = (answer: Answer) =>
   answer.status === 200 || (answer.status === 503 && Number(answer.body.retry_after_seconds) > 0);
 
-/** The store ends whatever became of the story and of those who were connected to it. */
-async function tell(outage: Outage, composition: Composition, waitFor: WaitFor): Promise<void> {
+/** The database ends whatever happened to the story and its connections. */
+async function runOutage(outage: Outage, composition: Composition, waitFor: WaitFor): Promise<void> {
   const store = await ownPostgres();
   try {
-    const server = await inProcessServer({ database_url: store.url, composition: lookingOften(composition) });
+    const server = await inProcessServer({ database_url: store.url, composition: withFrequentRules(composition) });
     try {
-      await tellOn(store, server, outage, waitFor);
+      await checkOutage(store, server, outage, waitFor);
     } finally {
       await server.stop();
     }
@@ -121,15 +128,15 @@ async function tell(outage: Outage, composition: Composition, waitFor: WaitFor):
   }
 }
 
-async function tellOn(store: OwnPostgres, server: TestServer, outage: Outage, waitFor: WaitFor): Promise<void> {
+async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outage, waitFor: WaitFor): Promise<void> {
   const { client } = server;
-  const other = await somebodyElse(store.url);
+  const other = await otherConnection(store.url);
   const nodeNow = (id: string) => client.call('node-get', { params: { id } });
   const stood = async (id: string) => (await nodeNow(id)).status;
   let fleet: Beating | undefined;
   try {
     await client.call('pool-put', { params: { pool: 'fleet' }, body: document });
-    fleet = await beatingApart(server);
+    fleet = await beatSeparately(server);
     const { node } = await client.call('node-create', {
       body: { pool: 'fleet', name: 'expected', provision_timeout_seconds },
     });
@@ -147,29 +154,30 @@ async function tellOn(store: OwnPostgres, server: TestServer, outage: Outage, wa
     expect(meanwhile.length, 'beats are answered while the store is away').toBeGreaterThan(machines);
     for (const answer of meanwhile) expect(answered(answer), answer.text).toBe(true);
 
-    // The first calls may still find a broken connection.
+    // The first calls may still hit a broken connection.
     await waitFor('the store to be back', () => stood(expected).catch(() => undefined));
     const watchMs = systemClock.monotonicMs() + watchSeconds * 1000;
-    const haveLooked = await looksFromNow(server);
+    const haveLooked = await ruleRunsFromNow(server);
     const { ids } = fleet;
     await waitFor('the rules to have looked', async () => {
       await pause(systemClock, beatEveryMs);
       const enough = systemClock.monotonicMs() >= watchMs && (await haveLooked());
       const { status, status_since } = await nodeNow(expected);
-      // On a busy machine its time may be up in earnest while we watch.
+      // On a busy host its deadline may really pass while we watch.
       const inTime = new Date(status_since) < secondsLater(new Date(extended.deadline_at ?? ''), awaySeconds);
       if (inTime) expect(status, 'a false verdict').toBe('provisioning');
       for (const id of ids) expect(await stood(id), 'a false verdict').toBe('ready');
       return enough;
     });
     const { gaps } = await client.call('brake-get', {});
-    // Two clocks measure it, ours and the database's.
+    // The two sides use different clocks: this process's and the database's.
     expect(Math.max(...gaps.map((gap) => gap.seconds))).toBeGreaterThan(awaySeconds - 0.5);
     const query = { kind: 'node.deadline_moved', order: 'oldest' } as const;
     const { items } = await client.call('node-timeline', { params: { id: expected }, query });
     const [byHand, byGaps] = [true, false].map((hand) => items.filter((fact) => (fact.actor !== null) === hand));
     expect(byHand?.map((fact) => fact.layer)).toEqual(['operator']);
-    // A busy machine may make us deaf at other times too; each gap moves once, and what began in one counts from its own beginning.
+    // A busy host may miss heartbeats at other times too. Each gap extends deadlines once, counted
+    // from the later of its start and the deadline's start.
     const since = gaps.filter((gap) => gap.ended_at > node.status_since);
     expect(byGaps?.map((fact) => fact.layer)).toEqual(since.map(() => 'store'));
     const missed = since.reduce((sum, { started_at, ended_at }) => {
@@ -203,9 +211,9 @@ const outages: Record<string, Outage> = {
 };
 
 for (const [name, outage] of Object.entries(outages))
-  describeStory(name, (composition, waitFor) => tell(outage, composition, waitFor), [
+  describeStory(name, (composition, waitFor) => runOutage(outage, composition, waitFor), [
     {
-      broken: 'no record of when we could not hear',
+      broken: 'no record of when ingest was down',
       composition: claimsSteadyIngest,
       fails: /a false verdict/,
     },

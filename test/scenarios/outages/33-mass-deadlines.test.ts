@@ -1,4 +1,7 @@
-/** Many machines that do not come up at once: their verdicts are written, and no more are launched into the same failure. */
+/**
+ * Many machines fail to come up at once: their verdicts are written, and no more are launched into
+ * the same failure.
+ */
 import { expect } from 'vitest';
 import { defaultBrakePolicy } from '../../../src/lifecycle/brake/brake.ts';
 import { allocate } from '../../support/allocations.ts';
@@ -6,7 +9,7 @@ import { allocationOf, localPool, waitForAllocation } from '../support/machines.
 import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 const provision_seconds = 2;
-/** As many as make a mass failure of a pool that has no others. */
+/** Enough for a mass failure in a pool without other machines. */
 const many = defaultBrakePolicy.min_nodes;
 
 const waitsFor = async (world: World, id: string) => {

@@ -1,4 +1,7 @@
-/** Most of a pool falls silent at once: the brake holds the verdicts back, says so everywhere, and can be released. */
+/**
+ * Most of a pool goes silent at once: the brake holds the verdicts, reports it everywhere, and can
+ * be released.
+ */
 import { expect, vi } from 'vitest';
 import { secondsBetween, secondsLater } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
@@ -45,11 +48,14 @@ const openHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at =
 const all = (world: World, machines: readonly FleetMachine[]): Promise<Node[]> =>
   Promise.all(machines.map(({ node_id }) => nodeOf(world, node_id)));
 
-/** Every one of them was decided on or held; whoever fell silent before it was a mass failure was decided on. */
+/**
+ * Every machine was decided or held; those that went silent before the mass failure was detected
+ * were decided.
+ */
 const judged = (world: World, silent: readonly FleetMachine[]) =>
   world.waitFor('the silent machines to be held', async () => {
     const nodes = await all(world, silent);
-    // A busy machine may doubt its own hearing for a moment; such holds end by themselves.
+    // A busy host may hold verdicts because of its own gaps; those holds end by themselves.
     const held = nodes.filter((node) => node.held?.kind === 'mass-failure');
     const offline = nodes.filter((node) => node.status === 'offline');
     return held.length > 0 && held.length + offline.length === silent.length ? { held, offline } : undefined;
@@ -58,7 +64,10 @@ const judged = (world: World, silent: readonly FleetMachine[]) =>
 const metrics = async (world: World): Promise<string> =>
   (await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token })).text;
 
-/** On a busy machine some may have been missed while the fleet came up, and be back: the brake counts them, as it should. */
+/**
+ * On a busy host some machines may have been missed while the fleet came up and be back; the brake
+ * counts them, as it should.
+ */
 async function missedBefore(world: World, hold: Hold | undefined, offline: Node[]): Promise<number> {
   const since = hold?.since ?? '';
   const zone = hold?.scope === 'zone' ? hold.name : null;
@@ -71,14 +80,14 @@ async function missedBefore(world: World, hold: Hold | undefined, offline: Node[
   return (tally?.verdicts ?? 0) - offline.length;
 }
 
-async function showsTheHold(world: World, held: Node[], offline: Node[]): Promise<string> {
+async function expectHoldShown(world: World, held: Node[], offline: Node[]): Promise<string> {
   const brake = await brakeOf(world);
   expect(brake.holding).toBe(true);
   const [hold, ...more] = openHolds(brake);
   expect(more, 'one failure is one incident').toEqual([]);
   const missed = await missedBefore(world, hold, offline);
   expect(hold).toMatchObject({ kind: 'mass-failure', rule: 'liveness', effect: 'hold' });
-  // Who was missed and is back counts twice, who was not back yet once.
+  // A machine that was missed and is back counts twice, one that is not back yet counts once.
   expect(hold?.population).toBeGreaterThanOrEqual(poolSize);
   expect(hold?.population).toBeLessThanOrEqual(poolSize + missed);
   expect(hold?.negative).toBeGreaterThanOrEqual(defaultBrakePolicy.min_nodes);
@@ -91,12 +100,12 @@ async function showsTheHold(world: World, held: Node[], offline: Node[]): Promis
   }
   const listed = await world.client.call('node-list', { query: { held: true, limit: 100 } });
   expect(listed.items.map((node) => node.node_id).sort()).toEqual(held.map((node) => node.node_id).sort());
-  const told = await world.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
-  expect(told.held).toEqual(held[0]?.held);
-  expect(told.waiting_for).toContain(hold?.reason);
-  expect(told.next[0]?.then).toBe('liveness is asked again');
-  expect(told.next[0]?.at).toBe(hold?.held_until);
-  expect(told.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
+  const explanation = await world.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
+  expect(explanation.held).toEqual(held[0]?.held);
+  expect(explanation.waiting_for).toContain(hold?.reason);
+  expect(explanation.next[0]?.then).toBe('liveness is asked again');
+  expect(explanation.next[0]?.at).toBe(hold?.held_until);
+  expect(explanation.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
   const exposed = await metrics(world);
   expect(exposed).toMatch(
     new RegExp(`^slipway_nodes_held\\{rule="liveness",kind="mass-failure"\\} ${held.length}$`, 'm'),
@@ -105,7 +114,7 @@ async function showsTheHold(world: World, held: Node[], offline: Node[]): Promis
   return hold?.hold_id ?? '';
 }
 
-async function appliesOne(world: World, id: string): Promise<void> {
+async function applyOne(world: World, id: string): Promise<void> {
   const act = (dry_run: boolean) =>
     world.client.call('node-act', {
       params: { id, action: 'apply-held-verdict' },
@@ -116,15 +125,15 @@ async function appliesOne(world: World, id: string): Promise<void> {
   expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
   const { node } = await act(false);
   expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
-  const told = await world.waitFor('the timeline to tell who applied it', async () => {
+  const applied = await world.waitFor('the application on the timeline', async () => {
     const page = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
     return page.items[0];
   });
-  expect(told.actor).not.toBeNull();
-  expect(told.summary).toContain('it burned down');
+  expect(applied.actor).not.toBeNull();
+  expect(applied.summary).toContain('it burned down');
 }
 
-/** Longer than the brake waits before it takes a hold that holds nobody for over. */
+/** Longer than the brake waits before it ends a hold without held machines. */
 const longEnoughSeconds = 7;
 
 const allServe = (world: World, machines: readonly FleetMachine[]) =>
@@ -139,10 +148,10 @@ async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
   fleet.hush(silent);
   const { held, offline } = await judged(world, silent);
   expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
-  const hold_id = await showsTheHold(world, held, offline);
+  const hold_id = await expectHoldShown(world, held, offline);
 
   const [burned, back, alsoBack, ...rest] = held.map((node) => node.node_id);
-  await appliesOne(world, burned ?? '');
+  await applyOne(world, burned ?? '');
   fleet.speak(silent.filter(({ node_id }) => node_id === back || node_id === alsoBack));
   for (const id of [back ?? '', alsoBack ?? ''])
     await world.waitFor('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
@@ -167,7 +176,7 @@ async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
 }
 
 scenario({
-  name: 'most of a pool falls silent',
+  name: 'most of a pool goes silent',
   settings,
   async story(world) {
     await externalPool(world, 'fleet', { heartbeat });
@@ -181,14 +190,14 @@ scenario({
   counters: [
     { broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ },
     {
-      broken: 'nobody who lets go of held machines',
+      broken: 'held machines that are never let go',
       composition: withoutSweep('brake-watch'),
       fails: /waited .* for one that beats again to be let go/,
     },
   ],
 });
 
-/** Too many for a zone, and by the pools' own word none too many for a pool. */
+/** Too many for a zone, but not for the pools' own brakes. */
 const unbraked = { fraction: 1, min_nodes: 1000 };
 
 scenario({
@@ -227,7 +236,7 @@ scenario({
 });
 
 scenario({
-  name: 'a small pool that falls silent altogether',
+  name: 'a small pool that goes silent entirely',
   settings,
   async story(world) {
     await externalPool(world, 'few', { heartbeat });
@@ -242,7 +251,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a brake for which one machine is many',
+      broken: 'a brake that acts on a single machine',
       around: whileBroken(wrong, { least: 1 }),
       fails: /waited .* for node to be offline/,
     },

@@ -1,4 +1,7 @@
-/** A fleet that is only watched: every rule decides, says what it would have done, once, and changes nothing. */
+/**
+ * An observe-only pool: every rule decides, records once what it would have done, and changes
+ * nothing.
+ */
 import { expect } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
@@ -8,36 +11,36 @@ import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../
 import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
-/** Of machines that beat: a busy machine may make them wait, and none of them is to be missed. */
+/** For machines that beat: long enough that a busy host does not miss any. */
 const patient = { ...heartbeat, stale_after_seconds: 600 };
 const beatEvery = 0.3;
 const short = 2;
 const budgets = { provision_seconds: short, start_seconds: short, offline_seconds: short };
-/** Several turns of every rule. */
+/** Several runs of every rule. */
 const quietSeconds = 6;
 
 interface Watched {
   id: string;
-  /** Where it stands, and what would have become of it. */
+  /** Its current status; `to` is the one it would have got. */
   status: Node['status'];
   rule: string;
   to: string;
 }
 
-async function tellings(world: World, id: string, rule: string): Promise<number> {
+async function countRecords(world: World, id: string, rule: string): Promise<number> {
   const query = { kind: 'node.would_have', limit: 100 };
   const { items } = await world.client.call('node-timeline', { params: { id }, query });
   return items.filter((fact) => fact.data.by === rule).length;
 }
 
-const told = (world: World, { id, rule, to, status }: Watched) =>
-  world.waitFor(`${rule} to be told`, async () => {
+const waitForRecord = (world: World, { id, rule, to, status }: Watched) =>
+  world.waitFor(`${rule} to be recorded`, async () => {
     const node = await nodeOf(world, id);
     expect(node.status, 'changed, and should not').toBe(status);
     return node.would_have?.rule === rule && node.would_have.to === to ? node : undefined;
   });
 
-/** A machine that could not be brought up: there it is the operation, and no rule, that gives it up. */
+/** A machine that cannot be brought up; here the operation fails it, not a rule. */
 async function givenUp(world: World): Promise<string> {
   await world.client.call('pool-put', {
     params: { pool: 'own' },
@@ -100,10 +103,13 @@ async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Pro
   };
 }
 
-/** Said by the door in the moment of a claim; the others are sweeps and count what they say. */
+/** Recorded by the transition on a report; the other rules are sweeps and count their records. */
 const byTransition = ['degraded', 'prerequisite-missing'];
 
-/** Once; and once more for each time at which nobody heard, which moves deadlines, and what was told of the former is told of the new one. */
+/**
+ * Once, and once more for each gap in ingest, which moves deadlines and repeats the record for the
+ * new one.
+ */
 async function expectOnce(world: World, times: number, what: string): Promise<void> {
   const gaps = await world.ledger.count('select 1 from ingest_gaps');
   expect(times, `${what}, with ${gaps} gaps`).toBeGreaterThanOrEqual(1);
@@ -131,18 +137,18 @@ async function explained(world: World, { id, rule, to, status }: Watched): Promi
 }
 
 scenario({
-  name: 'a pool that is only observed',
+  name: 'an observe-only pool',
   async story(world) {
     const { watched, end } = await everyRule(world);
     try {
       const first: Node[] = [];
-      for (const each of watched) first.push(await told(world, each));
+      for (const each of watched) first.push(await waitForRecord(world, each));
       await world.expectNever('something changed', quietSeconds, async () => {
         const nodes = await Promise.all(watched.map(({ id }) => nodeOf(world, id)));
         return nodes.some((node, i) => node.status_since !== first[i]?.status_since);
       });
       for (const each of watched) {
-        await expectOnce(world, await tellings(world, each.id, each.rule), `${each.rule} is told once`);
+        await expectOnce(world, await countRecords(world, each.id, each.rule), `${each.rule} is recorded once`);
         await explained(world, each);
       }
       await counted(world, watched);
@@ -153,7 +159,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'rules that do not know the mode',
+      broken: 'rules that ignore the mode',
       composition: withDeciders(() => ({ isObserveOnly: () => false })),
       fails: /changed, and should not/,
     },
@@ -161,7 +167,7 @@ scenario({
 });
 
 scenario({
-  name: 'a watched machine that falls silent twice',
+  name: 'an observed machine that goes silent twice',
   async story(world) {
     await externalPool(world, 'watched', { mode: 'observe', heartbeat });
     const fleet = await beatingFleet(world, 'watched', 1, beatEvery);
@@ -169,11 +175,11 @@ scenario({
     const id = machine?.node_id ?? '';
     try {
       for (const times of [1, 2]) {
-        const before = await tellings(world, id, 'liveness');
+        const before = await countRecords(world, id, 'liveness');
         fleet.hush(fleet.machines);
         await world.waitFor(
-          `silence number ${times} to be told`,
-          async () => (await tellings(world, id, 'liveness')) > before,
+          `silence number ${times} to be recorded`,
+          async () => (await countRecords(world, id, 'liveness')) > before,
         );
         fleet.speak(fleet.machines);
         const { at } = (await nodeOf(world, id)).would_have ?? { at: '' };
@@ -186,30 +192,30 @@ scenario({
   },
   counters: [
     {
-      broken: 'rules that do not know the mode',
+      broken: 'rules that ignore the mode',
       composition: withDeciders(() => ({ isObserveOnly: () => false })),
-      fails: /waited .* for silence number 1 to be told/,
+      fails: /waited .* for silence number 1 to be recorded/,
     },
   ],
 });
 
 scenario({
-  name: 'a pool that was watched long enough',
+  name: 'a pool that leaves observe mode',
   async story(world) {
     const document = { heartbeat, budgets: { provision_seconds: short } };
     await externalPool(world, 'watched', { ...document, mode: 'observe' });
     const { node } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
     const silent = await joinMachine(world, 'watched', 'silent');
     await silent.beat('ready');
-    await told(world, { id: node.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' });
-    await told(world, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
+    await waitForRecord(world, { id: node.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' });
+    await waitForRecord(world, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
     await externalPool(world, 'watched', { ...document, mode: 'enforce' });
     await waitForNode(world, node.node_id, 'failed');
     await waitForNode(world, silent.node_id, 'offline');
   },
   counters: [
     {
-      broken: 'rules that are only ever told of',
+      broken: 'rules that keep observing',
       composition: withDeciders(() => ({ isObserveOnly: (_cause, trigger) => trigger === 'rule' })),
       fails: /waited .* for node to be failed/,
       patience_seconds: 10,

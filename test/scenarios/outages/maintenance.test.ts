@@ -1,4 +1,7 @@
-/** Somebody works on machines: until that is over, negative verdicts on them are held back, and each says so. */
+/**
+ * Maintenance windows: until one ends, negative verdicts on its machines are held, and each machine
+ * says so.
+ */
 import { expect, vi } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Node } from '../../../src/contract/node.ts';
@@ -19,7 +22,7 @@ vi.mock(import('../../../src/store/rows/maintenance.ts'), async (original) => {
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
 const short = 1;
-/** Ends by itself while the story is told; long enough for its machine to fall silent and be held. */
+/** Ends during the story; long enough for its machine to go silent and be held. */
 const endsByItselfSeconds = 5 * heartbeat.stale_after_seconds;
 const hour = 3600;
 
@@ -50,17 +53,17 @@ const heldBy = (world: World, id: string, rule: string): Promise<Node> =>
     return node.held?.rule === rule ? node : undefined;
   });
 
-async function saysSo(world: World, { node_id, held, status }: Node, window: Maintenance): Promise<void> {
+async function expectHeldBy(world: World, { node_id, held, status }: Node, window: Maintenance): Promise<void> {
   expect(held).toMatchObject({ kind: 'maintenance', hold: window.name, held_until: window.ends_at });
   expect(held?.reason).toBe(`maintenance ${window.name}`);
-  const told = await world.client.call('node-explain', { params: { id: node_id } });
-  expect(told).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
-  const items = await world.waitFor('the timeline to tell', async () => {
+  const explanation = await world.client.call('node-explain', { params: { id: node_id } });
+  expect(explanation).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
+  const items = await world.waitFor('the hold on the timeline', async () => {
     const query = { kind: 'node.held' };
     const page = await world.client.call('node-timeline', { params: { id: node_id }, query });
     return page.items.length > 0 ? page.items : undefined;
   });
-  expect(items, 'told once').toHaveLength(1);
+  expect(items, 'recorded once').toHaveLength(1);
 }
 
 const decides = (world: World, id: string, rule: string) =>
@@ -75,7 +78,7 @@ async function silentOne(world: World, pool: string, labels?: Record<string, str
 }
 
 scenario({
-  name: 'machines that somebody works on',
+  name: 'machines under maintenance',
   async story(world) {
     await externalPool(world, 'racks', { heartbeat, budgets: { rescue_seconds: 4 * short } });
     await externalPool(world, 'north', { heartbeat, zone: 'eu-1' });
@@ -95,11 +98,11 @@ scenario({
     labelled.hush(labelled.machines);
     const id = labelled.machines[0]?.node_id ?? '';
     try {
-      await saysSo(world, await heldBy(world, gone.node_id, 'rescue-over'), byPool);
-      await saysSo(world, await heldBy(world, late.node_id, 'provision-deadline'), byPool);
-      await saysSo(world, await heldBy(world, inPool, 'liveness'), byPool);
-      await saysSo(world, await heldBy(world, inZone, 'liveness'), byZone);
-      await saysSo(world, await heldBy(world, id, 'liveness'), byLabel);
+      await expectHeldBy(world, await heldBy(world, gone.node_id, 'rescue-over'), byPool);
+      await expectHeldBy(world, await heldBy(world, late.node_id, 'provision-deadline'), byPool);
+      await expectHeldBy(world, await heldBy(world, inPool, 'liveness'), byPool);
+      await expectHeldBy(world, await heldBy(world, inZone, 'liveness'), byZone);
+      await expectHeldBy(world, await heldBy(world, id, 'liveness'), byLabel);
       const brake = await world.client.call('brake-get', {});
       expect(brake.maintenance.map(({ name }) => name).sort()).toEqual(['by-label', 'by-pool', 'by-zone', 'not-yet']);
       expect(brake.holds, 'no incident').toEqual([]);
@@ -127,12 +130,12 @@ scenario({
   },
   counters: [
     {
-      broken: 'rules that do not ask for windows',
+      broken: 'rules that ignore windows',
       around: whileBroken(wrong, { activeWindows: async () => [] }),
       fails: /waited .* for rescue-over to be held/,
     },
     {
-      broken: 'nobody who lets go when the work is over',
+      broken: 'holds that stay after the window ends',
       composition: withoutSweep('brake-watch'),
       fails: /waited .* for one that beats again to be let go/,
     },
@@ -140,7 +143,7 @@ scenario({
 });
 
 scenario({
-  name: 'machines that a window does not speak of',
+  name: 'machines outside the window',
   async story(world) {
     await externalPool(world, 'mixed', { heartbeat });
     await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
@@ -156,7 +159,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'windows that hold everybody',
+      broken: 'windows that hold every machine',
       around: whileBroken(wrong, {
         activeWindows: async (_, at) => [
           {
@@ -178,7 +181,7 @@ scenario({
 });
 
 scenario({
-  name: 'windows that say nothing, or are over before they begin',
+  name: 'windows without a scope, or that end before they begin',
   async story(world) {
     const put = (body: object) =>
       callRoute(world.server.url, 'maintenance-put', { params: { name: 'w' }, body }, { bearer: world.server.token });

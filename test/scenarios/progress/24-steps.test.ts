@@ -1,4 +1,4 @@
-/** Watching a cluster come up: where it is, what it usually takes, what happens inside, and what went wrong. */
+/** Progress of a cluster: its step, usual duration, parts, and errors. */
 import { expect, vi } from 'vitest';
 import { headline } from '../../../src/cli/render/allocations/progress.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
@@ -34,15 +34,15 @@ const settings = offerCluster(slowCluster, (made) => {
 const creating = 'arm_create_or_update';
 const stands = 'AKS state: Creating · ARM 1m 40s';
 
-const says = (world: World, id: string, what: string, fits: (progress: Progress) => boolean) =>
+const waitForProgress = (world: World, id: string, what: string, fits: (progress: Progress) => boolean) =>
   world.waitFor(what, async () => {
     const progress = await progressOf(world, id);
     return progress && fits(progress) ? progress : undefined;
   });
-const reaches = (world: World, id: string, phase: string) =>
-  says(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+const waitForPhase = (world: World, id: string, phase: string) =>
+  waitForProgress(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
 
-/** What counts on while one looks. */
+/** Fields that change with time. */
 const counting = ['percent', 'elapsed_seconds', 'step_elapsed_seconds', 'eta_seconds', 'slower_than', 'stalled'];
 const standing = (progress: object | null) =>
   Object.fromEntries(Object.entries(progress ?? {}).filter(([key]) => !counting.includes(key)));
@@ -52,22 +52,27 @@ scenario({
   settings,
   async story(world) {
     const { client, server, ledger } = world;
-    // One that came up before: from it is known what to expect.
+    // An earlier cluster, from which the usual duration is known.
     const first = await allocateCluster(world);
     for (const { phase } of phases) {
       cluster.answer = waitOutcome(phase, 'as ever');
-      await reaches(world, first, phase);
+      await waitForPhase(world, first, phase);
     }
     cluster.answer = { outcome: 'done', message: 'created' };
-    await reaches(world, first, 'register');
+    await waitForPhase(world, first, 'register');
 
     cluster.answer = waitOutcome('creating_cluster', 'not visible at the provider yet');
     const events = await openEvents(server.url, server.token, '?topics=operations,allocations');
     const id = await allocateCluster(world);
-    const unseen = await says(world, id, 'its first word', ({ message }) => message !== '');
+    const unseen = await waitForProgress(world, id, 'its first word', ({ message }) => message !== '');
     expect(unseen).toMatchObject({ phase: 'creating_cluster', message: 'not visible at the provider yet', parts: [] });
     cluster.answer = waitOutcome(creating, stands, { parts: pools });
-    const progress = await says(world, id, 'the pools of the cluster', ({ parts }) => parts.length === pools.length);
+    const progress = await waitForProgress(
+      world,
+      id,
+      'the pools of the cluster',
+      ({ parts }) => parts.length === pools.length,
+    );
     expect(progress).toMatchObject({
       ...{ status: 'running', phase: creating, label: 'Creating the cluster', message: stands, parts: pools },
       ...{ step: stepOf(creating), total_steps: totalSteps, expected: { samples: 1 } },
@@ -87,14 +92,14 @@ scenario({
     expect(standing(live.data.progress as object)).toEqual(standing(progress));
     await events.close();
 
-    const told = await ledger.rows<{ data: Record<string, unknown> }>(
+    const published = await ledger.rows<{ data: Record<string, unknown> }>(
       `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
       [workflow_id],
     );
-    expect(told.length).toBeGreaterThan(1);
-    for (const { data } of told) expect(data).toMatchObject({ step: expect.any(Number), total_steps: totalSteps });
+    expect(published.length).toBeGreaterThan(1);
+    for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps: totalSteps });
   },
-  counters: [{ broken: 'nobody who publishes', around: neverPublishing, fails: /for its first word/ }],
+  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for its first word/ }],
 });
 
 scenario({
@@ -108,7 +113,7 @@ scenario({
   async story(world) {
     cluster.answer = waitOutcome(undefined, 'working on it');
     const id = await allocateCluster(world);
-    const first = await says(world, id, 'its word', ({ message }) => message === 'working on it');
+    const first = await waitForProgress(world, id, 'its word', ({ message }) => message === 'working on it');
     expect(first).toMatchObject({
       phase: 'launch',
       step: 2,
@@ -118,15 +123,15 @@ scenario({
       stalled: false,
     });
     expect(first).toMatchObject({ eta_seconds: null, slower_than: null });
-    // Whoever comes anew, with nothing but the address, finds what stood there.
+    // A new reader, knowing only the address, sees the same.
     const again = await progressOf(world, id);
     expect(standing(again)).toEqual(standing(first));
     expect(again?.elapsed_seconds).toBeGreaterThanOrEqual(first.elapsed_seconds);
   },
-  counters: [{ broken: 'nobody who publishes', around: neverPublishing, fails: /for its word/ }],
+  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for its word/ }],
 });
 
-/** Takes what runs for what is ready. */
+/** Takes running for ready. */
 const hasty = (made: SlowCluster): SlowCluster => {
   const { driver } = made;
   const ensure: typeof driver.ensure = async (target) =>
@@ -136,7 +141,7 @@ const hasty = (made: SlowCluster): SlowCluster => {
 };
 
 scenario({
-  name: 'what runs upstream while it is still created is not ready; what fails after that is shown',
+  name: 'a cluster that runs while it is still being created is not ready; a later failure is shown',
   settings,
   async story(world) {
     const id = await allocateCluster(world);
@@ -145,14 +150,14 @@ scenario({
     cluster.answer = waitOutcome(creating, runs, { parts: pools });
     const isTakenForFinished = (progress: Progress | null | undefined) =>
       progress?.phase === 'register' || progress?.phase === 'start';
-    await says(world, id, 'its creation to go on', (progress) => {
+    await waitForProgress(world, id, 'its creation to go on', (progress) => {
       if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
       return progress.message === runs;
     });
     await world.expectNever('its creation is taken for finished', 1, async () =>
       isTakenForFinished(await progressOf(world, id)),
     );
-    await reaches(world, id, creating);
+    await waitForPhase(world, id, creating);
 
     const denied = 'the role assignment was denied';
     const failure = { owner_layer: 'provider', code: 'role_assignment_denied', message: denied } as const;
@@ -171,7 +176,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a provider whose word is taken before it is done',
+      broken: 'a provider that counts as done too early',
       composition: offerCluster(
         () => hasty(slowCluster()),
         (made) => {
@@ -184,27 +189,32 @@ scenario({
 });
 
 const conflict = 'another operation on the cluster is in progress';
-/** As long as is worth telling. */
+/** Long enough to be reported. */
 const retry_seconds = 5;
 
 scenario({
-  name: 'a provider that is busy with it is waited for: progress with a time, and no failure',
+  name: 'a busy provider is waited for: progress with a time, and no failure',
   settings,
   async story(world) {
     cluster.answer = waitOutcome(creating, conflict, { retry_seconds, put_off: true });
     const id = await allocateCluster(world);
-    const busy = await says(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined);
+    const busy = await waitForProgress(
+      world,
+      id,
+      'when it is tried again',
+      (seen) => seen.retry_after_seconds !== undefined,
+    );
     expect(busy).toMatchObject({ status: 'running', phase: creating, message: conflict, stalled: false });
     expect(busy.error).toBeUndefined();
     expect(busy.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
     cluster.answer = waitOutcome(creating, stands, { parts: pools });
-    const after = await says(world, id, 'its creation to go on', ({ message }) => message === stands);
+    const after = await waitForProgress(world, id, 'its creation to go on', ({ message }) => message === stands);
     expect(after.retry_after_seconds).toBeUndefined();
     expect(after.percent).toBeGreaterThanOrEqual(busy.percent);
   },
   counters: [
     {
-      broken: 'a provider whose conflict is a failure',
+      broken: 'a conflict at the provider taken for a failure',
       composition: offerCluster(
         () => {
           const made = slowCluster();

@@ -1,6 +1,5 @@
 /**
- * What cannot be published is lost to whoever watches, and to nobody else: the machine comes up all
- * the same.
+ * Progress that cannot be published is lost to watchers only: the machine comes up all the same.
  */
 import { expect, vi } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
@@ -17,7 +16,7 @@ vi.mock(import('../../../src/engine/tries.ts'), async (original) => {
 
 const word = 'the provider is at it';
 
-/** Says something before it launches, so that there is something to publish. */
+/** Reports something before it launches, so that there is something to publish. */
 function talkative(driver: Driver): Driver {
   let said = false;
   const ensure: Driver['ensure'] = async (target) => {
@@ -36,7 +35,7 @@ scenario({
   },
   async story(world) {
     const { client, ledger } = world;
-    // The store itself refuses whatever an operation says of itself.
+    // The store rejects all progress of operations.
     await ledger.rows(`alter table operations add constraint mute check (progress ->> 'message' is null) not valid`);
     await localPool(world, 'mute');
     const { allocation, operation } = await client.call('allocation-create', { body: { pool: 'mute' } });
@@ -47,7 +46,7 @@ scenario({
     });
     expect(ended.status, 'the work goes on').toBe('succeeded');
     expect(ended.steps.map(({ status }) => status)).toEqual(['done', 'done', 'done', 'done']);
-    // Neither half of it is there: what is not on the row is not in the evidence either.
+    // Neither half is there: progress that is not on the row is not in the evidence either.
     expect(ended.progress.message).toBe('');
     expect(await ledger.facts(allocation.allocation_id, 'operation.progress')).toBe(0);
 
@@ -60,7 +59,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'an engine that insists on being heard',
+      broken: 'an engine that fails on unpublished progress',
       around: whileBroken<Parts>(wrong, { notify: async (_, __, call) => call() }),
       fails: /for allocation to be active or failed/,
     },

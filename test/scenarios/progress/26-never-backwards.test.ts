@@ -1,4 +1,7 @@
-/** A bar that people watch: it does not go back for a word of the provider's, nor for a restart, and in a long step it moves. */
+/**
+ * A progress bar never goes back, neither for a provider's message nor for a restart, and it moves
+ * within a long step.
+ */
 import { expect, vi } from 'vitest';
 import type { Progress } from '../../../src/contract/progress.ts';
 import type { Composition } from '../../../src/server/opening.ts';
@@ -17,7 +20,7 @@ vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   return { ...whole, reachPhase: (...given) => (wrong.reachPhase ?? whole.reachPhase)(...given) };
 });
 
-/** Goes wherever the driver says it is. */
+/** Follows every phase that the driver reports. */
 const credulous: Parts['reachPhase'] = async (db, { workflow_id }, stage, phase) => {
   const name = `${stage}:${phase}`;
   await db.query(
@@ -29,7 +32,7 @@ const credulous: Parts['reachPhase'] = async (db, { workflow_id }, stage, phase)
 
 const creating = 'arm_create_or_update';
 
-async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
+async function story(composition: Composition, waitFor: WaitFor): Promise<void> {
   const database = await testDatabase();
   const cluster = slowCluster();
   const drivers: Composition['drivers'] = (built) => new Map([...built, ['simulated', cluster.driver]]);
@@ -56,7 +59,7 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
 
     cluster.answer = waitOutcome(creating, 'creating');
     const created = await seen('its creation', ({ phase, message }) => phase === creating && message === 'creating');
-    // What the provider calls by an earlier name belongs to the step that is being taken.
+    // An earlier phase reported by the provider counts for the current step.
     cluster.answer = waitOutcome('ensuring_resource_group', 'tagging the resource group again');
     const tagged = await seen('its word', ({ message }) => message.startsWith('tagging'));
     expect(tagged).toMatchObject({ phase: creating, step: stepOf(creating) });
@@ -67,10 +70,10 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
     cluster.answer = waitOutcome(creating, 'still creating');
     const after = await seen('it to go on after the restart', ({ message }) => message === 'still creating');
     expect(after.percent).toBeGreaterThanOrEqual(stopped);
-    // In a long step the bar moves with the time, and keeps away from the step's end.
+    // In a long step the bar moves with time and stays below the step's end.
     const moved = await seen('the bar to move within its step', ({ percent }) => percent > created.percent + 1);
     expect(moved.step).toBe(stepOf(creating));
-    // Whoever only listens sees it move as well, while the provider has nothing new to say.
+    // A stream subscriber sees it move too, even while the provider reports nothing new.
     const events = await openEvents(server.url, server.token, `?topics=operations&workflow_id=${id}`);
     const heard = await events.waitFor('the bar to move on the stream', ({ name, data }) => {
       const { percent = 0, updated_at } = (data.progress ?? {}) as Partial<Progress>;
@@ -83,7 +86,7 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
     const ledger = await openLedger(database.url);
     const [row] = await ledger.rows<{ percent: number }>('select percent from operations where workflow_id = $1', [id]);
     await ledger.close();
-    expect(row?.percent, 'what was told stands on the row').toBeGreaterThan(moved.percent / 2);
+    expect(row?.percent, 'the published percentage is on the row').toBeGreaterThan(moved.percent / 2);
     expect(phases.map(({ phase }) => phase)).toContain(next.phase);
   } finally {
     await server.stop();
@@ -91,9 +94,9 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
   }
 }
 
-describeStory('a cluster that takes its time', tell, [
+describeStory('a slow cluster', story, [
   {
-    broken: 'steps that go wherever the provider says it is',
+    broken: 'steps that follow every reported phase',
     around: whileBroken<Parts>(wrong, { reachPhase: credulous }),
     fails: /step went backwards/,
   },

@@ -1,4 +1,7 @@
-/** A cluster of AKS comes up: in five steps, with its pools, with what Azure does not say, and with an Azure that asks to come again. */
+/**
+ * An AKS cluster comes up in five steps with its pools, while Azure says little and asks for
+ * retries.
+ */
 import { afterAll, beforeEach, expect } from 'vitest';
 import { headline } from '../../../src/cli/render/allocations/progress.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
@@ -18,7 +21,7 @@ beforeEach(() => arm.reset());
 const creating = 'arm_create_or_update';
 const total_steps = phases.length;
 
-/** Takes what runs for what is ready. */
+/** Takes running for ready. */
 const hasty = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
@@ -28,7 +31,7 @@ const hasty = (driver: Driver): Driver => ({
   },
 });
 
-/** Hears "come again" as a refusal. */
+/** Takes "retry later" for a refusal. */
 const impatient = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
@@ -45,20 +48,20 @@ const pools = [
 ];
 
 scenario({
-  name: 'a cluster comes up in five steps, and is ready when it is made and runs',
+  name: 'a cluster comes up in five steps, and is ready when it is created and runs',
   settings: onAzure(() => arm),
   async story(world) {
     const { client, ledger } = world;
     arm.hold('group_visible');
     arm.hold('cluster_visible');
     arm.hold('pool:blastpool');
-    // However long Azure would like to be left alone: people see the pools more often.
+    // Pools are read more often than Azure's Retry-After asks.
     arm.pace.retry_after = 60;
     const id = await allocateCluster(world, arm);
     const group = await waitForPhase(world, id, 'ensuring_resource_group');
     expect(group).toMatchObject({ step: 2, total_steps, status: 'running', parts: [] });
     arm.letGo('group_visible');
-    const unseen = await waitForProgress(world, id, 'the cluster to be asked for', ({ message }) =>
+    const unseen = await waitForProgress(world, id, 'the cluster to be requested', ({ message }) =>
       /cluster .+ visible/.test(message),
     );
     expect(unseen).toMatchObject({
@@ -69,7 +72,7 @@ scenario({
     });
     arm.letGo('cluster_visible');
 
-    // Azure says `Running` of it by now, and of its pools one is made.
+    // Azure reports `Running` by now, and one of the pools is created.
     const isTakenForFinished = ({ phase }: Progress) => phase === 'ensuring_rbac' || phase === 'completed';
     const shown = await waitForProgress(world, id, 'its pools', (progress) => {
       if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
@@ -83,11 +86,11 @@ scenario({
       /^Step 3\/5 · Creating AKS cluster \(5–10 min\) · \d+s$/,
     );
     expect(await allocationOf(world, id)).toMatchObject({ status: 'provisioning' });
-    const told = await ledger.rows<{ data: Record<string, unknown> }>(
+    const published = await ledger.rows<{ data: Record<string, unknown> }>(
       `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
       [shown.workflow_id],
     );
-    for (const { data } of told) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
+    for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
 
     arm.letGo();
     const active = await waitForAllocation(world, id, 'active');
@@ -107,7 +110,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a driver that takes what runs for what is ready',
+      broken: 'a driver that takes running for ready',
       composition: onAzure(() => arm, hasty),
       fails: /its creation is taken for finished/,
     },
@@ -115,7 +118,7 @@ scenario({
 });
 
 scenario({
-  name: 'an Azure that is busy, throttles and says little: progress with a time, phase and elapsed time, and no failure',
+  name: 'a busy, throttling and terse Azure: progress with a time, phase and elapsed time, and no failure',
   settings: onAzure(() => arm),
   async story(world) {
     arm.hold('cluster_create');
@@ -138,7 +141,7 @@ scenario({
       /in progress[\s\S]*throttled|throttled[\s\S]*in progress/,
     );
     for (const [index, id] of ids.entries()) {
-      // No percent is offered: what is known is told all the same.
+      // Azure reports no percentage; everything else is reported all the same.
       const after = await waitForProgress(world, id, 'its creation to go on', ({ message }) =>
         message.startsWith('AKS state'),
       );

@@ -1,4 +1,4 @@
-/** Clusters of AKS that are not wanted any more while Azure makes them, and one that fails after it exists. */
+/** AKS clusters that are released while Azure creates them, and one that fails after it exists. */
 import { afterAll, beforeEach, expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { release } from '../../support/allocations.ts';
@@ -9,7 +9,7 @@ import { allocateCluster, onAzure, waitForPhase, waitForProgress } from '../supp
 import { allocationOf, waitForAllocation } from '../support/machines.ts';
 import { scenario, type World } from '../support/scenario.ts';
 
-/** Ends nothing, and says that nothing is there without looking. */
+/** Deletes nothing and reports absence without looking. */
 const careless = (driver: Driver): Driver => {
   const done = async () => ({ outcome: 'done' as const, message: 'surely gone' });
   const prove: Driver['prove'] = async (_, { kind, nonce }) => ({
@@ -23,20 +23,20 @@ const arm = await startArm();
 afterAll(() => arm.stop());
 beforeEach(() => arm.reset());
 
-const told = (world: World, id: string, kind: string) =>
-  world.waitFor(`the timeline to tell ${kind}`, async () => {
+const waitForFact = (world: World, id: string, kind: string) =>
+  world.waitFor(`${kind} on the timeline`, async () => {
     const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     return items.some((fact) => fact.kind === kind) || undefined;
   });
-const asked = (method: string, path: RegExp) =>
+const requestsTo = (method: string, path: RegExp) =>
   arm.requests.filter((request) => request.method === method && path.test(request.path));
 
 scenario({
-  name: 'given back before Azure said a word, while it creates, and while roles are given',
+  name: 'released before Azure answers, while it creates, and while roles are assigned',
   settings: onAzure(() => arm),
   async story(world) {
     const { client, ledger } = world;
-    // A principal that was just made is not known everywhere: roles are waited for.
+    // A new principal is not known everywhere at once, so role assignments are retried.
     arm.faults.role_assignments = refusals.principalNotFound();
     const inRoles = await allocateCluster(world, arm);
     await waitForPhase(world, inRoles, 'ensuring_rbac');
@@ -52,33 +52,33 @@ scenario({
     const ids = [inRoles, creating, unseen];
     arm.hold('abort');
     for (const id of ids) await release(client, id);
-    await world.waitFor('the abort to be asked for', () => asked('POST', paths.abort).length > 0 || undefined);
+    await world.waitFor('the abort to be requested', () => requestsTo('POST', paths.abort).length > 0 || undefined);
     expect((await allocationOf(world, creating)).status, 'released before the abort was seen').toBe('releasing');
     arm.letGo('abort');
-    // What was asked for and is not seen yet is waited for: it would come after everybody has gone.
+    // A requested but invisible group is waited for; it would appear after the release.
     await waitForProgress(world, unseen, 'its group to be waited for', ({ message }) =>
       /does not show it yet/.test(message),
     );
     arm.letGo('group_visible');
     for (const id of ids) {
       await waitForAllocation(world, id, 'released');
-      await told(world, id, 'proof.absent');
+      await waitForFact(world, id, 'proof.absent');
       expect((await ledger.facts(id, 'allocation.active')) + (await ledger.facts(id, 'node.starting'))).toBe(0);
     }
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
-    expect(asked('POST', paths.abort).filter(({ status }) => status === 202)).toHaveLength(1);
+    expect(requestsTo('POST', paths.abort).filter(({ status }) => status === 202)).toHaveLength(1);
   },
   counters: [
     {
-      broken: 'a driver that ends nothing and proves what it did not see',
+      broken: 'a driver that deletes nothing and proves what it did not see',
       composition: onAzure(() => arm, careless),
-      fails: /waited \d+ s for the abort to be asked for/,
+      fails: /waited \d+ s for the abort to be requested/,
     },
   ],
 });
 
 scenario({
-  name: 'a role that is denied after the cluster exists: shown, a failure, and nothing is kept secret or left behind',
+  name: 'a role that is denied after the cluster exists: shown as a failure, with nothing secret or left behind',
   settings: onAzure(() => arm),
   async story(world) {
     const { client } = world;
@@ -86,7 +86,7 @@ scenario({
     const id = await allocateCluster(world, arm);
     const failed = await waitForAllocation(world, id, 'failed');
     expect(failed.reason).toContain('AuthorizationFailed');
-    // It is Azure's no, which stands however long one waits.
+    // Azure refused, and waiting does not change that.
     expect(failed).toMatchObject({ owner_layer: 'provider', verdict: { certain: true } });
     const { steps, progress, error } = await world.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
@@ -110,7 +110,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a driver that swallows what happens after the creation',
+      broken: 'a driver that hides errors after the creation',
       composition: onAzure(
         () => arm,
         (driver) => ({

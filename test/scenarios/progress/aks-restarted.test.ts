@@ -1,4 +1,7 @@
-/** A cluster of AKS takes its time, and the control plane is restarted meanwhile: the bar does not go back, and Azure is asked once. */
+/**
+ * The control plane restarts while a slow AKS cluster comes up: the bar does not go back, and the
+ * cluster is requested once.
+ */
 import { afterAll, beforeEach, expect, vi } from 'vitest';
 import type { Progress } from '../../../src/contract/progress.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
@@ -18,7 +21,7 @@ vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   return { ...whole, reachPhase: (...given) => (wrong.reachPhase ?? whole.reachPhase)(...given) };
 });
 
-/** Goes wherever the driver says it is. */
+/** Follows every phase that the driver reports. */
 const credulous: Parts['reachPhase'] = async (db, { workflow_id }, _stage, phase) => {
   await db.query(
     `update steps set status = case when ordinal = named.at then 'running' when ordinal < named.at then 'done' else 'pending' end
@@ -33,7 +36,9 @@ beforeEach(() => arm.reset());
 
 const creating = 'arm_create_or_update';
 
-/** After a restart it calls what it does by the name of an earlier phase, as one that looks at its resource group once more would. */
+/**
+ * After a restart it reports an earlier phase, like a driver that checks its resource group again.
+ */
 const wandering = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
@@ -44,7 +49,7 @@ const wandering = (driver: Driver): Driver => ({
   },
 });
 
-async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
+async function story(composition: Composition, waitFor: WaitFor): Promise<void> {
   const database = await testDatabase();
   const start = (driven: Composition) =>
     inProcessServer({ database_url: database.url, composition: { ...composition, ...driven } });
@@ -69,7 +74,7 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
     await server.stop();
     server = await start(onAzure(() => arm, wandering));
     const after = await seen('it to go on after the restart', ({ updated_at }) => updated_at > shown.updated_at);
-    // It is the same cluster, and has been created since then.
+    // It is the same cluster, and its creation time is unchanged.
     expect(after).toMatchObject({
       phase: creating,
       step: 3,
@@ -85,9 +90,9 @@ async function tell(composition: Composition, waitFor: WaitFor): Promise<void> {
   }
 }
 
-describeStory('a cluster that outlives the control plane', tell, [
+describeStory('a cluster whose creation outlasts the control plane', story, [
   {
-    broken: 'steps that go wherever the provider says it is',
+    broken: 'steps that follow every reported phase',
     around: whileBroken<Parts>(wrong, { reachPhase: credulous }),
     fails: /step went backwards/,
   },

@@ -1,11 +1,14 @@
-/** A machine that beats and says `starting` for ever becomes ready when its start-up must be over, and not before. */
+/**
+ * A machine that beats and reports `starting` for ever becomes ready when its start budget is over,
+ * and not before.
+ */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import { causesOf, externalPool, joinMachine, keepBeating, waitForNode } from '../support/machines.ts';
 import { scenario, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 2;
-/** It is not to be missed, however long a busy machine keeps it from beating. */
+/** Long enough that the machine is not missed, however busy the host is. */
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
 
 scenario({
@@ -31,7 +34,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule stuck-starting',
+      broken: 'no stuck-starting rule',
       composition: withoutSweep('stuck-starting'),
       fails: /waited .* for node to be ready/,
     },

@@ -1,14 +1,22 @@
-/** A machine that is ready and goes on to say `starting` stays ready: its beats prove life, its claim is kept, nothing goes back. */
+/**
+ * A ready machine that keeps reporting `starting` stays ready: its heartbeats prove life, its
+ * report is stored, and its status does not go back.
+ */
 import { expect } from 'vitest';
 import type { Machine } from '../../api/support/machine.ts';
 import { changesOf, externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
 import { scenario, type World, withDeciders } from '../support/scenario.ts';
 
-/** Long enough for the first beat of a machine to be stored on a busy host: one that is silent when its time is up is given up. */
+/**
+ * Long enough to store a machine's first heartbeat on a busy host; a machine that is silent when
+ * the budget ends fails.
+ */
 const start_seconds = 3;
 const moreBeats = 5;
 
-/** Five more beats with the claim of before; each is heard and none moves anything but the time it was heard. */
+/**
+ * Five more heartbeats with the old report; each is stored and changes only the time it was heard.
+ */
 async function staysReady(world: World, machine: Machine): Promise<void> {
   const before = await nodeOf(world, machine.node_id);
   let seen = before.last_seen_at ?? '';
@@ -26,7 +34,7 @@ async function staysReady(world: World, machine: Machine): Promise<void> {
 }
 
 scenario({
-  name: 'a machine that says starting after it was ready',
+  name: 'a machine that reports starting after it was ready',
   async story(world) {
     await externalPool(world, 'patient', {});
     await externalPool(world, 'hurried', { budgets: { start_seconds } });
@@ -35,14 +43,15 @@ scenario({
     const beats = keepBeating(promoted, 0.2, 'starting');
     const ready = await waitForNode(world, promoted.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('stuck-starting');
-    // Beats are answered from memory, which hears of a verdict a moment after it is committed; from then on nothing goes back.
+    // Heartbeats are answered from memory, which learns of a verdict a moment after its commit.
+    // From then on nothing goes back.
     await world.waitFor(
-      'the machine to be told',
+      'the machine to get the answer',
       async () => (await promoted.beat('starting')).body.node_status === 'ready',
     );
     await staysReady(world, promoted);
 
-    // It was ready by its own word, and restarts its runtime without saying goodbye.
+    // It reported ready and then restarts its runtime without a goodbye.
     const restarting = await joinMachine(world, 'patient', 'restarts-inside');
     await restarting.beat('ready');
     await staysReady(world, restarting);
@@ -64,7 +73,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a claim of starting that is taken for a goodbye',
+      broken: 'a report of starting taken for a goodbye',
       composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) =>
           node.status === 'ready' && beat.status === 'starting'

@@ -1,4 +1,7 @@
-/** A machine that never says ready, but answers a health probe, is ready before its start-up time is over. */
+/**
+ * A machine that never reports ready but answers a health probe becomes ready before its start
+ * budget is over.
+ */
 import { expect } from 'vitest';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
@@ -7,14 +10,14 @@ import { scenario, withoutSweep } from '../support/scenario.ts';
 /** Long enough for a probe on a busy host; without one the machine must wait all of it. */
 const start_seconds = 5;
 
-/** A machine's own service, which counts who asked for what. */
-async function serviceOf(): Promise<{ base_url: string; asked: (string | undefined)[] }> {
-  const asked: (string | undefined)[] = [];
+/** A machine's own service, which records the requests. */
+async function serviceOf(): Promise<{ base_url: string; requested: (string | undefined)[] }> {
+  const requested: (string | undefined)[] = [];
   const { port } = await httpServer(({ url }, reply) => {
-    asked.push(url);
+    requested.push(url);
     reply.end('well');
   });
-  return { base_url: `http://127.0.0.1:${port}`, asked };
+  return { base_url: `http://127.0.0.1:${port}`, requested };
 }
 
 scenario({
@@ -31,7 +34,7 @@ scenario({
     expect(ready.verdict?.rule).toBe('probe-promotes');
     expect(ready.verdict?.reason).toBe('it answers its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
-    expect(new Set(service.asked)).toEqual(new Set(['/healthz']));
+    expect(new Set(service.requested)).toEqual(new Set(['/healthz']));
     const because = await world.waitFor('the evidence of the verdict', async () => {
       const explained = await world.client.call('node-explain', { params: { id: machine.node_id } });
       const change = explained.because.evidence.find((fact) => fact.kind === 'node.ready');
@@ -42,7 +45,8 @@ scenario({
       evidence: { probe_ok_at: expect.any(String), reported_status: 'starting' },
     });
 
-    // The address of a machine is what the machine says it is, so a pool must allow private ones before we ask there.
+    // Machines choose their own address, so a pool must allow private addresses before the server
+    // probes them.
     await externalPool(world, 'guarded', { budgets: { start_seconds } });
     const neighbour = await serviceOf();
     const guarded = await joinMachine(world, 'guarded', 'not-asked', { base_url: neighbour.base_url });
@@ -52,17 +56,17 @@ scenario({
     });
     expect(refused.layer).toBe('transport');
     expect(refused.summary).toMatch(/refused_address: .*127\.0\.0\.1/);
-    expect(neighbour.asked).toEqual([]);
+    expect(neighbour.requested).toEqual([]);
     expect((await nodeOf(world, guarded.node_id)).status).toBe('starting');
   },
   counters: [
     {
-      broken: 'nobody who probes',
+      broken: 'no prober',
       composition: withoutSweep('prober'),
       fails: /expected 'stuck-starting' to be 'probe-promotes'/,
     },
     {
-      broken: 'no rule probe-promotes',
+      broken: 'no probe-promotes rule',
       composition: withoutSweep('probe-promotes'),
       fails: /expected 'stuck-starting' to be 'probe-promotes'/,
     },

@@ -1,4 +1,7 @@
-/** A machine that says ready is ready at once; one that registers and falls silent is failed when its start-up is over. */
+/**
+ * A machine that reports ready is ready at once; one that registers and goes silent fails at its
+ * start deadline.
+ */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import type { Machine } from '../../api/support/machine.ts';
@@ -6,7 +9,7 @@ import { changesOf, externalPool, joinMachine, nodeOf, samplesOf, waitForNode } 
 import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 3;
-/** One beat right after the registration is long stale when start-up is over. */
+/** A single heartbeat after the registration is long stale at the start deadline. */
 const heartbeat = { interval_seconds: start_seconds / 15, stale_after_seconds: start_seconds / 6 };
 
 async function saysReady(world: World): Promise<void> {
@@ -24,14 +27,14 @@ async function saysReady(world: World): Promise<void> {
   });
 }
 
-/** Its budget is what the pool says, and counts from its registration. */
+/** Its budget is the pool's and starts at its registration. */
 async function isStarting(world: World, { node_id, deadline_at }: Machine): Promise<void> {
   const node = await nodeOf(world, node_id);
   expect(node).toMatchObject({ status: 'starting', budget_seconds: start_seconds, budget_source: 'pool' });
   expect(secondsBetween(new Date(node.registered_at ?? ''), new Date(deadline_at ?? ''))).toBe(start_seconds);
 }
 
-/** It failed by the rule, at its deadline and not before. */
+/** The rule failed it at its deadline and not before. */
 async function failedInTime(world: World, { node_id, deadline_at }: Machine): Promise<void> {
   const failed = await waitForNode(world, node_id, 'failed');
   expect(failed.verdict).toMatchObject({ rule: 'start-deadline', from: 'starting' });
@@ -46,7 +49,7 @@ async function failedInTime(world: World, { node_id, deadline_at }: Machine): Pr
 }
 
 scenario({
-  name: 'ready by its own word, and silent after registration',
+  name: 'ready by its own report, and silent after registration',
   async story(world) {
     await externalPool(world, 'agents', { budgets: { start_seconds }, heartbeat });
     const mute = await joinMachine(world, 'agents', 'never-beats');
@@ -58,13 +61,13 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule start-deadline',
+      broken: 'no start-deadline rule',
       composition: withoutSweep('start-deadline'),
       fails: /waited .* for node to be failed/,
       patience_seconds: start_seconds + 2,
     },
     {
-      broken: 'a claim of ready that is only recorded',
+      broken: 'a report of ready that is only recorded',
       composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) => (node.status === 'starting' ? undefined : effectOfBeat(node, beat, now)),
       })),

@@ -1,6 +1,7 @@
 /**
- * The AgentField SDK for Python, from its package and as it is: pointed at our door it registers, says what it says, and ends ready; stopped, it
- * ends offline, and started again it is the same node. So does a runtime of molecule's kind, which registers once and then only beats.
+ * The unmodified AgentField SDK for Python registers, reports and becomes ready. Stopped it goes
+ * offline, and started again it is the same node. So does a molecule runtime, which registers once
+ * and then only beats.
  */
 import { expect } from 'vitest';
 import { sdkVersions } from '../../../scripts/setup/agentfield-sdk.mjs';
@@ -11,7 +12,7 @@ import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines
 import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 2;
-/** More than three of the intervals that the SDK announces (2 s), and less than three of those that nobody told it to keep. */
+/** More than three of the SDK's intervals (2 s), and less than three of the pool's. */
 const stale_after_seconds = 8;
 
 const workspace_id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
@@ -23,7 +24,7 @@ const registered = (world: World, name: string) =>
   });
 
 scenario({
-  name: 'clients of other kinds, unmodified',
+  name: 'unmodified clients of other protocols',
   async story(world) {
     const budgets = { start_seconds };
     await externalPool(world, 'agentfield', { reuse: false, budgets, heartbeat: { stale_after_seconds } });
@@ -38,7 +39,7 @@ scenario({
 
     const door = `${world.server.url}/compat/agentfield/${token}`;
 
-    // It says "starting" for ever, and says goodbye when it is stopped.
+    // It reports "starting" for ever and sends a goodbye when stopped.
     const older = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
       const { node_id } = await registered(world, 'older');
@@ -56,7 +57,8 @@ scenario({
       await older.end('SIGKILL');
     }
 
-    // Started again under its id it is the same node, also at another address: the former process said goodbye.
+    // Started again under its id it is the same node, even at another address: the former process
+    // sent a goodbye.
     const again = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
       const { node_id } = await registered(world, 'older');
@@ -69,14 +71,16 @@ scenario({
       await again.end('SIGKILL');
     }
 
-    // It says ready by itself, and nothing when it is killed: it is missed by its own pace, which is faster than the pool's.
+    // It reports ready by itself and sends nothing when killed. It is missed by its own interval,
+    // which is shorter than the pool's.
     const port = await freePort();
     const killed = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
     const first = await registered(world, 'newer').finally(() => killed.end('SIGKILL'));
     const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
     try {
       const { node_id } = first;
-      // At the same address it is a restart: counted, or another instance where the killed one has been missed meanwhile.
+      // At the same address it counts as a restart, or becomes another instance if the killed one
+      // was missed meanwhile.
       await world.waitFor('it to be known as restarted', async () => {
         const { restarts, node_instance_id } = await nodeOf(world, node_id);
         return restarts > 0 || node_instance_id !== first.node_instance_id;
@@ -99,7 +103,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no rule stuck-starting',
+      broken: 'no stuck-starting rule',
       composition: withoutSweep('stuck-starting'),
       fails: /waited .* for node to be ready/,
     },

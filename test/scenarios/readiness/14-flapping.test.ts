@@ -1,4 +1,7 @@
-/** A machine whose beats jitter around the threshold changes at most once in a stale time; one that misses a single beat never does. */
+/**
+ * A machine whose heartbeats jitter around the threshold changes at most once per stale time; one
+ * that misses a single heartbeat never does.
+ */
 import { expect, vi } from 'vitest';
 import { pause, secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type * as Budgets from '../../../src/lifecycle/deadlines/budgets.ts';
@@ -16,24 +19,24 @@ vi.mock(import('../../../src/lifecycle/deadlines/budgets.ts'), async (original) 
   };
 });
 
-/** So far above three intervals that their jitter does not move it. */
+/** Far enough above three intervals that their jitter does not matter. */
 const stale_seconds = 1;
 const jittery = { interval_seconds: stale_seconds / 5, stale_after_seconds: stale_seconds };
-/** In stale times: beyond the threshold, then beats in haste, then around it again. */
+/** In stale times: beyond the threshold, then quick heartbeats, then around it again. */
 const gaps = [1.9, 0.2, 0.1, 0.3, 0.9, 1.1, 0.1, 1.8, 0.2, 0.4];
 /** Offline and back, twice. */
-const leastChanges = 4;
-const mostWindows = 100;
+const minChanges = 4;
+const maxWindows = 100;
 
 /**
- * Less patience is set than one interval; what counts is three of the intervals that it was told to keep. It misses one, and by
- * less than another a busy machine may delay it.
+ * The pool's stale time is below one interval; three of the assigned intervals count instead. The
+ * machine misses one, and a busy host may delay it by less than another.
  */
 const interval_seconds = 3.5;
-const leastMissed = 3;
+const minMissed = 3;
 const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
 
-/** Since it was ready for the first time. */
+/** Its changes since it first became ready. */
 async function sinceReady(world: World, { node_id }: Machine): Promise<Change[]> {
   const changes = await changesOf(world, node_id);
   return changes.slice(changes.findIndex((change) => change.to === 'ready') + 1);
@@ -49,34 +52,34 @@ function expectNoFlapping(changes: Change[]): void {
   }
 }
 
-interface Telling {
-  /** One of the machines has gone offline: silence of this length is noticed. */
+interface Run {
+  /** One of the machines went offline, so silence of this length is noticed. */
   noticed: boolean;
   over: AbortSignal;
 }
 
-/** Beats around the threshold until it has changed often enough to tell how often it may. */
-async function jitters(world: World, machine: Machine, telling: Telling): Promise<void> {
+/** Beats around the threshold until it has changed often enough to judge the rate. */
+async function jitters(world: World, machine: Machine, run: Run): Promise<void> {
   const startedMs = systemClock.monotonicMs();
-  for (let beat = 0, changes: Change[] = []; changes.length < leastChanges; beat++) {
+  for (let beat = 0, changes: Change[] = []; changes.length < minChanges; beat++) {
     const windows = (systemClock.monotonicMs() - startedMs) / 1000 / stale_seconds;
-    expect(windows, `stale times for ${changes.length} changes`).toBeLessThan(mostWindows);
-    await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, telling.over);
-    if (telling.over.aborted) return;
+    expect(windows, `stale times for ${changes.length} changes`).toBeLessThan(maxWindows);
+    await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, run.over);
+    if (run.over.aborted) return;
     await machine.beat();
     changes = await sinceReady(world, machine);
-    telling.noticed ||= changes.length > 0;
+    run.noticed ||= changes.length > 0;
     expectNoFlapping(changes);
     for (const { by } of changes) expect(['liveness', 'heartbeat-returned']).toContain(by);
   }
 }
 
-/** From when on silence is noticed, every second beat is missed, so that each gap is two intervals long. */
-async function missesBeats(world: World, machine: Machine, telling: Telling): Promise<void> {
-  for (let missed = 0; missed < leastMissed; ) {
-    const { noticed } = telling;
-    await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, telling.over);
-    if (telling.over.aborted) return;
+/** Once silence is noticed, it misses every second heartbeat, so each gap is two intervals long. */
+async function missesBeats(world: World, machine: Machine, run: Run): Promise<void> {
+  for (let missed = 0; missed < minMissed; ) {
+    const { noticed } = run;
+    await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, run.over);
+    if (run.over.aborted) return;
     await machine.beat();
     expect(await sinceReady(world, machine), 'changes of a machine that missed one beat').toEqual([]);
     if (noticed) missed++;
@@ -84,7 +87,7 @@ async function missesBeats(world: World, machine: Machine, telling: Telling): Pr
 }
 
 scenario({
-  name: 'a machine whose beats jitter around the threshold',
+  name: 'a machine whose heartbeats jitter around the threshold',
   async story(world) {
     await externalPool(world, 'jittery', { heartbeat: jittery });
     await externalPool(world, 'steady', { heartbeat: steady });
@@ -92,14 +95,14 @@ scenario({
     const forgetful = await joinMachine(world, 'steady', 'misses-one');
     for (const machine of [unsteady, forgetful]) await machine.beat('ready');
     const over = new AbortController();
-    const telling: Telling = { noticed: false, over: over.signal };
-    const both = [jitters(world, unsteady, telling), missesBeats(world, forgetful, telling)];
-    // When one of them has failed, the other need not go on.
+    const run: Run = { noticed: false, over: over.signal };
+    const both = [jitters(world, unsteady, run), missesBeats(world, forgetful, run)];
+    // When one of them has failed, the other need not continue.
     await Promise.all(both).finally(() => over.abort());
   },
   counters: [
     {
-      broken: 'a machine that is believed at its first beat',
+      broken: 'a machine that is back at its first heartbeat',
       composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) =>
           node.status === 'offline'
@@ -109,7 +112,7 @@ scenario({
       fails: /from offline to ready within a stale time/,
     },
     {
-      broken: 'a stale time that forgets the interval it assigned',
+      broken: 'a stale time that ignores the assigned interval',
       around: whileBroken(wrong, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
       fails: /changes of a machine that missed one beat/,
     },

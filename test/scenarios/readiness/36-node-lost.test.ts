@@ -1,4 +1,7 @@
-/** An allocation whose machine is silent stays active and says so; one whose machine is gone ends failed, with the reason. */
+/**
+ * An allocation whose machine is silent stays active and says so; one whose machine is gone fails
+ * with the reason.
+ */
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
@@ -8,7 +11,7 @@ import { scenario, type World, withoutSweep } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
-/** A machine that was silent comes back after a stale time at the earliest, so it must be given longer than that. */
+/** A silent machine returns after one stale time at the earliest, so its budget must be longer. */
 const offline_seconds = 3 * heartbeat.stale_after_seconds;
 const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
@@ -24,7 +27,7 @@ async function expectLost(world: World, { allocation_id }: Allocation, because: 
   expect(lost.reason).toContain(because);
   const node = await nodeOf(world, lost.node_id ?? '');
   expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
-  const changes = await world.waitFor('the timeline to tell', async () => {
+  const changes = await world.waitFor('the changes on the timeline', async () => {
     const query = { allocation_id, order: 'oldest', limit: 500 } as const;
     const { items } = await world.client.call('timeline-get', { query });
     const kinds = items.flatMap((fact) => (fact.kind.startsWith('allocation.') ? [fact.kind] : []));
@@ -34,7 +37,7 @@ async function expectLost(world: World, { allocation_id }: Allocation, because: 
 }
 
 scenario({
-  name: 'a machine that is silent, comes back, and is lost',
+  name: 'a machine that goes silent, returns, and is lost',
   async story(world) {
     await externalPool(world, 'fleet', { heartbeat, budgets: { offline_seconds } });
     const fleet = await beatingFleet(world, 'fleet', 1, beatEvery);
@@ -59,9 +62,9 @@ scenario({
     }
   },
   counters: [
-    { broken: 'no rule liveness', composition: withoutSweep('liveness'), fails: /waited .* for node to be offline/ },
+    { broken: 'no liveness rule', composition: withoutSweep('liveness'), fails: /waited .* for node to be offline/ },
     {
-      broken: 'no rule offline-deadline',
+      broken: 'no offline-deadline rule',
       composition: withoutSweep('offline-deadline'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,
@@ -69,11 +72,11 @@ scenario({
   ],
 });
 
-/** Longer than anybody waits here: what ends it is that its provider shows nothing of it any more. */
+/** Longer than the test; the allocation ends because the provider no longer shows the machine. */
 const never = 3600;
 
 scenario({
-  name: 'a machine of our own whose agent is killed',
+  name: 'a local machine whose agent is killed',
   async story(world) {
     await world.client.call('pool-put', {
       params: { pool: 'own' },
@@ -83,7 +86,7 @@ scenario({
     const [agent] = findTaggedProcesses(world.ledger.installation_id).filter((each) => each.agent);
     if (!agent) throw new Error('the machine runs no agent');
     process.kill(agent.pid, 'SIGKILL');
-    await world.waitFor('the allocation to be told', async () => {
+    await world.waitFor('the allocation to be notified', async () => {
       const { status, reason } = await allocationOf(world, allocation.allocation_id);
       return status === 'failed' || reason?.startsWith('its machine is offline');
     });
@@ -91,13 +94,13 @@ scenario({
   },
   counters: [
     {
-      broken: 'nobody who asks the provider',
+      broken: 'no look at the provider',
       composition: withoutSweep('absence'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,
     },
     {
-      broken: 'no rule offline-deadline',
+      broken: 'no offline-deadline rule',
       composition: withoutSweep('offline-deadline'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,

@@ -1,11 +1,17 @@
-/** Machines that no agent speaks for: their provider says when they are ready, and each look at them is their heartbeat. */
+/**
+ * Agentless machines: their provider reports readiness, and each look at the provider counts as a
+ * heartbeat.
+ */
 import { expect } from 'vitest';
 import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
 import { nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
 import { type Counter, scenario, type World, withoutSweep } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-/** Between the look that finds its provider away and the silence that would be judged lie several intervals: a busy machine may miss some. */
+/**
+ * Several intervals lie between the look that finds the provider away and the stale time, because a
+ * busy host may miss some.
+ */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };
 const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) => ({
   phase,
@@ -14,15 +20,15 @@ const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) =>
   owner_layer: 'provider',
 }));
 
-/** Shorter than a beat counts, and longer than a busy machine takes for its next look. */
+/** Shorter than a heartbeat counts, and longer than a busy host takes for its next look. */
 const start_seconds = 3;
 
 type Shown = Pick<Observation, 'state'> & Partial<Observation>;
 
-/** Simulated: what it creates, and what it shows of it, is what the story says. */
+/** A simulated provider; the story sets what it creates and shows. */
 interface Provider {
   answer: DriverOutcome;
-  /** Undefined: it cannot be asked. */
+  /** Undefined while the provider is unreachable. */
   shows: Shown | undefined;
   calls: string[];
 }
@@ -60,7 +66,7 @@ const offering = {
 
 const running: Shown = { state: 'Running', ready: true };
 
-async function asked(world: World, budgets = {}): Promise<string> {
+async function allocateAgentless(world: World, budgets = {}): Promise<string> {
   const body = { driver: 'simulated', heartbeat, budgets };
   await world.client.call('pool-put', { params: { pool: 'clusters' }, body });
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'clusters' } });
@@ -68,7 +74,7 @@ async function asked(world: World, budgets = {}): Promise<string> {
 }
 
 async function serving(world: World, budgets = {}) {
-  const id = await asked(world, budgets);
+  const id = await allocateAgentless(world, budgets);
   provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
   provider.shows = running;
   const { node_id } = await waitForAllocation(world, id, 'active');
@@ -76,7 +82,7 @@ async function serving(world: World, budgets = {}) {
 }
 
 const neverLooked: Counter = {
-  broken: 'nobody who looks at it',
+  broken: 'no look at the provider',
   composition: withoutSweep('observation'),
   fails: /for it to be seen again/,
   patience_seconds: 4 * heartbeat.stale_after_seconds,
@@ -92,7 +98,7 @@ scenario({
       body: { driver: 'simulated', requires },
     });
     await expect(refused, 'what only an agent could check').rejects.toThrow(/none runs on machines of the driver/);
-    const id = await asked(world);
+    const id = await allocateAgentless(world);
     const creating = await world.waitFor('its second step', async () => {
       const { progress } = await world.client.call('allocation-get', { params: { id } });
       return progress?.phase === 'creating' ? progress : undefined;
@@ -105,7 +111,7 @@ scenario({
     await expect(early, 'nor is one waited for before it is there').rejects.toMatchObject({
       problem: { code: 'no_agent' },
     });
-    // Finished is not ready: that its provider must show.
+    // Created is not ready; the provider must report ready.
     await waitForNode(world, node_id, 'starting');
     await world.expectNever('what is only finished was taken for ready', 1, async () => {
       const { status } = await nodeOf(world, node_id);
@@ -119,7 +125,7 @@ scenario({
       return operation.finished_at ? operation : undefined;
     });
     expect(steps.map(({ name, status }) => `${name} ${status}`)).toEqual(phases.map(({ phase }) => `${phase} done`));
-    // Each look is a sign of life, also once it has been up for longer than it may be silent.
+    // Each look proves life, also after the machine has been up for longer than the stale time.
     const { registered_at } = await nodeOf(world, node_id);
     const seenUntil = Date.parse(registered_at ?? '') + 2000 * heartbeat.stale_after_seconds;
     await world.waitFor('it to be seen again', async () => {
@@ -127,7 +133,7 @@ scenario({
       return Date.parse(last_seen_at ?? '') > seenUntil || undefined;
     });
     expect((await nodeOf(world, node_id)).status).toBe('ready');
-    // Nobody is there who would answer a ping, and nothing is wrong with that.
+    // No agent could answer a ping, and the checkup does not count that as a fault.
     const { checks } = await world.client.call('node-checkup', { params: { id: node_id } });
     expect(checks.map(({ layer, ok }) => `${layer} ${ok}`)).toEqual([
       'credential null',
@@ -145,7 +151,7 @@ scenario({
   counters: [
     neverLooked,
     {
-      broken: 'a provider that takes what is finished for ready',
+      broken: 'a provider whose created machines count as ready',
       composition: {
         drivers: (built) => {
           const made = offering.drivers(built as never);
@@ -161,7 +167,7 @@ scenario({
 });
 
 scenario({
-  name: 'what its provider shows of it counts: stopped, away, gone',
+  name: 'the status at the provider counts: stopped, away, gone',
   settings: offering,
   async story(world) {
     const { id, node_id } = await serving(world, { offline_seconds: 30, start_seconds });
@@ -174,7 +180,7 @@ scenario({
     provider.shows = running;
     await waitForNode(world, node_id, 'ready');
 
-    // A provider that cannot be asked has said nothing about it.
+    // An unreachable provider says nothing about the machine.
     provider.shows = undefined;
     const held = await world.waitFor('it to be held', async () => (await nodeOf(world, node_id)).held);
     expect(held).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
@@ -187,7 +193,8 @@ scenario({
     await world.waitFor('it to be held no more', async () => (await nodeOf(world, node_id)).held === null || undefined);
     expect((await nodeOf(world, node_id)).status).toBe('ready');
 
-    // What was set aside has to be shown as ready anew: that it was seen before does not count, nor that nobody can look.
+    // A quarantined machine must be shown as ready again: neither an earlier look nor an
+    // unreachable provider counts.
     const act = (action: 'quarantine' | 'reactivate') =>
       world.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'looked at' } });
     await act('quarantine');
@@ -206,7 +213,7 @@ scenario({
     expect(lost.reason).toMatch(/the provider shows it as absent/);
     const node = await waitForNode(world, node_id, 'failed');
     expect(node.verdict?.rule).toBe('offline-deadline');
-    // Nobody can enrol where no agent runs.
+    // Nothing can enrol where no agent runs.
     const { actions } = await world.client.call('node-explain', { params: { id: node_id } });
     const offered = actions.find(({ action }) => action === 're-enroll');
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
@@ -214,7 +221,7 @@ scenario({
   counters: [
     { ...neverLooked, fails: /for node to be degraded/ },
     {
-      broken: 'a provider that is away and is believed to show nothing',
+      broken: 'an unreachable provider taken for an empty one',
       composition: {
         drivers: (built) => {
           const made = offering.drivers(built as never);

@@ -1,4 +1,7 @@
-/** Scenario 15: the clean-up of a machine fails. The release says where and whose problem it is, is tried again, and ends with proof. */
+/**
+ * Scenario 15: the clean-up of a machine fails. The release names the step and its owner, is
+ * retried, and ends with proof.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +10,7 @@ import type * as evidence from '../../../src/store/evidence/evidence.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { scenario, type World, whileBroken, withoutSweep } from '../support/scenario.ts';
 
-/** For a counter-test: facts that get lost. */
+/** For a counter-test: evidence that gets lost. */
 const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
 vi.mock('../../../src/store/evidence/evidence.ts', async (whole) => {
   const real = await whole<typeof evidence>();
@@ -45,21 +48,22 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
   );
   expect(cleans.length, 'tries inside one release').toBeGreaterThanOrEqual(stepTries);
 
-  // Whoever asks is told what failed, and when it is tried again; the deadline of the try that is over is shown to nobody.
-  const told = await waitFor('an explanation between two tries', async () => {
+  // The explanation names the failure and the next try, and shows no deadline of the try that is
+  // over.
+  const explanation = await waitFor('an explanation between two tries', async () => {
     const now = await client.call('node-explain', { params: { id: node_id ?? '' } });
-    // What was told last becomes readable a moment later.
-    const isTold = now.because.evidence.some(({ kind }) => kind === 'allocation.release_failed');
-    return now.holder?.status === 'release_failed' && isTold ? now : undefined;
+    // The latest evidence becomes readable a moment later.
+    const isRecorded = now.because.evidence.some(({ kind }) => kind === 'allocation.release_failed');
+    return now.holder?.status === 'release_failed' && isRecorded ? now : undefined;
   });
-  expect(told).toMatchObject({ status: 'cleaning', deadline_at: null, slow_stages: [] });
-  const failure = told.because.evidence.find(({ kind }) => kind === 'allocation.release_failed');
+  expect(explanation).toMatchObject({ status: 'cleaning', deadline_at: null, slow_stages: [] });
+  const failure = explanation.because.evidence.find(({ kind }) => kind === 'allocation.release_failed');
   expect(failure?.data.evidence).toMatchObject({
     stage: 'clean',
     owner_layer: 'node',
     message: expect.stringContaining('the volume is still mounted'),
   });
-  expect(told.actions[0]).toMatchObject({ action: 'retry-release', open: true });
+  expect(explanation.actions[0]).toMatchObject({ action: 'retry-release', open: true });
   const errors = await ledger.rows<{ step: string }>(
     `select distinct error ->> 'step' as step from operations where allocation_id = $1 and status = 'failed'`,
     [id],
@@ -67,19 +71,19 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
   expect(errors, 'as a person knows the step, and not by the name that the engine gave it').toEqual([
     { step: 'clean' },
   ]);
-  expect(told.holder).toMatchObject({ allocation_id: id, owner_layer: 'node', retry_at: expect.any(String) });
-  expect(told.waiting_for).toContain(
-    `try ${(told.holder?.release_tries ?? 0) + 1} of its release: ${told.holder?.reason}`,
+  expect(explanation.holder).toMatchObject({ allocation_id: id, owner_layer: 'node', retry_at: expect.any(String) });
+  expect(explanation.waiting_for).toContain(
+    `try ${(explanation.holder?.release_tries ?? 0) + 1} of its release: ${explanation.holder?.reason}`,
   );
-  expect(told.next[0]).toMatchObject({ at: told.holder?.retry_at });
+  expect(explanation.next[0]).toMatchObject({ at: explanation.holder?.retry_at });
 
-  // Nobody gets the machine meanwhile: it is fenced, and the next tenant waits.
+  // Meanwhile the machine is fenced, and the next tenant waits.
   const next = await allocate(client, 'dirty');
   const releases = () => ledger.facts(id, 'allocation.release_failed');
   await waitFor('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
   const shown = await node();
   expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
-  // Between two tries the wire shows no deadline; the row has that of the last one.
+  // Between two tries the API shows no deadline; the row has that of the last try.
   const [row] = await ledger.rows<{ given: number; budget_seconds: number }>(
     'select extract(epoch from deadline_at - status_since)::float8 as given, budget_seconds from nodes where node_id = $1',
     [node_id],
@@ -116,12 +120,12 @@ scenario({
   },
   counters: [
     {
-      broken: 'nobody who tries the release again',
+      broken: 'no retry of releases',
       composition: withoutSweep('release-retry'),
       fails: /for another try by the rule/,
     },
     {
-      broken: 'proofs that are not kept',
+      broken: 'proofs that are not stored',
       around: whileBroken(wrong, { forgets: /^proof\./ }),
       fails: /for the proof on the timeline/,
     },

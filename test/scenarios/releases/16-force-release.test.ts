@@ -1,4 +1,7 @@
-/** A release that is forced never pretends: without a proof it leaves residue, which is looked at until it is gone; leaks are found the same way. */
+/**
+ * A forced release without a proof leaves residue, which is checked until it is gone. Leaks are
+ * found the same way.
+ */
 import { spawn } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +17,7 @@ const every_seconds = 1;
 const settings = {
   environment: <E extends object>(built: E) => ({ ...built, orphans: { every_seconds } }),
 };
-/** No rule tries again while the story is told: what ends the release is the person who forces it. */
+/** No rule retries during the story; only the force ends the release. */
 const release = { step_tries: 1, retry_base_seconds: 600, retry_max_seconds: 600 };
 const reason = 'the tenant cannot wait';
 
@@ -31,7 +34,7 @@ async function residueOf({ client }: World, of: Partial<Residue>): Promise<Resid
   return items.filter((each) => Object.entries(of).every(([key, value]) => each[key as keyof Residue] === value));
 }
 
-/** A machine whose release has failed at its `clean`. */
+/** A machine whose release failed at its `clean`. */
 async function stuck(world: World, pool: string): Promise<{ id: string; node_id: string; instance: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
   const id = allocation.allocation_id;
@@ -42,17 +45,17 @@ async function stuck(world: World, pool: string): Promise<{ id: string; node_id:
   return { id, node_id: node_id ?? '', instance: node_instance_id ?? '' };
 }
 
-/** Everything of an instance is removed behind the server's back. */
+/** Removes everything of an instance without the server. */
 async function removeByHand({ server, ledger }: World, instance: string): Promise<void> {
   killTagged(ledger.installation_id, instance);
-  // The end of an agent is noted in its directory by whoever launched it, perhaps while it is removed.
+  // The launcher records the agent's exit in this directory, perhaps while it is removed.
   await rm(join(server.nodes_dir, instance), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }
 
 const forceful = (fact: { kind: string; actor: unknown }) => fact.kind === 'residue.left' && fact.actor !== null;
 
 scenario({
-  name: 'a machine that is used again and cannot be proven clean',
+  name: 'a reused machine that cannot be proven clean',
   settings,
   async story(world) {
     const { client, waitFor } = world;
@@ -94,7 +97,7 @@ scenario({
     });
     expect(released_by, 'the cause that clients know an unproven release by').toBe('force-release');
 
-    // Looked at again and again, by the driver and by its own agent, it stays what it is until the cause is gone.
+    // The driver and the agent check it repeatedly; it stays residue until its cause is gone.
     const lookedAt = await waitFor('another look', async () => {
       const [again] = await residueOf(world, { allocation_id: id });
       return again && again.verified_at !== left?.verified_at && again.seen !== left?.seen ? again : undefined;
@@ -108,7 +111,7 @@ scenario({
     expect(gone.proof).toMatchObject({ kind: 'clean' });
     const aside = await nodeOf(world, node_id);
     expect(aside).toMatchObject({ status: 'quarantined', occupancy: 'free' });
-    // What kept it aside is settled; its reason says so, and no longer what could not be proven.
+    // The residue is settled, and the fence reason says so instead of what could not be proven.
     expect(aside.fence_reason).toMatch(/settled since, so it can be reactivated or retired/);
     expect((await actionsOf(world, node_id)).reactivate).toBe('open');
     await act(world, node_id, 'reactivate');
@@ -119,14 +122,14 @@ scenario({
   },
   counters: [
     {
-      broken: 'nobody who looks again',
+      broken: 'no further checks',
       composition: withoutSweep('orphans'),
       fails: /another look/,
     },
   ],
 });
 
-/** Says that nothing is there, without looking. */
+/** Reports absence without looking. */
 const lying = (driver: Driver): Driver => ({
   ...driver,
   prove: async (_, { kind, nonce }) => ({ outcome: 'done', proof: { kind, nonce, checked: [] } }),
@@ -137,7 +140,7 @@ scenario({
   settings,
   async story(world) {
     const { client, waitFor, ledger } = world;
-    // The agent is gone, so the driver runs `clean`, which fails: the directory stays where it is.
+    // The agent is gone, so the driver runs `clean`, which fails: the directory stays.
     const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
     await declarePool(client, 'once', { release, spec });
     const { id, node_id, instance } = await stuck(world, 'once');
@@ -185,7 +188,7 @@ async function metricsOf({ server }: World): Promise<{ text: string }> {
   return { text: await reply.text() };
 }
 
-/** A real process that carries our tags and that no row knows. */
+/** A real process with our tags that no row knows. */
 function leak({ ledger }: World, node_instance_id: string) {
   const child = spawn('sleep', ['600'], {
     cwd: '/',
@@ -202,7 +205,7 @@ function leak({ ledger }: World, node_instance_id: string) {
 }
 
 scenario({
-  name: 'what runs under our name and nobody knows',
+  name: 'a process with our tags that no row knows',
   settings,
   async story(world) {
     const { client, waitFor } = world;
@@ -222,17 +225,20 @@ scenario({
       });
       expect(taken.residue).toMatchObject({ status: 'adopted', settled_by: { name: expect.any(String) } });
 
-      const asked = { params: { id: found.residue_id }, body: { reason: 'nobody misses it' } };
-      expect(await client.call('residue-delete', asked)).toMatchObject({ operation: { kind: 'residue-delete' } });
+      const request = { params: { id: found.residue_id }, body: { reason: 'nobody misses it' } };
+      expect(await client.call('residue-delete', request)).toMatchObject({ operation: { kind: 'residue-delete' } });
       await deleted.ended;
       const gone = await waitFor('the proof that it is gone', async () => {
         const [entry] = await residueOf(world, { residue_id: found.residue_id, status: 'gone' });
         return entry;
       });
       expect(gone).toMatchObject({ settled_reason: 'nobody misses it', proof: { kind: 'absent' } });
-      await expect(client.call('residue-delete', asked)).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+      await expect(client.call('residue-delete', request)).rejects.toMatchObject({
+        problem: { code: 'action_illegal' },
+      });
 
-      // Several passes later: the machine that has a row is nobody's leak, and what was taken over is not found again.
+      // Several passes later: a machine with a row is not a leak, and an adopted one is not found
+      // again.
       const passes = async () =>
         (await client.call('sweep-list', {})).items.find(({ name }) => name === 'orphans')?.runs ?? 0;
       const before = await passes();
@@ -246,7 +252,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'nobody who asks what the drivers hold',
+      broken: 'no look at what the drivers hold',
       composition: withoutSweep('orphans'),
       fails: /the leak to be found/,
     },

@@ -1,4 +1,7 @@
-/** Scenario 17: a machine whose agent is dead is released by its driver: what it knew is frozen first, then it is ended and proven gone. */
+/**
+ * Scenario 17: a machine whose agent is dead is released by its driver. Its evidence is frozen
+ * first, then it is ended and proven gone.
+ */
 import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/server/opening.ts';
@@ -7,9 +10,9 @@ import { expectNothingLeft } from '../../support/ledger.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { scenario } from '../support/scenario.ts';
 
-/** Far less than the agent would have been given to answer each question. */
+/** Far less than the agent's timeouts for each question. */
 const withinSeconds = 25;
-/** Neither of them can be had from the agent any more. */
+/** The agent can no longer provide either of them. */
 const lastWords = 'these were its last words';
 
 const brokenDriver = (breaking: (whole: Driver) => Partial<Driver>): Composition => ({
@@ -38,24 +41,24 @@ scenario({
     expect((performance.now() - askedMs) / 1000, 'seconds for the release').toBeLessThan(withinSeconds);
     await expectNothingLeft(ledger, server.nodes_dir, 1);
 
-    const told = await ledger.rows<{ kind: string; layer: string; summary: string; data: object }>(
+    const facts = await ledger.rows<{ kind: string; layer: string; summary: string; data: object }>(
       'select kind, layer, summary, data from evidence where allocation_id = $1 order by xid, seq',
       [id],
     );
     const firstOf = (kind: string, layer: string) =>
-      told.findIndex((fact) => fact.kind === kind && fact.layer === layer);
-    expect(told[firstOf('evidence.missing', 'workflow')]?.summary).toMatch(/^what the agent knew could not be had/);
+      facts.findIndex((fact) => fact.kind === kind && fact.layer === layer);
+    expect(facts[firstOf('evidence.missing', 'workflow')]?.summary).toMatch(/^what the agent knew could not be had/);
     const frozen = firstOf('evidence.frozen', 'provider');
-    expect(JSON.stringify(told[frozen]?.data), 'what was frozen').toContain(lastWords);
-    // Frozen, then ended by the driver, then proven absent, then released; and nothing of it in another order.
+    expect(JSON.stringify(facts[frozen]?.data), 'what was frozen').toContain(lastWords);
+    // Frozen, ended by the driver, proven absent, released, in exactly this order.
     const order = [
       frozen,
-      told.findIndex(({ kind, summary }) => kind === 'driver.done' && / removed$/.test(summary)),
+      facts.findIndex(({ kind, summary }) => kind === 'driver.done' && / removed$/.test(summary)),
       firstOf('proof.absent', 'provider'),
-      told.findIndex(({ kind }) => kind === 'allocation.released'),
+      facts.findIndex(({ kind }) => kind === 'allocation.released'),
     ];
     expect(order.every((place) => place >= 0) && order).toEqual(order.toSorted((a, b) => a - b));
-    expect(told.filter(({ kind }) => kind === 'allocation.released')).toHaveLength(1);
+    expect(facts.filter(({ kind }) => kind === 'allocation.released')).toHaveLength(1);
   },
   counters: [
     {
@@ -67,7 +70,7 @@ scenario({
       patience_seconds: withinSeconds,
     },
     {
-      broken: 'a driver that keeps nothing of what the machine knew',
+      broken: 'a driver that freezes no evidence',
       composition: brokenDriver(() => ({
         diagnose: async () => ({ summary: 'nothing is known', certain: false, attachments: [] }),
       })),

@@ -1,4 +1,7 @@
-/** What is not in use yet is given back: whatever was begun is called off, seen to have ended, deleted, and proven gone; and it cannot come back. */
+/**
+ * A release before use: whatever was started is aborted, seen to have ended, deleted, and proven
+ * gone; and it cannot come back.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -32,8 +35,8 @@ vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
   return { ...whole, fenceInstance: (...given) => (wrong.fenceInstance ?? whole.fenceInstance)(...given) };
 });
 
-/** The machine comes after all. */
-async function comesLate(world: World, enrollment_token: string): Promise<void> {
+/** The machine registers after all. */
+async function registerLate(world: World, enrollment_token: string): Promise<void> {
   const body = { enrollment_token, version: 'late/1', agent_public_key: publicKeyOf(newKeyPair()) };
   const answer = await callRoute(world.server.url, 'agent-register', { body });
   if (answer.body.code !== 'instance_fenced')
@@ -59,14 +62,14 @@ const beginsToLaunch = (world: World, id: string, message: string) =>
     (await allocationOf(world, id)).progress?.message.includes(message),
   );
 
-const takesInWhoeverComes: Counter = {
-  broken: 'instances that are not fenced, and a server that takes in whoever shows a token',
+const acceptsAnyToken: Counter = {
+  broken: 'instances that are not fenced, and a server that accepts any token',
   composition: withDeciders(() => ({ effectOfRegistration: () => 'count' })),
   around: whileBroken<Parts>(wrong, { fenceInstance: async () => {} }),
   fails: /a cancelled machine that comes late is answered 20/,
 };
 
-/** Ends nothing, and says that nothing is there without looking. */
+/** Ends nothing and reports absence without looking. */
 const careless = (driver: Driver): Driver => {
   const done = async () => ({ outcome: 'done' as const, message: 'surely gone' });
   const prove: Driver['prove'] = async (_, { kind, nonce }) => ({
@@ -77,7 +80,7 @@ const careless = (driver: Driver): Driver => {
 };
 
 scenario({
-  name: 'a release while the upstream creates, after the first word of progress',
+  name: 'a release while the provider creates, after the first progress',
   settings: slowly,
   async story(world) {
     await world.client.call('pool-put', {
@@ -89,15 +92,15 @@ scenario({
     await beginsToLaunch(world, id, 'Creating');
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(world.client, id);
-    await world.waitFor('the abort to be asked for', () => upstream.calls.includes('abort asked') || undefined);
-    // It is told the truth while its upstream still works on it, and not only at the end.
-    await comesLate(world, token);
+    await world.waitFor('the abort to be requested', () => upstream.calls.includes('abort requested') || undefined);
+    // The machine is refused as fenced while the provider still works on it, not only at the end.
+    await registerLate(world, token);
     expect((await allocationOf(world, id)).status, 'released before the abort was seen').toBe('releasing');
     upstream.aborts = true;
     const released = await waitForAllocation(world, id, 'released');
-    expect(upstream.calls).toEqual(['creating', 'abort asked', 'abort observed', 'deleted', 'proven absent']);
+    expect(upstream.calls).toEqual(['creating', 'abort requested', 'abort observed', 'deleted', 'proven absent']);
     await waitForFact(world, id, 'proof.absent');
-    await comesLate(world, token);
+    await registerLate(world, token);
     const node = await world.client.call('node-get', { params: { id: released.node_id ?? '' } });
     expect(node).toMatchObject({ status: 'retired', occupancy: 'free' });
     expect((await world.ledger.facts(id, 'allocation.active')) + (await world.ledger.facts(id, 'node.starting'))).toBe(
@@ -106,11 +109,11 @@ scenario({
   },
   counters: [
     {
-      broken: 'a release that calls nothing off',
+      broken: 'a release that aborts nothing',
       around: whileBroken<Parts>(wrong, { abortIfUnregistered: async () => {} }),
-      fails: /waited \d+ s for the abort to be asked for/,
+      fails: /waited \d+ s for the abort to be requested/,
     },
-    takesInWhoeverComes,
+    acceptsAnyToken,
   ],
 });
 
@@ -136,9 +139,9 @@ scenario({
     await waitForAllocation(world, first, 'released');
     expect(upstream.calls).toEqual(['proven absent']);
     await waitForFact(world, first, 'proof.absent');
-    await comesLate(world, token);
+    await registerLate(world, token);
   },
-  counters: [takesInWhoeverComes],
+  counters: [acceptsAnyToken],
 });
 
 scenario({
@@ -150,7 +153,7 @@ scenario({
       await localPool(world, 'unborn', {
         spec: { setup: `while [ ! -e ${join(files, 'born')} ]; do sleep 0.1; done` },
       });
-      // Its command ends again and again before it could be taken for ready.
+      // Its command exits repeatedly before the machine could become ready.
       await localPool(world, 'starting', { spec: { command: ['false'] } });
       const ids = [await allocate(client, 'unborn'), await allocate(client, 'starting')];
       const wanted: Record<string, string> = { unborn: 'provisioning', starting: 'starting' };
@@ -175,7 +178,7 @@ scenario({
       expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : [], 'directories that are left').toEqual(
         [],
       );
-      for (const token of tokens) await comesLate(world, token);
+      for (const token of tokens) await registerLate(world, token);
     } finally {
       killTagged(ledger.installation_id);
       await rm(files, { recursive: true, force: true });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
-/** These machines leave when they say so; none is missed because it says nothing while a busy server is slow. */
+/** These machines leave by a goodbye; none is missed because a busy server is slow. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 
 async function tenant(at: SpawnedServer, name: string): Promise<Client> {
@@ -42,7 +42,7 @@ async function join(name: string): Promise<Client> {
 
 const allocationOf = (client: Client, id: string) => client.call('allocation-get', { params: { id } });
 
-const allocationIs = (client: Client, id: string, status: string) =>
+const waitForAllocation = (client: Client, id: string, status: string) =>
   until(`the allocation to be ${status}`, async () => {
     const allocation = await client.call('allocation-get', { params: { id } });
     return allocation.status === status ? allocation : undefined;
@@ -50,17 +50,17 @@ const allocationIs = (client: Client, id: string, status: string) =>
 
 async function allocate(client: Client) {
   const { allocation } = await client.call('allocation-create', { body: { pool: 'shared' } });
-  return allocationIs(client, allocation.allocation_id, 'active');
+  return waitForAllocation(client, allocation.allocation_id, 'active');
 }
 
-it('shows the present tenant alone what the machine says, also to a replica that has just started', async () => {
+it('shows reports of the machine to its present tenant only, even on a replica that just started', async () => {
   await server.client.call('pool-put', {
     params: { pool: 'shared' },
     body: { driver: 'external', budgets, heartbeat },
   });
   const acme = await tenant(server, 'acme');
   const bmart = await tenant(server, 'bmart');
-  // The older allocation ends up on the machine that the newer one had.
+  // The older allocation ends up on the machine of the newer one.
   const first = await join('m1');
   const older = await allocate(bmart);
   const second = await startMachine(server.url, { join_token: await joinToken(), name: 'm2' });
@@ -72,9 +72,9 @@ it('shows the present tenant alone what the machine says, also to a replica that
     return status === 'released';
   });
   await first.call('agent-heartbeat', { body: { status: 'stopping' } });
-  await allocationIs(bmart, older.allocation_id, 'failed');
+  await waitForAllocation(bmart, older.allocation_id, 'failed');
   await bmart.call('allocation-retry', { params: { id: older.allocation_id } });
-  expect((await allocationIs(bmart, older.allocation_id, 'active')).node_id).toBe(newer.node_id);
+  expect((await waitForAllocation(bmart, older.allocation_id, 'active')).node_id).toBe(newer.node_id);
 
   const fresh = await spawnServer({ beside: server });
   try {
@@ -93,32 +93,34 @@ it('shows the present tenant alone what the machine says, also to a replica that
   expect((await bmart.call('node-logs', { params })).items.map((each) => each.line)).toEqual(['for bmart only']);
   expect((await acme.call('node-logs', { params })).items).toEqual([]);
 
-  // What the machine still knows at the end goes back to its former tenant: it is kept, for the fleet's operators alone.
+  // Evidence frozen at the end belongs to the former tenant's time; only the fleet's operators may
+  // read it.
   second.says = { 'release.freeze': { lines: ['a line of acme'] } };
   await bmart.call('allocation-release', { params: { id: older.allocation_id } });
   await second.work(async () => (await allocationOf(bmart, older.allocation_id)).status === 'released');
-  const told = async (client: Client) => {
+  const readRecords = async (client: Client) => {
     const { items } = await client.call('timeline-get', { query: { node_id: newer.node_id ?? '', limit: 500 } });
     const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
     return { frozen: frozen.length, of_acme: items.filter((fact) => JSON.stringify(fact).includes('a line of acme')) };
   };
   const kept = await until('what it knew to be kept', async () => {
-    const seen = await told(server.client);
+    const seen = await readRecords(server.client);
     return seen.of_acme.length > 0 ? seen.of_acme.map(({ kind }) => kind) : undefined;
   });
   expect(kept).toContain('evidence.frozen');
-  expect((await told(bmart)).of_acme, 'what the next tenant reads of the former one').toEqual([]);
+  expect((await readRecords(bmart)).of_acme, 'what the next tenant reads of the former one').toEqual([]);
 });
 
 const manyLines = 20_000;
 
-it('hands a machine on with nothing of its former tenant, who wrote until the last moment', async () => {
-  // Written by the first tenant's work alone, most of it once it is told to stop; put together there, so the pool's command does not contain it.
+it('hands over a machine with nothing of its former tenant, which wrote until the last moment', async () => {
+  // Written only by the first tenant's work, mostly after SIGTERM. The text is assembled there, so
+  // the pool's command does not contain it.
   const writes = `s=carol; echo "of-$s" | tee ../left; trap 'seq -f "of-$s-%.0f" ${manyLines}; exit' TERM`;
   const command = [
     '/bin/sh',
     '-c',
-    // Again and again: what it says before the machine is the next tenant's is not for that one to read.
+    // Repeatedly: the next tenant must not read what was printed before the handover.
     `mkdir ${server.data_dir}/served && { ${writes}; }; while echo at work; do sleep 1; done & wait`,
   ];
   await server.client.call('pool-put', {
@@ -127,13 +129,13 @@ it('hands a machine on with nothing of its former tenant, who wrote until the la
   });
   const carol = await tenant(server, 'carol');
   const dave = await tenant(server, 'dave');
-  const ask = async (client: Client) =>
+  const requestMachine = async (client: Client) =>
     (await client.call('allocation-create', { body: { pool: 'again' } })).allocation.allocation_id;
-  const { allocation_id, node_id } = await allocationIs(carol, await ask(carol), 'active');
-  // It waits already, so the machine is its own as soon as it is called clean.
-  const waiting = await ask(dave);
+  const { allocation_id, node_id } = await waitForAllocation(carol, await requestMachine(carol), 'active');
+  // It already waits, so it gets the machine as soon as that is clean.
+  const waiting = await requestMachine(dave);
   await carol.call('allocation-release', { params: { id: allocation_id } });
-  const next = await allocationIs(dave, waiting, 'active');
+  const next = await waitForAllocation(dave, waiting, 'active');
   expect(next.node_id).toBe(node_id);
 
   const params = { id: node_id ?? '' };
@@ -152,5 +154,5 @@ it('hands a machine on with nothing of its former tenant, who wrote until the la
     const path = pathOf(each.parentPath, each.name);
     if (each.isFile() && /of-carol|alloc_/.test(await readFile(path, 'utf8'))) left.push(path);
   }
-  expect(left, 'files that tell of the former tenant').toEqual([]);
+  expect(left, 'files of the former tenant').toEqual([]);
 });

@@ -1,4 +1,7 @@
-/** Root is refused almost nothing: what the host refuses a plain user ends a release as truthfully. */
+/**
+ * Root is denied almost nothing, so this runs as a plain user. A release that the host denies must
+ * end truthfully too.
+ */
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { becomePlainUser } from '../../support/run/plain-user.ts';
 import { undeletable } from '../support/hard-endings.ts';
@@ -6,7 +9,7 @@ import { scenario } from '../support/scenario.ts';
 
 becomePlainUser();
 
-/** Ends nothing, and says that nothing is there without looking. */
+/** Ends nothing and reports absence without looking. */
 const careless = (driver: Driver): Driver => ({
   ...driver,
   destroy: async () => ({ outcome: 'done', message: 'surely gone' }),

@@ -1,4 +1,7 @@
-/** Whatever a person does about a machine, nobody gets it before it was proven clean, and nothing takes it down behind their back. */
+/**
+ * Whatever an operator does, a machine serves no one before it is proven clean, and no rule takes
+ * down a quarantined machine.
+ */
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -27,7 +30,7 @@ const whyNot = async (world: World, id: string, action: NodeActionName) => {
   return items.find((each) => each.action === action)?.why_not ?? 'open';
 };
 
-/** Used once, given back, and proven clean. */
+/** Used once, released, and proven clean. */
 async function freeMachine(world: World, pool: string): Promise<string> {
   const id = await allocate(world.client, pool);
   const { node_id } = await waitForAllocation(world, id, 'active');
@@ -43,7 +46,7 @@ const endOf = (world: World, workflow_id: string) =>
   });
 
 scenario({
-  name: 'a machine on which an allocation fell, and that was set aside',
+  name: 'a quarantined machine on which an allocation failed',
   async story(world) {
     const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
     await externalPool(world, 'dock', {
@@ -68,7 +71,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'an allocation that is forgotten',
+      broken: 'a forgotten allocation',
       composition: {
         sweeps: (registry, services) => [
           ...registry,
@@ -88,7 +91,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine on which an allocation fell, that was set aside, and whose tenant tried again elsewhere',
+  name: 'a quarantined machine on which an allocation failed and was retried elsewhere',
   async story(world) {
     await externalPool(world, 'pier', {
       heartbeat: { interval_seconds: 0.5, stale_after_seconds: 30 },
@@ -119,7 +122,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a machine that forgets whom it served',
+      broken: 'a machine that forgets its former tenant',
       composition: forgetsUnproven,
       fails: /it was never cleaned|not proven gone/,
     },
@@ -127,7 +130,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine that is set aside while it is taken down',
+  name: 'a machine that is quarantined while it is taken down',
   async story(world) {
     const busy = join(world.server.data_dir, 'busy');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
@@ -141,7 +144,7 @@ scenario({
       return progress.phase === 'clean';
     });
     await act(world, node_id, 'quarantine');
-    // Its clean-up has not ended, so it can only end by having heard of it.
+    // Its clean-up has not ended, so it ends only because of the cancellation.
     expect(await endOf(world, workflow_id)).toBe('cancelled');
     await rm(busy);
     const proofs = "select kind from evidence where workflow_id = $1 and kind like 'proof.%'";
@@ -165,19 +168,19 @@ const agentPidOf = async ({ ledger }: World, node_id: string): Promise<number> =
 };
 
 const queuedFor = (world: World, node_id: string, type: string) =>
-  world.waitFor(`${type} to be asked for`, async () => {
+  world.waitFor(`${type} to be queued`, async () => {
     const rows = await world.ledger.rows('select 1 from tasks where node_id = $1 and type = $2', [node_id, type]);
     return rows.length > 0;
   });
 
 scenario({
-  name: 'a machine that is set aside while its allocation is released',
+  name: 'a machine that is quarantined while its allocation is released',
   async story(world) {
     await localPool(world, 'quay', { reuse: true });
     const id = await allocate(world.client, 'quay');
     const { node_id } = await waitForAllocation(world, id, 'active');
     const node = node_id ?? '';
-    // It stands still, so that it hears of its release only once it has been set aside.
+    // The agent is stopped, so it learns of its release only after the quarantine.
     const agent = await agentPidOf(world, node);
     process.kill(agent, 'SIGSTOP');
     try {
@@ -197,7 +200,7 @@ scenario({
 });
 
 scenario({
-  name: 'a release that is forced in the moment in which it begins',
+  name: 'a release that is forced at the moment it begins',
   async story(world) {
     const busy = join(world.server.data_dir, 'held');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
@@ -224,7 +227,7 @@ scenario({
 });
 
 scenario({
-  name: 'a machine that is set aside while its release takes it down',
+  name: 'a machine that is quarantined while its release takes it down',
   async story(world) {
     const busy = join(world.server.data_dir, 'still-there');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;

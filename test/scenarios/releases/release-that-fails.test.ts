@@ -1,4 +1,7 @@
-/** Releases and provisions that come at the wrong moment or go wrong on the machine's side: each ends in a state that says why, and each has a way out. */
+/**
+ * Releases and provisions that come at the wrong moment or fail on the machine: each ends in a
+ * status with a reason and a next step.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +13,7 @@ import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 
-// Longer than any single wait, so that the wait itself says what did not come.
+// Longer than any single wait, so that the wait itself names what did not happen.
 vi.setConfig({ testTimeout: 150_000 });
 
 let server: TestServer;
@@ -47,7 +50,7 @@ const released = async (id: string) => {
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 };
 
-it('a release before the registration is a verified cancel; a registration that comes later is fenced', async () => {
+it('cancels a release before the registration with proof, and fences a later registration', async () => {
   await declarePool(server.client, 'unborn', { spec: { setup: `while [ ! -e ${file('born')} ]; do sleep 0.1; done` } });
   const id = await allocate(server.client, 'unborn');
   const enrolment = await until('the agent to be launched', async () => {
@@ -71,8 +74,8 @@ it('a release before the registration is a verified cancel; a registration that 
   expect((await readAllocation(server.client, id)).status).toBe('released');
 });
 
-it('a release during start-up ends the machine before it was ever ready', async () => {
-  // It ends again and again before it could be taken for ready.
+it('ends a machine that is released during its start before it was ever ready', async () => {
+  // It exits repeatedly before it could become ready.
   await declarePool(server.client, 'starting', { spec: { command: ['false'] } });
   const id = await allocate(server.client, 'starting');
   await until('the node to be starting', async () => (await ledger.facts(id, 'node.starting')) === 1);
@@ -81,14 +84,14 @@ it('a release during start-up ends the machine before it was ever ready', async 
   expect(await ledger.facts(id, 'allocation.active')).toBe(0);
 });
 
-it('a set-up that fails fails the provision at once with its cause, and another try brings a new instance', async () => {
+it('fails a provision at once when its set-up fails, with the cause, and a retry brings a new instance', async () => {
   await declarePool(server.client, 'unset', {
     spec: { setup: `test -e ${file('settable')} || { echo the mirror is away >&2; exit 7; }` },
   });
   const id = await allocate(server.client, 'unset');
   const failed = await waitForStatus(server.client, id, 'failed');
   expect(failed.reason).toContain('setup exited with code 7: the mirror is away (the agent gave up: setup_failed)');
-  // Its machine is seen to have ended, so nobody is told that it might come back.
+  // Its machine was seen to have ended, so the verdict is final.
   expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed', certain: true } });
   const frozen = await until('what the machine knew to be kept', async () => {
     const [kept] = await ledger.rows<{ data: object }>(
@@ -112,7 +115,7 @@ it('a set-up that fails fails the provision at once with its cause, and another 
   await released(id);
 });
 
-it('a failed one whose machine was taken down has no deadline any more, and its release says what was left', async () => {
+it('clears the deadline of a failed allocation whose machine was taken down, and reports what was left on release', async () => {
   const { client } = server;
   await declarePool(client, 'hopeless', {
     spec: { setup: 'exit 7' },
@@ -120,7 +123,7 @@ it('a failed one whose machine was taken down has no deadline any more, and its 
   });
   const id = await allocate(client, 'hopeless');
   const failed = await waitForStatus(client, id, 'failed');
-  // From the first moment on, also while the operation that failed is still keeping what the machine knew.
+  // From the first moment, even while the failed operation still freezes evidence.
   expect(failed.deadline_at).not.toBeNull();
   const node = await until('its machine to be taken down', async () => {
     const found = await client.call('node-get', { params: { id: failed.node_id ?? '' } });
@@ -133,7 +136,7 @@ it('a failed one whose machine was taken down has no deadline any more, and its 
   expect(reason).toBe('its machine had gone before, and nothing of it was left to take down');
 });
 
-it('a pool that reuses its machines hands a cleaned one to the next, and takes down one whose agent died', async () => {
+it('gives a cleaned machine of a reusing pool to the next allocation, and takes down one whose agent died', async () => {
   await declarePool(server.client, 'again', { reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
   const first = await allocate(server.client, 'again');
   const { node_id } = await waitForStatus(server.client, first, 'active');
@@ -157,7 +160,7 @@ it('a pool that reuses its machines hands a cleaned one to the next, and takes d
   expect(await ledger.facts(second, 'proof.absent')).toBe(1);
 });
 
-it('a retirement that fails sets the machine aside, says whose it is, and ends with what was left once it is retired again', async () => {
+it('quarantines a machine whose retirement fails, names the owner, and settles the residue once it is retired again', async () => {
   const { client } = server;
   const clean = `test -e ${file('cleanable')} || { echo the volume is locked; exit 3; }`;
   const impatient = { step_tries: 1, retry_base_seconds: 600 };
@@ -195,15 +198,15 @@ it('a retirement that fails sets the machine aside, says whose it is, and ends w
   await touch('cleanable');
   await retire();
   await until('it to be retired', async () => (await node()).status === 'retired');
-  // In the transaction that retires it: nobody has to look once more.
+  // In the transaction that retires it, without another look.
   expect(await leftBehind()).toEqual(['gone']);
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 });
 
-it('a machine that comes after its deadline but inside its window is rescued and serves', async () => {
+it('rescues a machine that registers after its deadline but within its rescue window', async () => {
   await declarePool(server.client, 'late', {
     spec: { setup: `while [ ! -e ${file('awake')} ]; do sleep 0.1; done` },
-    // On a busy machine it takes a moment until there is anything that could come.
+    // On a busy machine it takes a moment until there is anything that could register.
     budgets: { provision_seconds: 4, rescue_seconds: 120 },
   });
   const id = await allocate(server.client, 'late');

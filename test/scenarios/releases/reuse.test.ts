@@ -1,6 +1,6 @@
 /**
- * A pool that uses its machines again: whoever asks gets a free one first, waits in the order of asking when the pool is full,
- * and is told so; and what the machine is at, occupancy and fence, is exact at every stage of its life.
+ * A pool that reuses machines: a request gets a free machine first, or waits in order when the pool
+ * is full, and its progress says so. Occupancy and fence are exact at every stage.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,14 +11,14 @@ import type * as freeNodes from '../../../src/store/rows/free-nodes.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { scenario, type World, whileBroken } from '../support/scenario.ts';
 
-/** For the counter-tests: a pool that forgets its free machines, or who asked first. */
+/** For the counter-tests: a pool that overlooks free machines, or ignores the order of requests. */
 const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
-/** How often a free machine is passed over, as one that somebody has in hand just then. */
+/** How often a free machine is skipped, as if another transaction had it locked. */
 const inHand = vi.hoisted(() => ({ times: 0 }));
 vi.mock('../../../src/store/rows/free-nodes.ts', async (whole) => {
   const real = await whole<typeof freeNodes>();
-  const lockFreeNodes: typeof freeNodes.lockFreeNodes = async (...asked) =>
-    wrong.findsFree === false || inHand.times-- > 0 ? [] : real.lockFreeNodes(...asked);
+  const lockFreeNodes: typeof freeNodes.lockFreeNodes = async (...args) =>
+    wrong.findsFree === false || inHand.times-- > 0 ? [] : real.lockFreeNodes(...args);
   return { ...real, lockFreeNodes };
 });
 vi.mock('../../../src/store/rows/allocations.ts', async (whole) => {
@@ -43,7 +43,7 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
     return node_id ? client.call('node-get', { params: { id: node_id } }) : undefined;
   };
   const stands = async (id: string, expected: object) => expect(await node(id)).toMatchObject(expected);
-  const says = (id: string, message: string) =>
+  const waitForMessage = (id: string, message: string) =>
     waitFor(`"${message}"`, async () =>
       (await readAllocation(client, id)).progress?.message === message ? true : undefined,
     );
@@ -60,15 +60,15 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
     await stands(id, { status: 'ready', occupancy: 'occupied', fenced: false });
   }
 
-  // The pool is full: who asks now waits, in this order.
+  // The pool is full, so these wait in this order.
   const third = await allocate(client, pool);
-  await says(third, full);
+  await waitForMessage(third, full);
   const fourth = await allocate(client, pool);
-  await says(fourth, `${full}, behind 1 other`);
+  await waitForMessage(fourth, `${full}, behind 1 other`);
   const fifth = await allocate(client, pool);
-  await says(fifth, `${full}, behind 2 others`);
+  await waitForMessage(fifth, `${full}, behind 2 others`);
 
-  // A machine that is being cleaned is nobody's, however many wait.
+  // A machine that is being cleaned serves no one, however many wait.
   const machine = (await node(first))?.node_id;
   await release(client, first);
   await waitFor('its machine to be cleaned', async () =>
@@ -85,17 +85,18 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
   });
   expect(served).toMatchObject({ node_id: machine });
   await stands(third, { status: 'ready', occupancy: 'occupied', fenced: false });
-  await says(fourth, full);
-  await says(fifth, `${full}, behind 1 other`);
+  await waitForMessage(fourth, full);
+  await waitForMessage(fifth, `${full}, behind 1 other`);
   const other = (await node(second))?.node_id;
   await release(client, second);
   expect(await waitForStatus(client, fourth, 'active')).toMatchObject({ node_id: other });
   expect((await readAllocation(client, fifth)).status).toBe('requested');
-  // Who gives up makes place in the queue, and leaves nothing behind.
+  // Releasing a waiting request makes room in the queue and leaves nothing behind.
   await release(client, fifth);
   await waitForStatus(client, fifth, 'released');
 
-  // Nobody waits: what is given back is free, and the next one gets it, not a new one.
+  // Nothing waits, so the released machine stays free, and the next request gets it instead of a
+  // new one.
   await release(client, third);
   await waitForStatus(client, third, 'released');
   await stands(third, { status: 'ready', occupancy: 'free', fenced: false });
@@ -109,7 +110,7 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
 }
 
 scenario({
-  name: 'a pool that uses its machines again',
+  name: 'a pool that reuses its machines',
   async story(world) {
     const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
     try {
@@ -125,7 +126,7 @@ scenario({
       fails: /for the first who waits to be served/,
     },
     {
-      broken: 'a pool that forgets who asked first',
+      broken: 'a pool that ignores the order of requests',
       around: whileBroken(wrong, { countsAhead: false }),
       fails: /for "Waiting for room in the pool \(2 nodes at most\), behind 1 other"/,
     },

@@ -4,7 +4,6 @@
  */
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { Allocation } from '../../../src/contract/allocation.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { expectNothingLeft, type Ledger } from '../../support/ledger.ts';
 import type { TestServer } from '../../support/server.ts';
@@ -35,7 +34,15 @@ export async function expectReleased({ server, ledger }: Stage, id: string): Pro
   expect(await ledger.facts(id, 'proof.absent')).toBe(1);
 }
 
-export async function expectReleaseFailed({ server, ledger }: Stage, id: string): Promise<Allocation> {
+/** The evidence of a failed release. */
+export interface ReleaseFailure {
+  stage: string;
+  owner_layer: string;
+  code: string;
+  message: string;
+}
+
+export async function expectReleaseFailed({ server, ledger }: Stage, id: string): Promise<ReleaseFailure> {
   const failed = await until(
     'its release to end',
     async () => {
@@ -49,7 +56,17 @@ export async function expectReleaseFailed({ server, ledger }: Stage, id: string)
   expect(node).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
   expect(await ledger.facts(id, 'allocation.released')).toBe(0);
   expect(await ledger.facts(id, 'proof.absent')).toBe(0);
-  return failed;
+  const [fact] = await ledger.rows<{ failure: ReleaseFailure }>(
+    `select data -> 'evidence' as failure
+     from evidence
+     where allocation_id = $1 and kind = 'allocation.release_failed'
+     order by seq desc
+     limit 1`,
+    [id],
+  );
+  if (!fact) throw new Error('the failed release left no evidence');
+  expect(failed.owner_layer).toBe(fact.failure.owner_layer);
+  return fact.failure;
 }
 
 export async function undeletable(stage: Stage): Promise<void> {
@@ -63,11 +80,11 @@ export async function undeletable(stage: Stage): Promise<void> {
     return expectReleased(stage, id);
   }
   try {
-    const failed = await expectReleaseFailed(stage, id);
-    expect(failed.reason, obstacle.how).toMatch(
-      /^release failed at step clean \(owner provider\): the host refused: E/,
-    );
-    expect(failed.owner_layer).toBe('provider');
+    expect(await expectReleaseFailed(stage, id), obstacle.how).toMatchObject({
+      stage: 'clean',
+      owner_layer: 'provider',
+      code: expect.stringMatching(/^host_(permission_denied|directory_busy)$/),
+    });
     // Its processes are gone nevertheless: nothing runs in the undeletable directory.
     expect(findTaggedProcesses(ledger.installation_id)).toEqual([]);
   } finally {

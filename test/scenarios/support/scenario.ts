@@ -49,7 +49,7 @@ export interface Scenario {
   counters: Counter[];
 }
 
-/** Rare enough for a busy machine: what must not happen would still be there at the next look. */
+/** Rare enough for a busy machine; a forbidden state would last until the next look. */
 const lookEveryMs = 250;
 
 const patientSeconds = 90;
@@ -131,7 +131,7 @@ const compose = (settings: Settings, composition: Composition): Composition => (
   },
 });
 
-/** On a busy machine a broken rule may act just after the story stopped looking; then it runs again. */
+/** On a busy machine a broken rule may act just after the story ended; then it runs again. */
 const maxRuns = 3;
 
 async function firstFailure(run: () => Promise<void>): Promise<unknown> {

@@ -53,7 +53,7 @@ export function slowUpstream(): SlowUpstream {
       const isUnderWay = upstream.state === 'creating' || upstream.state === 'aborting';
       if (isUnderWay && target.state.abort_request === undefined) {
         upstream.state = 'aborting';
-        upstream.calls.push('abort asked');
+        upstream.calls.push('abort requested');
         return { ...lookAgain, message: 'upstream state: Aborting', state: { abort_request: 'request-1' } };
       }
       if (upstream.state === 'aborting' && upstream.aborts) become('partial', 'abort observed');

@@ -37,6 +37,7 @@ const rewritten = [
   'src/probe/',
   'src/relay/',
   'test/attacks/',
+  'test/scenarios/',
   'test/support/',
 ];
 
@@ -68,7 +69,7 @@ const narrowComments: Rule = {
   broken: [[file('scripts/test/a.ts', `// ${'word '.repeat(20)}\n`)]],
   fine: [
     file('scripts/test/a.ts', `// ${'word '.repeat(19)}\nconst a = '${'word '.repeat(30)}';\n`),
-    file('test/scenarios/a.ts', `// ${'word '.repeat(30)}\n`),
+    file('docs/a.ts', `// ${'word '.repeat(30)}\n`),
   ],
 };
 
@@ -100,7 +101,7 @@ const plainSentences: Rule = {
   ),
   fine: [
     file('scripts/test/a.ts', '// The caller decides what to do and who does it.\n/** Whatever: a word. */'),
-    file('test/scenarios/a.ts', '// Whoever asks is answered.'),
+    file('docs/a.ts', '// Whoever asks is answered.'),
   ],
 };
 
@@ -123,7 +124,7 @@ const plainNames: Rule = {
   ]),
   fine: [
     file('scripts/test/a.ts', "const maxRows = 5; const said = 'told';"),
-    file('test/scenarios/a.ts', 'const told = 1;'),
+    file('docs/a.ts', 'const told = 1;'),
   ],
 };
 
