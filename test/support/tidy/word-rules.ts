@@ -122,10 +122,7 @@ const plainNames: Rule = {
   broken: ['const told = 1;', 'const f = (asked: string) => asked;', 'const mostRows = 5;'].map((text) => [
     file('scripts/test/a.ts', text),
   ]),
-  fine: [
-    file('scripts/test/a.ts', "const maxRows = 5; const said = 'told';"),
-    file('docs/a.ts', 'const told = 1;'),
-  ],
+  fine: [file('scripts/test/a.ts', "const maxRows = 5; const said = 'told';"), file('docs/a.ts', 'const told = 1;')],
 };
 
 export const wordRules: Rule[] = [narrowComments, plainSentences, plainNames];
