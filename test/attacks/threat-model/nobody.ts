@@ -48,7 +48,7 @@ export const nobody: Attacker = {
         ),
         ...test(
           'src/api/limits/held/body-budget.test.ts',
-          'a body that is not there in time is given up, one that is being served is not',
+          'gives up a body that arrives too slowly, but not a request being served',
         ),
       ],
     },
