@@ -1,9 +1,9 @@
 /** Builds the whole command line: commands, shared flags and help. */
 import { Command, Option } from 'commander';
+import { defaultServer } from '../base/network/default-server.ts';
 import { insecureHttpFlag, insecureHttpVariable } from '../base/network/insecure-http.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli } from './command.ts';
-import { defaultServer } from './connection/settings.ts';
 import { wrap } from './render/text/text.ts';
 import { exitCodes } from './terminal/exit-codes.ts';
 

@@ -1,4 +1,5 @@
 /** Reads server-sent events over fetch, reconnects and resumes. Does not interpret the events. */
+import { createParser } from 'eventsource-parser';
 import { type Clock, pause } from '../../base/clock.ts';
 
 export interface ServerEvent {
@@ -10,47 +11,24 @@ export interface ServerEvent {
 
 export type Heard = { type: 'event'; event: ServerEvent } | { type: 'heartbeat' };
 
-/** Splits a body into lines that end in LF, CR or CRLF. A chunk may end anywhere. */
-async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  let afterReturn = false;
-  for await (const chunk of body) {
-    const text = decoder.decode(chunk, { stream: true });
-    if (text === '') continue;
-    // The LF of a CRLF split across two chunks belongs to a line that was already yielded.
-    const fresh = afterReturn && text.startsWith('\n') ? text.slice(1) : text;
-    afterReturn = text.endsWith('\r');
-    const lines = (rest + fresh).split(/\r\n|\r|\n/);
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-}
-
 /**
- * Drops an event cut off by the end of the connection, as the format demands. Resuming repeats it.
+ * Drops an event cut off by the end of the connection, as the format demands; a resume repeats it.
  */
 export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Heard> {
+  const decoder = new TextDecoder();
+  const heard: Heard[] = [];
+  // The id holds until another one comes.
   let id = '';
-  let event = '';
-  let data: string[] = [];
-  for await (const line of linesOf(body)) {
-    if (line === '') {
-      if (data.length > 0) yield { type: 'event', event: { id, event: event || 'message', data: data.join('\n') } };
-      event = '';
-      data = [];
-      continue;
-    }
-    const colon = line.indexOf(':');
-    if (colon === 0) {
-      yield { type: 'heartbeat' };
-      continue;
-    }
-    const field = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
-    if (field === 'data') data.push(value);
-    else if (field === 'event') event = value;
-    else if (field === 'id' && !value.includes('\0')) id = value;
+  const parser = createParser({
+    onEvent: (message) => {
+      id = message.id ?? id;
+      heard.push({ type: 'event', event: { id, event: message.event ?? 'message', data: message.data } });
+    },
+    onComment: () => heard.push({ type: 'heartbeat' }),
+  });
+  for await (const chunk of body) {
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    yield* heard.splice(0);
   }
 }
 

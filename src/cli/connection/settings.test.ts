@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { type ConnectionInput, defaultServer, normalizeServer, resolveConnection } from './settings.ts';
+import { defaultServer } from '../../base/network/default-server.ts';
+import { type ConnectionInput, normalizeServer, resolveConnection } from './settings.ts';
 
 let root: string;
 beforeAll(() => {

@@ -1,10 +1,9 @@
 /** Resolves the server, the token and the trusted authority from flags, environment and files. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { defaultServer } from '../../base/network/default-server.ts';
 import { insecureHttpRemedy, insecureHttpWhy, isLoopbackUrl, isSentInClear } from '../../base/network/insecure-http.ts';
 import { CliFailure } from '../terminal/failure.ts';
-
-export const defaultServer = 'http://127.0.0.1:7070';
 
 /** A flag takes precedence over the environment. */
 export type Source = 'flag' | 'environment';

@@ -1,6 +1,6 @@
 /** The text that a server prints when started by hand: its address, how to sign in, what to try. */
 import { dirname, resolve } from 'node:path';
-import { defaultServer } from '../connection/settings.ts';
+import { defaultServer } from '../../base/network/default-server.ts';
 
 export interface Started {
   url: string;

@@ -9,6 +9,8 @@ test.each([
   ['機械', 4],
   ['✔ ok', 4],
   ['👩‍💻', 2],
+  ['🇩🇪', 2],
+  ['\u{17000}', 2],
 ])('measures %j', (text, width) => {
   expect(displayWidth(text)).toBe(width);
 });

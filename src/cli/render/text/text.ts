@@ -1,13 +1,15 @@
 /** Measures, cuts, pads and wraps text by the columns it takes on a terminal. */
 import { stripVTControlCharacters } from 'node:util';
+import { eastAsianWidth } from 'get-east-asian-width';
 
 export { printable } from '../../../base/redaction/printable.ts';
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
-const twoColumns =
-  /^[\p{Emoji_Presentation}\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{20000}-\u{3fffd}]/u;
+const startsWithEmoji = /^\p{Emoji_Presentation}/u;
 const plainAscii = /^[ -~]*$/;
-const columnsOf = (grapheme: string) => (twoColumns.test(grapheme) ? 2 : 1);
+/** Emoji and wide East Asian characters take two columns. */
+const columnsOf = (grapheme: string) =>
+  startsWithEmoji.test(grapheme) || eastAsianWidth(grapheme.codePointAt(0) ?? 0) === 2 ? 2 : 1;
 
 /** The number of columns, without colour sequences. */
 export function displayWidth(text: string): number {
