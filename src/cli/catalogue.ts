@@ -1,7 +1,4 @@
-/**
- * Every command by name and heading. Commands load on demand, because loading dominates the
- * start-up time.
- */
+/** Every command by name and heading, loaded on demand to keep the start fast. */
 import type { MakeCommand } from './command.ts';
 
 type LoadCommand = () => Promise<MakeCommand>;

@@ -33,10 +33,7 @@ export interface Host {
   signal: AbortSignal;
 }
 
-/**
- * The name that starts this command from here: `slipway` if installed, or else the path into the
- * clone.
- */
+/** How to start this command from here: by name if installed, or by the path to the clone. */
 function ownName({ environment, working_directory }: Host): string {
   const installed = (environment.PATH ?? '')
     .split(delimiter)

@@ -1,7 +1,4 @@
-/**
- * The connection of one command to the server: calls with a timeout, safe retries, the event
- * stream.
- */
+/** The connection of one command: calls with a timeout, safe retries, the event stream. */
 import { type Clock, pause } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';

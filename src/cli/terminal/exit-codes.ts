@@ -1,7 +1,4 @@
-/**
- * The meaning of each exit status. `--help` and docs/reference/cli.md are generated from this
- * table.
- */
+/** The meaning of each exit status, also shown by `--help` and docs/reference/cli.md. */
 
 export const exitCodes = {
   ok: { code: 0, means: 'Success.' },

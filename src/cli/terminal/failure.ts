@@ -1,7 +1,4 @@
-/**
- * Turns every error into one report (reason, remedy, correlation id), and the report into text or
- * JSON.
- */
+/** Turns every error into one report with reason and remedy, and prints it as text or JSON. */
 import { filledRemedy, RequestRefused, ServerUnreachable } from '../../contract/client.ts';
 import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../../contract/errors/errors.ts';
 import { errorName, faultOfError, pathFaults } from '../../contract/errors/path-faults.ts';
@@ -71,10 +68,7 @@ const noTokenIn = (directory: string) => ({
   remedy: `Start the server with that data directory first, or name its directory with --data-dir. Or give a token with --token-file, --token or SLIPWAY_TOKEN.`,
 });
 
-/**
- * Findings and residue have no `actions`; by the prefix of the id, the command that lists the open
- * ones.
- */
+/** Findings and residue have no `actions` command; these commands list the open ones. */
 const lists: Record<string, string> = { find: 'drift', res: 'residue' };
 const listOf = (id: string | null): string | undefined => lists[id?.slice(0, id.indexOf('_')) ?? ''];
 

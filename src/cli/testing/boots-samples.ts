@@ -1,7 +1,4 @@
-/**
- * Recorded boots for tests: 39 quick ones, a slow healthy one and a stuck one. Valid by the
- * contract.
- */
+/** Recorded boots for tests: 39 quick ones, a slow healthy one and a stuck one. */
 import type { BootPhase, BootSample, PoolBoots, WhatIf } from '../../contract/supervision/boots.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';

@@ -1,7 +1,4 @@
-/**
- * Runs the real command: as a child process that a test can interrupt, or much faster in the test's
- * process.
- */
+/** Runs the real command in the test's process, or slower as a child that can be interrupted. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

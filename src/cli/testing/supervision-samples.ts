@@ -1,7 +1,4 @@
-/**
- * Wire objects of supervision for tests: explanations, brake, sweeps, findings, residue. Valid by
- * the contract.
- */
+/** Wire objects for tests: explanations, brake, sweeps, findings and residue. */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Explanation, NodeActed } from '../../contract/supervision/explanation.ts';

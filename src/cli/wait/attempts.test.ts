@@ -1,7 +1,4 @@
-/**
- * `--wait` on a pool that tries several machines: a failed attempt is not the outcome while the
- * next one runs.
- */
+/** `--wait` on a pool with several attempts: a failed one is not the outcome. */
 import { beforeEach, expect, test } from 'vitest';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Progress } from '../../contract/progress.ts';
@@ -47,8 +44,7 @@ test('reports the failed first machine and ends with the second', async () => {
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   operate(first, 5, { label: 'Saving its evidence', step: 2 });
   await cli.printed('Saving its evidence');
-  // As the server sends it: allocations before operations, the next attempt before the end of the
-  // last.
+  // The server sends allocations before operations, and the next attempt before the last ends.
   const queued = { status: 'queued', label: 'Removing the former' } as const;
   server.operations.set(second, operationAt(second, 6, queued));
   server.publish({

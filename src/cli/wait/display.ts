@@ -1,7 +1,4 @@
-/**
- * Shows a subject while the user waits: redrawn in place on a terminal, one line per change
- * otherwise.
- */
+/** Shows the subject of a wait: redrawn in place on a terminal, or one line per change. */
 import type { Session } from '../connection/session.ts';
 import {
   type Bar,

@@ -1,7 +1,4 @@
-/**
- * `slipway verify-store`: checks rows against evidence, counts against rows, evidence against
- * checkpoints.
- */
+/** `slipway verify-store`: checks rows, counts, and evidence against its signed checkpoints. */
 import { Option } from 'commander';
 import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/supervision/finding.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';

@@ -7,10 +7,7 @@ import { hintLines } from '../../render/text/hints.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 import { kindOfId } from '../../wait/subject.ts';
 
-/**
- * An allocation has its own actions, also without a machine. The id of an operation means its
- * machine.
- */
+/** An allocation has its own actions. The id of an operation means its machine. */
 async function offersFor(session: Session, word: string) {
   const { kind, id } = await resolveThing(session, word);
   if (kind === 'allocation') return { id, ...(await session.call('allocation-actions', { params: { id } })) };

@@ -1,7 +1,4 @@
-/**
- * `slipway logs`: shows the log of a machine and its command, every instance, also after it is
- * gone.
- */
+/** `slipway logs`: shows the log of every instance of a machine, also after it is gone. */
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../../base/clock.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';

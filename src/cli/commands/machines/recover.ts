@@ -1,7 +1,4 @@
-/**
- * `slipway recover`: runs one action on many machines: a canary first, then the rest at a capped
- * rate.
- */
+/** `slipway recover`: runs one action on many machines, a canary first, at a capped rate. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { Recovery, RecoveryRequest } from '../../../contract/supervision/recovery.ts';

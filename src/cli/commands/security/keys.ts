@@ -1,7 +1,4 @@
-/**
- * `slipway keys`: the key file of a server on this host, without a session; and the task key, by
- * the server.
- */
+/** `slipway keys`: the key file of a server on this host, and the key that signs tasks. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';

@@ -1,7 +1,4 @@
-/**
- * `slipway secrets`: values for the environment of pools. Reads a value from a file, never from
- * argv.
- */
+/** `slipway secrets`: values for the environment of pools, read from a file, never from argv. */
 import { randomUUID } from 'node:crypto';
 import type { Secret } from '../../../contract/security/secret.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';

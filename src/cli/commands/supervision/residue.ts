@@ -1,7 +1,4 @@
-/**
- * `slipway residue`: lists what forced releases may have left behind, and verifies, adopts or
- * deletes it.
- */
+/** `slipway residue`: lists, verifies, adopts and deletes what forced releases left behind. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import type { Residue } from '../../../contract/supervision/residue.ts';

@@ -1,7 +1,4 @@
-/**
- * An allocation that waits for a machine: why none is free, whether more will come, what you can
- * do.
- */
+/** An allocation that waits for a machine: why none is free, and what you can do. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FleetCounts } from '../../../contract/fleet/fleet.ts';
 import type { Pool } from '../../../contract/pool.ts';

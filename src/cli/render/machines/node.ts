@@ -17,10 +17,7 @@ import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.t
 /** Statuses that a verdict explains; in others a verdict is outdated. */
 const explainedByVerdict = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
 
-/**
- * Why it has its status, if that needs explaining. After a failed release, its deadline is
- * outdated.
- */
+/** Why it has its status, if that needs explaining. A failed release makes its deadline stale. */
 export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): string {
   if (node.held) return heldConcern(node.held);
   if (node.would_have) return wouldHaveConcern(node.would_have);
