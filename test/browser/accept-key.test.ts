@@ -1,4 +1,4 @@
-/** An operator accepts the key of an agent by what the console shows, and no other key than that one. */
+/** An operator accepts the agent's key that the console shows, and no other. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { newKeyPair, publicKeyOf } from '../../src/agent/connection/keys.ts';
@@ -33,7 +33,10 @@ afterAll(async () => {
   await server?.stop();
 });
 
-/** The agent presents a key that its former one did not sign. Returns the fingerprint as the agent would print it. */
+/**
+ * The agent presents a key that its former one did not sign. Returns the fingerprint as the agent
+ * would print it.
+ */
 async function presentKey(): Promise<string> {
   const agent_public_key = publicKeyOf(newKeyPair());
   const reply = await machine.call('agent-register', { body: { version: 'test', agent_public_key } });
@@ -61,7 +64,7 @@ async function accept(): Promise<void> {
   await dialog().getByRole('button', { name: 'Accept the key' }).click();
 }
 
-it('shows the key that the agent presented, and refuses another one that took its place', async () => {
+it('shows the presented key, and refuses another one that replaced it', async () => {
   const shown = await presentKey();
   await signIn(page, server, `/nodes/${machine.node_id}`);
   await openDialog();

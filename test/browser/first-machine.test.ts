@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from './support/console.ts';
+import { openBrowser, releaseEverything, signIn, statusOf, visit, waitUntilLive } from './support/console.ts';
 
-/** Up, looked at from every side, and down again, on a loaded machine. */
+/** Up, inspected on every page, and down again, on a loaded machine. */
 const wholeLifeMs = 180_000;
 
-/** A bench is ready when somebody has looked at it while it was not. */
+/** The machine becomes ready after the test has seen it starting. */
 const place = mkdtempSync(join(tmpdir(), 'slipway-workshop-'));
 const swept = join(place, 'swept');
 
@@ -60,14 +60,14 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   await page.keyboard.press('g');
   await page.keyboard.press('f');
   await page.getByText('No machines yet').waitFor();
-  await isLive(page);
+  await waitUntilLive(page);
 
   // A second person watches the fleet and touches nothing.
   const other = await visit(browser);
   const watching = other.page;
   await signIn(watching, server, '/fleet');
   await watching.getByText('No machines yet').waitFor();
-  await isLive(watching);
+  await waitUntilLive(watching);
 
   await allocate(page, 'workshop', 'my-box');
   const banner = page.getByRole('region', { name: /Progress of Node provision/ });
@@ -103,7 +103,7 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   await page.getByText('Gone, with proof.').first().waitFor();
   await watching.getByText('No machines yet').waitFor();
 
-  // What the machine said outlives it.
+  // The log outlives the machine.
   await page.getByRole('tab', { name: 'Logs' }).click();
   await page.getByRole('log').getByText('the bench is free', { exact: true }).waitFor();
   const audit = await server.client.call('audit-list', { query: { limit: 100 } });
@@ -112,7 +112,7 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   await Promise.all([context.close(), other.context.close()]);
 });
 
-it('finds machines by words and status, and the address says which', async () => {
+it('finds machines by words and status, and keeps the filter in the address', async () => {
   const { page, context, complaints } = await visit(browser);
   await signIn(page, server, '/fleet');
   await allocate(page, 'local', 'lathe');
@@ -141,7 +141,7 @@ it('finds machines by words and status, and the address says which', async () =>
   await context.close();
 });
 
-it('shows why a wish was refused, and loses nothing that was typed', async () => {
+it('shows why a request was refused, and keeps what was typed', async () => {
   const { page, context } = await visit(browser);
   await server.client.call('pool-put', { params: { pool: 'paused' }, body: { driver: 'local' } });
   await signIn(page, server, '/allocations?dialog=allocate');
@@ -149,7 +149,7 @@ it('shows why a wish was refused, and loses nothing that was typed', async () =>
   await dialog.getByRole('combobox', { name: 'Pool' }).click();
   await page.getByRole('option', { name: /^paused/ }).click();
   await dialog.getByRole('textbox', { name: 'Name' }).fill('too-late');
-  // Paused between the look and the click.
+  // Paused between opening the dialog and the click.
   await server.client.call('pool-put', { params: { pool: 'paused' }, body: { driver: 'local', paused: true } });
   await dialog.getByRole('button', { name: 'Allocate' }).click();
   await dialog.getByRole('alert').getByText('The pool is paused').waitFor();

@@ -1,19 +1,20 @@
 /**
- * Fifty thousand machines that change five hundred times a second, from a real database through a real server into a real
- * browser: the work of its main thread frame by frame, how that grows with the fleet, and its memory. Times are printed; what
- * is asserted holds on any machine: that every change arrives, how the cost grows, and that memory does not.
- * `SLIPWAY_FLEET_SECONDS=60` watches for a whole minute.
+ * Fifty thousand machines that change five hundred times a second, from a real database through a
+ * real server into a real browser. Measures the main thread's work per frame, how it grows with the
+ * fleet, and the memory. Times are printed. Assertions hold on any machine: every change arrives,
+ * the cost grows slowly, and memory does not grow. `SLIPWAY_FLEET_SECONDS=60` watches for a whole
+ * minute.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Browser, CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { until } from '../support/until.ts';
-import { isLive, openBrowser, signIn, visit } from './support/console.ts';
+import { openBrowser, signIn, visit, waitUntilLive } from './support/console.ts';
 import { type RealFleet, realFleet } from './support/real-fleet.ts';
 
 const perSecond = 500;
-/** Of the large fleet; a tenth of its machines are watched for half as long. */
+/** For the large fleet; a tenth of its machines are watched for half as long. */
 const seconds = Number(process.env.SLIPWAY_FLEET_SECONDS ?? 8);
 const frameMs = 1000 / 60;
 
@@ -29,7 +30,7 @@ afterAll(async () => {
   await fleet?.stop();
 });
 
-/** What the page says of each group, added up. */
+/** The page's counts of each group, added up. */
 async function countsOn(page: Page): Promise<Record<string, number>> {
   const said = await page.getByRole('region').evaluateAll((all) => all.map((each) => each.ariaLabel ?? ''));
   const counts: Record<string, number> = {};
@@ -38,7 +39,7 @@ async function countsOn(page: Page): Promise<Record<string, number>> {
   return counts;
 }
 
-/** Every change has come all the way from the database to the page. */
+/** Resolves when every change has arrived on the page. */
 const caughtUp = (page: Page) =>
   until('the page shows every change', async () => isDeepStrictEqual(await countsOn(page), fleet.counts()));
 
@@ -53,7 +54,7 @@ interface TraceEvent {
   args?: { name?: string };
 }
 
-/** Processor time of the page's main thread, in the frames of the time that was traced. */
+/** CPU time of the page's main thread, per frame of the traced time. */
 function workPerFrame(trace: Buffer): { frames: number[]; total_ms: number } {
   const { traceEvents } = JSON.parse(trace.toString()) as { traceEvents: TraceEvent[] };
   const isMain = new Set(
@@ -84,7 +85,10 @@ const cellsOn = async (page: Page): Promise<number> =>
     await page.locator('[data-cells]').evaluateAll((all) => all.map((each) => Number(each.getAttribute('data-cells'))))
   ).reduce((sum, cells) => sum + cells, 0);
 
-/** How the fleet came to the page: replies, their time from the first question to the last byte, and their size. */
+/**
+ * How the fleet reached the page: replies, their time from the first request to the last byte, and
+ * their size.
+ */
 const repliesOn = (page: Page): Promise<string> =>
   page.evaluate(() => {
     const resources = performance.getEntriesByType('resource') as unknown as Record<
@@ -111,15 +115,15 @@ async function measure(count: number, seconds: number) {
   await page.getByText(`${count.toLocaleString('en-US')} machines`).waitFor();
   const loadedMs = systemClock.nowMs() - begunMs;
   expect(await cellsOn(page)).toBe(count);
-  await isLive(page);
-  // The first changes warm up what every later one uses.
+  await waitUntilLive(page);
+  // The first changes warm up code that all later ones use.
   await fleet.change(perSecond, 1);
   await caughtUp(page);
   const session = await context.newCDPSession(page);
   const before = await heapMegabytes(session);
   await browser.startTracing(page, { categories: ['toplevel', '__metadata'] });
   const changes = await fleet.change(perSecond, seconds);
-  // A page that fell behind has its work still before it, and that counts as well.
+  // A page that fell behind still has that work to do, and it counts too.
   await caughtUp(page);
   const { frames, total_ms } = workPerFrame(await browser.stopTracing());
   const after = await heapMegabytes(session);
@@ -136,7 +140,7 @@ async function measure(count: number, seconds: number) {
   return measured;
 }
 
-it('is walked by keyboard, searched, grouped and clicked, cell by cell', async () => {
+it('is used by keyboard, search, grouping and clicks, cell by cell', async () => {
   const { page, context, complaints } = await visit(browser);
   await signIn(page, fleet.server, '/fleet?pool=web');
   await page.getByText('1,000 machines').waitFor();
@@ -155,7 +159,7 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
   await page.keyboard.press('End');
   expect(await label()).toBe('web-999, ready');
 
-  // The pointer takes the same link with it, shows more, and leads there.
+  // The pointer moves the same link, shows more, and leads there.
   const canvas = await page.locator('canvas').boundingBox();
   if (!canvas) throw new Error('nothing is drawn');
   await page.mouse.move(canvas.x + 20, canvas.y + 20);
@@ -167,7 +171,8 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
   await page.keyboard.type('web-995');
   await page.waitForURL(/q=web-995/);
   await page.getByText('1 machine', { exact: true }).waitFor();
-  // An id of its instance leads to it as well, although the page does not keep it. Another machine's, so that none of the former search is taken for it.
+  // The id of its instance finds it too, although the page does not hold it. Another machine's, so
+  // that the former result cannot match.
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('inst_web_990');
   await page.waitForURL(/q=inst_web_990/);
@@ -175,7 +180,7 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
     const box = await page.locator('canvas').boundingBox();
     return { clientX: (box?.x ?? 0) + 10, clientY: (box?.y ?? 0) + 10 };
   };
-  /** Null while the page still moves: a click would land beside the cell. */
+  /** Null while the page still moves: a click would miss the cell. */
   const pointedAt = async () => {
     const place = await whereTheOnlyOneIs();
     for (const off of [0, 1]) await page.mouse.move(place.clientX + off, place.clientY + off);
@@ -187,7 +192,8 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
   await page.mouse.up();
   await page.waitForURL(/\/nodes\/node_web_990/);
 
-  // As a click arrives whose press was on the canvas, and its release on the link that had come there.
+  // Like a click whose press was on the canvas and whose release was on the link that had appeared
+  // there.
   await page.goBack();
   await page.locator('[data-cells]').dispatchEvent('click', await whereTheOnlyOneIs());
   await page.waitForURL(/\/nodes\/node_web_990/);
@@ -195,13 +201,13 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
   await context.close();
 });
 
-it('shows a million as counts by pool, reads cells of the one that is opened, and lets the server search', async () => {
+it('shows a million as counts by pool, reads the cells of the opened one, and searches on the server', async () => {
   const { page, context, complaints } = await visit(browser);
-  // As many pools as there are, each said to be two hundred times as large; whatever else is read is real.
-  await page.route('**/v1/fleet/counts', async (asked) => {
-    const reply = await asked.fetch();
+  // The pools are real, but each claims to be two hundred times as large.
+  await page.route('**/v1/fleet/counts', async (route) => {
+    const reply = await route.fetch();
     const { items } = (await reply.json()) as { items: { nodes: number }[] };
-    await asked.fulfill({
+    await route.fulfill({
       response: reply,
       json: { items: items.map((each) => ({ ...each, nodes: 200 * each.nodes })) },
     });

@@ -1,29 +1,32 @@
-/** What an operation says of itself is on the screen soon after it was said: message, parts, and a bar that only grows. */
+/**
+ * An operation's progress appears on the screen soon after it was published: message, parts, and a
+ * bar that only grows.
+ */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Driver } from '../../src/drivers/driver.ts';
 import type { Composition } from '../../src/server/opening.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from './support/console.ts';
+import { openBrowser, releaseEverything, signIn, statusOf, visit, waitUntilLive } from './support/console.ts';
 
 const publications = 60;
 const apart_seconds = 0.1;
 const wordsOf = (i: number) => `pool state ${i}`;
 
-/** Says many things, one after another, before it launches. */
+/** Reports many messages in a row before it launches. */
 function talkative(driver: Driver): Driver {
-  let said = 0;
+  let sent = 0;
   const ensure: Driver['ensure'] = async (target) => {
-    if (said === publications) return driver.ensure(target);
-    said++;
+    if (sent === publications) return driver.ensure(target);
+    sent++;
     return {
       outcome: 'wait',
       retry_seconds: apart_seconds,
-      message: wordsOf(said),
+      message: wordsOf(sent),
       parts: [
         { name: 'systempool', kind: 'pool', state: 'Succeeded', tone: 'ok', count: 1 },
-        { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy', count: said },
+        { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy', count: sent },
       ],
     };
   };
@@ -47,8 +50,8 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Keeps when each message was first on the screen, and every width of the bar. */
-const watchTheBanner = `
+/** Records when each message first appeared, and every width of the bar. */
+const watchBanner = `
   window.seenAt = {};
   window.widths = [];
   new MutationObserver(() => {
@@ -60,30 +63,30 @@ const watchTheBanner = `
   }).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
 `;
 
-/** When each message was published, as evidence says. */
+/** When each message was published, from the evidence. */
 async function publishedAt(allocation_id: string): Promise<Map<string, number>> {
   const query = { allocation_id, kind: 'operation.progress', limit: 500 };
   const { items } = await server.client.call('timeline-get', { query });
-  const told = items.map(({ at, summary, data }) => [
+  const facts = items.map(({ at, summary, data }) => [
     /pool state \d+/.exec(`${summary} ${JSON.stringify(data)}`)?.[0],
     at,
   ]);
-  return new Map(told.flatMap(([words, at]) => (words && at ? [[words, Date.parse(at)]] : [])));
+  return new Map(facts.flatMap(([words, at]) => (words && at ? [[words, Date.parse(at)]] : [])));
 }
 
 it('reaches the screen within a second', async () => {
   const { page, context, complaints } = await visit(browser);
-  await page.addInitScript(watchTheBanner);
+  await page.addInitScript(watchBanner);
   await signIn(page, server, '/allocations');
-  await isLive(page);
+  await waitUntilLive(page);
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'local', name: 'chatty' } });
   await page.getByRole('link', { name: 'chatty' }).click();
   await page.getByText(/blastpool · Creating · \d+n/).waitFor();
   await page.getByText(/systempool · Succeeded · 1n/).waitFor();
   await statusOf(page, 'active').waitFor();
   const published = await until('everything said to be on record', async () => {
-    const told = await publishedAt(allocation.allocation_id);
-    return told.size >= publications ? told : undefined;
+    const facts = await publishedAt(allocation.allocation_id);
+    return facts.size >= publications ? facts : undefined;
   });
   const seen = await page.evaluate<Record<string, number>>('window.seenAt');
   const delays = [...published].flatMap(([words, at]) => (seen[words] ? [seen[words] - at] : []));
@@ -92,7 +95,7 @@ it('reaches the screen within a second', async () => {
   console.log(
     `from publication to the screen, ${delays.length} of ${published.size}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
   );
-  // Two that come within one gathering are drawn as one, so not each is seen; most are.
+  // Two messages within one batch are drawn as one, so most are seen, but not all.
   expect(delays.length).toBeGreaterThan(publications / 3);
   const widths = await page.evaluate<number[]>('window.widths');
   expect(widths).toEqual(widths.toSorted((a, b) => a - b));

@@ -1,4 +1,7 @@
-/** Every way back, as a person takes it: what can be pressed and why not, what will come of it, and what then becomes of the machine. */
+/**
+ * Every recovery as a person does it: which actions are open and why not, what they will do, and
+ * what becomes of the machine.
+ */
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
@@ -10,24 +13,26 @@ import { allocate, release, waitForStatus, waitForStatuses } from '../support/al
 import { type Ledger, openLedger } from '../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, openBrowser, signIn, statusOf, visit, walkTo } from './support/console.ts';
+import { expectNoBarriers, navigateTo, openBrowser, signIn, statusOf, visit } from './support/console.ts';
 
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+/** The browser and two fleets start at once, which takes long on a busy machine. */
+const setUpSeconds = 180;
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 3 * setUpSeconds * 1000 });
 
 const composition: Composition = {
   environment: (built) => ({
     ...built,
     drift: { ...built.drift, every_seconds: 0.5 },
-    // Only the person of the story looks at what is left.
+    // Only the person in the test looks at residue.
     orphans: { ...built.orphans, every_seconds: 3600 },
   }),
 };
-/** Long enough that nobody is given up for silence on a loaded machine. */
+/** Long enough that a loaded machine does not fail any for silence. */
 const heartbeat = { interval_seconds: 3, stale_after_seconds: 600 };
 
 let server: TestServer;
 let browser: Browser;
-/** One person, signed in once, who goes from story to story. */
+/** One person, signed in once, for all tests. */
 let page: Page;
 let complaints: string[];
 let ledger: Ledger;
@@ -45,11 +50,11 @@ beforeAll(async () => {
   await client.call('pool-put', { params: { pool: 'stubborn' }, body: stubbornPool });
   stubborn = await stubbornMachines(server, 'stubborn', 3);
   const held = await Promise.all(Array.from({ length: 3 }, () => allocate(client, 'stubborn')));
-  await waitForStatuses(client, held, 'active');
+  await waitForStatuses(client, held, 'active', setUpSeconds);
   await Promise.all(held.map((id) => release(client, id)));
-  await waitForStatuses(client, held, 'release_failed');
+  await waitForStatuses(client, held, 'release_failed', setUpSeconds);
   [forced = '', ...stuck] = held;
-  await leaveBehind();
+  await leaveResidue();
   ({ page, complaints } = await visit(browser));
   await signIn(page, server, `/nodes/${machine(0)}`);
 });
@@ -62,8 +67,8 @@ afterAll(async () => {
   await stubborn?.end();
 });
 
-/** What a machine of this host left, long ago, and what was collected of another one. */
-async function leaveBehind(): Promise<void> {
+/** Residue of a machine on this host from long ago, and of another one that was collected. */
+async function leaveResidue(): Promise<void> {
   await ledger.rows(
     `insert into residue (residue_id, driver, pool, kind, resource, node_id, node_instance_id, why, reason, since)
      values ('res_1', 'local', 'local', 'directory', $1, 'node_1', 'inst_1', 'orphan', 'nobody owns it', now())`,
@@ -76,7 +81,7 @@ async function leaveBehind(): Promise<void> {
   );
 }
 
-const goTo = (path: string) => walkTo(page, path);
+const goTo = (path: string) => navigateTo(page, path);
 
 const machine = (i: number): string => fleet.machines[i]?.node_id ?? '';
 const dialogOf = (page: Page) => page.getByRole('dialog');
@@ -87,7 +92,7 @@ async function choose(page: Page, action: RegExp): Promise<void> {
   await page.getByRole('menuitem', { name: action }).click();
 }
 
-/** Nothing can be done before a reason is given. */
+/** The confirmation needs a reason. */
 async function confirm(page: Page, button: string, reason: string): Promise<void> {
   const dialog = dialogOf(page);
   const confirming = dialog.getByRole('button', { name: button });
@@ -97,10 +102,10 @@ async function confirm(page: Page, button: string, reason: string): Promise<void
   await dialog.waitFor({ state: 'detached' });
 }
 
-it('a machine is drained, set aside and let back in, each after a look ahead', async () => {
+it('drains, quarantines and reactivates a machine, each with a preview', async () => {
   await statusOf(page, 'ready').waitFor();
 
-  // What is closed says why, and cannot be pressed; the keyboard reaches it all.
+  // A closed action says why and cannot be pressed; the keyboard reaches all of them.
   await page.getByRole('button', { name: 'Actions' }).focus();
   await page.keyboard.press('Enter');
   const focused = (name: RegExp) => page.locator(':focus').and(page.getByRole('menuitem', { name })).waitFor();
@@ -128,9 +133,9 @@ it('a machine is drained, set aside and let back in, each after a look ahead', a
     .waitFor();
   await expectNoBarriers(page, 'the dialog');
   expect((await server.client.call('node-get', { params: { id: machine(0) } })).status).toBe('ready');
-  // Looking ahead is reading: it leaves nothing on the timeline.
-  const told = `select 1 from evidence where node_id = $1 and kind = 'request.served'`;
-  expect(await ledger.count(told, [machine(0)])).toBe(0);
+  // A preview only reads and leaves nothing on the timeline.
+  const requestFacts = `select 1 from evidence where node_id = $1 and kind = 'request.served'`;
+  expect(await ledger.count(requestFacts, [machine(0)])).toBe(0);
   await confirm(page, 'Drain', 'its fan is loud');
 
   await statusOf(page, 'quarantined').waitFor();
@@ -148,7 +153,7 @@ it('a machine is drained, set aside and let back in, each after a look ahead', a
     .waitFor();
 });
 
-it('what disagrees is seen with both sides, on its own page and on the machine’s, and repaired or accepted', async () => {
+it('shows drift with both sides, on its own page and on the machine’s, and repairs or accepts it', async () => {
   await goTo('/drift');
   await page.getByText('Both sides agree').waitFor();
   for (const [i, status] of [
@@ -182,7 +187,7 @@ it('what disagrees is seen with both sides, on its own page and on the machine�
   await page.getByText(/by admin: I wrote it myself/).waitFor();
 });
 
-it('what needs a person is where one arrives, worst first, and moves as it gets worse', async () => {
+it('lists what needs a person on the start page, worst first, and reorders it as it gets worse', async () => {
   await page.goto(server.url);
   const shelf = (name: RegExp) => page.getByRole('region', { name });
   await shelf(/^Releases being retried: 3/).waitFor();
@@ -194,9 +199,9 @@ it('what needs a person is where one arrives, worst first, and moves as it gets 
     .waitFor();
   const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /^Attention/ });
   const counted = Number(/\d+/.exec(await place.innerText())?.[0]);
-  // Once its tries are over, a release stands where it is seen first.
+  // Once its tries are used up, a release moves to the top.
   await ledger.rows(`update allocations set release_tries = 9 where allocation_id = $1`, [forced]);
-  // Nothing told of it: the page is loaded again.
+  // A direct write notifies no one, so the page is reloaded.
   await page.goto(`${server.url}/attention`);
   await shelf(/^Releases that gave up: 1/).waitFor();
   expect((await shelves())[0]).toBe('Releases that gave up');
@@ -209,7 +214,7 @@ it('what needs a person is where one arrives, worst first, and moves as it gets 
     .waitFor();
   await place.getByText(String(counted + 1)).waitFor();
   await expectNoBarriers(page, 'attention');
-  // On a phone the places are behind a button; how much there is to see to is not.
+  // On a phone the navigation is behind a button, but the number of items is visible.
   const desk = page.viewportSize();
   await page.setViewportSize({ width: 390, height: 844 });
   await page
@@ -219,7 +224,7 @@ it('what needs a person is where one arrives, worst first, and moves as it gets 
   if (desk) await page.setViewportSize(desk);
 });
 
-it('a release that gave up is forced, and what may be left is on the ledger until somebody owns it or it is destroyed', async () => {
+it('forces a release that gave up, and keeps possible leftovers on the ledger until they are adopted or destroyed', async () => {
   await goTo(`/allocations/${forced}`);
   await statusOf(page, 'release failed').waitFor();
   await page.getByText('Next try').waitFor();
@@ -244,7 +249,7 @@ it('a release that gave up is forced, and what may be left is on the ledger unti
   const { node_id } = await server.client.call('allocation-get', { params: { id: forced } });
   await goTo(`/nodes/${node_id}`);
   await page.getByRole('link', { name: 'residue', exact: true }).waitFor();
-  // The way on is the same as on Attention, and what is left behind is one press away.
+  // The next step is the same as on Attention, and the residue is one click away.
   await page.getByRole('button', { name: 'Retire', exact: true }).waitFor();
   await because.getByRole('link', { name: /^res_/ }).waitFor();
 
@@ -263,7 +268,7 @@ it('a release that gave up is forced, and what may be left is on the ledger unti
   await expectNoBarriers(page, 'residue');
   await row.getByRole('button', { name: /^Verify/ }).click();
   await confirm(page, 'Verify', 'somebody went there');
-  // While that looks, nothing else is done about it.
+  // While the check runs, no other action is open.
   await until('the look to end', async () => {
     const { items } = await server.client.call('operation-list', { query: { kind: 'residue-verify' } });
     return items.length > 0 && items.every(({ finished_at }) => finished_at !== null);
@@ -276,7 +281,7 @@ it('a release that gave up is forced, and what may be left is on the ledger unti
   await page.getByText('kept for the investigation').waitFor();
 });
 
-it('releases that failed are tried again all at once, and watched', async () => {
+it('retries all failed releases at once, and shows their progress', async () => {
   await goTo('/allocations?status=release_failed');
   await page.getByRole('button', { name: 'Recover all…' }).click();
   await foreseen(page)
@@ -291,7 +296,7 @@ it('releases that failed are tried again all at once, and watched', async () => 
   await Promise.all(stuck.map((id) => waitForStatus(server.client, id, 'released')));
 });
 
-it('offers nothing to those who may only look', async () => {
+it('offers no actions to viewers', async () => {
   const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
   const { page, context } = await visit(browser);
   await page.goto(`${server.url}/nodes/${machine(2)}`);
@@ -299,13 +304,13 @@ it('offers nothing to those who may only look', async () => {
   await page.getByRole('button', { name: 'Sign in' }).click();
   await statusOf(page, 'quarantined').waitFor();
   expect(await page.getByRole('button', { name: /Actions|Reactivate/ }).count()).toBe(0);
-  await walkTo(page, '/allocations?status=release_failed');
+  await navigateTo(page, '/allocations?status=release_failed');
   await page.getByRole('heading', { name: 'Allocations' }).waitFor();
   expect(await page.getByRole('button', { name: /Recover/ }).count()).toBe(0);
   await context.close();
 });
 
-it('a machine enrols again with a token that is shown once', async () => {
+it('re-enrols a machine with a token that is shown once', async () => {
   await goTo(`/nodes/${machine(2)}?tab=diagnostics`);
   await statusOf(page, 'quarantined').waitFor();
   await page.getByText('4711  D  5 MiB  train --epochs 9').waitFor();
@@ -317,7 +322,7 @@ it('a machine enrols again with a token that is shown once', async () => {
   const line = await dialog.locator('code').innerText();
   expect(line).toMatch(/^SLIPWAY_ENROLLMENT_TOKEN=\S+ slipway agent --server http/);
   await expectNoBarriers(page, 'the token');
-  // A slip of the hand does not lose it.
+  // Pressing Escape does not lose it.
   await page.keyboard.press('Escape');
   await page.mouse.click(5, 5);
   expect(await dialog.isVisible()).toBe(true);

@@ -1,6 +1,7 @@
 /**
- * The pictures of the documentation, taken of the real thing. They are always taken, so that they can always be taken;
- * those in `docs/images/` are replaced only when asked for (`UPDATE_IMAGES=1`), because no two runs are alike to the bit.
+ * The screenshots of the documentation, taken from the real console. Every run takes them, so that
+ * they keep working; `UPDATE_IMAGES=1` replaces those in `docs/images/`, because no two runs match
+ * to the bit.
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ import type { TimedBoot } from '../../src/lifecycle/boots/survival.ts';
 import { recordBoots } from '../../src/store/testing/recorded-boots.ts';
 import { openTables } from '../api/support/tables.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { coloursSettle, isLive, openBrowser, signIn, visit } from './support/console.ts';
+import { openBrowser, signIn, visit, waitForColours, waitUntilLive } from './support/console.ts';
 
 const inRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const directory = inRoot(process.env.UPDATE_IMAGES ? 'docs/images' : 'reports/images');
@@ -32,14 +33,17 @@ beforeAll(async () => {
 afterAll(async () => {
   ended.abort();
   await browser?.close();
-  // Some of its machines cannot be released, which is what they are for; they end with their server.
+  // Some of its machines cannot be released, on purpose; they end with their server.
   await server?.stop();
 });
 
 const days = 6;
 const bootsADay = 40;
 
-/** What nobody can wait for: days of boots, most of them alike, some slow, a few that never came; every day the same. */
+/**
+ * Days of boots that no test can wait for: most alike, some slow, a few that never came; the same
+ * on every run.
+ */
 async function recordPastBoots(pool: string): Promise<void> {
   const boots = Array.from({ length: bootsADay }, (_, at): TimedBoot => {
     const rank = ((at * 17) % bootsADay) + 0.5;
@@ -54,7 +58,7 @@ async function recordPastBoots(pool: string): Promise<void> {
   await tables.close();
 }
 
-/** Where a server's data usually is; the directory of this run means nothing to anybody. */
+/** The usual data directory replaces the one of this run in the pictures. */
 const usualDirectory = '/var/lib/slipway';
 const namePlaces = (given: string) => `
   (() => {
@@ -72,7 +76,7 @@ async function picture(page: Page, name: string): Promise<void> {
   expect(existsSync(path)).toBe(true);
 }
 
-/** The newest one of a pool that is in this status. */
+/** The newest node of a pool with this status. */
 async function nodeIn(pool: string, status: 'failed' | 'ready'): Promise<string> {
   const { items } = await server.client.call('node-list', { query: { pool, status, limit: 1 } });
   return items[0]?.node_id ?? '';
@@ -83,17 +87,17 @@ async function slowAllocation(): Promise<string> {
   return items[0]?.allocation_id ?? '';
 }
 
-it('are taken in light and in dark colours', async () => {
+it('are taken in light and dark colours', async () => {
   const { page, context } = await visit(browser, { colorScheme: 'light', viewport: size });
   await signIn(page, server, '/attention');
   const show = async (path: string, there: string, name: string) => {
     await page.goto(server.url + path);
     await page.getByText(there).first().waitFor();
-    await isLive(page);
-    // Of the same page: to load it costs more than to draw it again.
+    await waitUntilLive(page);
+    // From the same page, because loading costs more than drawing again.
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      await coloursSettle(page);
+      await waitForColours(page);
       await picture(page, `${name}-${colorScheme}`);
     }
   };

@@ -1,4 +1,4 @@
-/** Who may come in, how they learn where the token is, and that the page's scripts never hold it. */
+/** Sign-in: it shows where the first token is, and the page's scripts never hold a token. */
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../support/server.ts';
@@ -28,7 +28,7 @@ it('says what is wrong with a token, what to do, and where the first one is', as
   await page.context().close();
 });
 
-it('leads to where one wanted to go, keeps the session over a reload, and ends it', async () => {
+it('leads to the requested page, keeps the session over a reload, and ends it', async () => {
   const { page, context, complaints } = await visit(browser);
   await signIn(page, server, '/operations?status=failed');
   await page.getByRole('heading', { name: 'Operations' }).waitFor();
@@ -55,23 +55,24 @@ it('leads to where one wanted to go, keeps the session over a reload, and ends i
   await context.close();
 });
 
-it('never follows a link to somewhere else', async () => {
+it('never follows a link to another site', async () => {
   const { page, context } = await visit(browser);
   await signIn(page, server, '/sign-in?next=//elsewhere.invalid/fleet');
   expect(new URL(page.url()).origin).toBe(server.url);
   await context.close();
 });
 
-it('asks to sign in again when the token is revoked, without being reloaded', async () => {
+it('asks to sign in again when the token is revoked, without a reload', async () => {
   const { page, context } = await visit(browser);
   const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
   await signIn(page, { ...server, token: made.token ?? '' }, '/fleet');
   await page.getByText('No machines yet').waitFor();
-  // Only those who may act are offered an action.
+  // Viewers are offered no actions.
   expect(await page.getByRole('button', { name: 'Allocate' }).count()).toBe(0);
   await server.client.call('token-delete', { params: { id: made.token_id } });
   const signInAgain = page.getByRole('button', { name: 'Sign in' });
-  // Its stream may end, and the page ask, before anybody has clicked; then there is nothing left to click.
+  // The stream may end and the page ask to sign in before the click; then there is nothing to
+  // click.
   const clicked = page.getByRole('link', { name: 'Allocations' }).click();
   await Promise.race([clicked.catch(() => {}), signInAgain.waitFor()]);
   await signInAgain.waitFor();
@@ -84,7 +85,7 @@ it('lists sessions, and signs another browser out', async () => {
   const laptop = await visit(browser);
   await signIn(laptop.page, { ...server, token: made.token ?? '' }, '/settings');
   await laptop.page.getByRole('row', { name: /lost-laptop.*this browser/ }).waitFor();
-  // Others' sessions are not for everybody.
+  // Only some may see the sessions of others.
   expect(await laptop.page.getByRole('row', { name: /^admin/ }).count()).toBe(0);
 
   const { page, context, complaints } = await visit(browser);
@@ -98,7 +99,7 @@ it('lists sessions, and signs another browser out', async () => {
   await Promise.all([context.close(), laptop.context.close()]);
 });
 
-it('makes a token that is shown once, uses it, finds what it was refused on record, and revokes it', async () => {
+it('creates a token that is shown once, uses it, finds its refusal in the audit, and revokes it', async () => {
   const { page, context, complaints } = await visit(browser);
   await signIn(page, server, '/settings');
   await page.getByRole('button', { name: 'Create token' }).click();

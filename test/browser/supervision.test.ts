@@ -1,4 +1,7 @@
-/** Most of a pool falls silent: a person sees it on every page, learns why, and decides about one machine and about all. */
+/**
+ * Most of a pool goes silent: a person sees it on every page, learns why, and decides about one
+ * machine and about all.
+ */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { now, secondsBetween, secondsLater, systemClock } from '../../src/base/clock.ts';
@@ -9,12 +12,23 @@ import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, isLive, openBrowser, signIn, statusOf, visit, walkTo } from './support/console.ts';
+import {
+  expectNoBarriers,
+  navigateTo,
+  openBrowser,
+  signIn,
+  statusOf,
+  visit,
+  waitUntilLive,
+} from './support/console.ts';
 
-/** From the first silence to the last verdict, with several pages looked at by axe, on a loaded machine. */
+/**
+ * From the first silence to the last verdict, with several pages checked by axe, on a loaded
+ * machine.
+ */
 const wholeIncidentMs = 300_000;
 
-/** Long enough that a loaded machine does not doubt its own hearing between two beats. */
+/** Long enough that a loaded server does not record a gap between two heartbeats. */
 const heartbeat = { interval_seconds: 3, stale_after_seconds: 9 };
 const patience = { seconds: 120 };
 const poolSize = 10;
@@ -26,7 +40,7 @@ let fleet: BeatingFleet;
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await server.client.call('pool-put', { params: { pool: 'harbour' }, body: { driver: 'external', heartbeat } });
-  await bootsThatSlowDown();
+  await recordSlowerBoots();
   fleet = await beatingFleet({ server, client: server.client } as World, 'harbour', poolSize, 0.5);
 });
 afterAll(async () => {
@@ -35,8 +49,8 @@ afterAll(async () => {
   await server?.stop();
 });
 
-/** On record as if they had been; that their pool is declared anew has the rule look. */
-async function bootsThatSlowDown(): Promise<void> {
+/** Writes past boots to the store; declaring the pool again makes the rule run. */
+async function recordSlowerBoots(): Promise<void> {
   const declare = (provision_seconds: number) =>
     server.client.call('pool-put', {
       params: { pool: 'gpu' },
@@ -46,7 +60,7 @@ async function bootsThatSlowDown(): Promise<void> {
   const db = openDatabase({ url: server.database_url });
   const from = (hours: number) => secondsLater(now(systemClock), hours * 3600);
   const stages = { 'image-pull': 107, 'set-up': 270 };
-  // The last of them has just come.
+  // The last boot ended just now.
   const slower = { from: from(-40), every_seconds: (40 * 3600 - 500) / 39, stages: { ...stages, 'image-pull': 230 } };
   await recordStagedBoots(db, { pool: 'gpu', count: 100, from: from(-140), every_seconds: 3600, stages });
   await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...slower });
@@ -54,8 +68,8 @@ async function bootsThatSlowDown(): Promise<void> {
   await declare(720);
 }
 
-/** Told before anything goes wrong, with what to look at. */
-async function readsOfSlowerBoots(page: Page): Promise<void> {
+/** Shown before anything goes wrong, with the stage to look at. */
+async function checkSlowerBoots(page: Page): Promise<void> {
   const slower = page.getByRole('region', { name: 'Slower boots: 1' });
   await slower
     .getByText(/Boots take 1\.3 times as long since .*The stage image-pull went from 11\d s to 24\d s/)
@@ -81,8 +95,8 @@ async function confirm(page: Page, button: string, reason: string): Promise<void
   await dialog.waitFor({ state: 'detached' });
 }
 
-/** What a held machine's page says, and what it must not say. */
-async function readsTheHeldNode(page: Page, { node_id }: Node): Promise<void> {
+/** Checks the text on a held machine's page. */
+async function checkHeldNode(page: Page, { node_id }: Node): Promise<void> {
   await page.goto(`${server.url}/nodes/${node_id}`);
   const because = page.getByRole('region', { name: 'Because' });
   await because.getByText('Still ready only because a verdict is held back: liveness would make it offline.').waitFor();
@@ -92,7 +106,7 @@ async function readsTheHeldNode(page: Page, { node_id }: Node): Promise<void> {
   await expectNoBarriers(page, 'a held node');
 }
 
-async function decidesAboutOne(page: Page, { node_id }: Node): Promise<void> {
+async function decideOne(page: Page, { node_id }: Node): Promise<void> {
   await page.getByRole('button', { name: 'Apply the held verdict' }).click();
   await confirm(page, 'Apply the held verdict', 'it burned down');
   await statusOf(page, 'offline').waitFor();
@@ -108,7 +122,7 @@ async function decidesAboutOne(page: Page, { node_id }: Node): Promise<void> {
   await because.getByText(/the fire brigade is still there/).waitFor();
 }
 
-async function letsTheRestGo(page: Page): Promise<void> {
+async function resumeRest(page: Page): Promise<void> {
   await place(page).click();
   await page.getByRole('button', { name: 'Resume liveness in pool harbour' }).click();
   await confirm(page, 'Resume', 'the pier is really gone');
@@ -123,7 +137,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   const { page, context, complaints } = await visit(browser);
   await signIn(page, server, '/fleet');
   await page.locator('[data-node]').first().waitFor();
-  await isLive(page);
+  await waitUntilLive(page);
   expect(await banner(page).count()).toBe(0);
   expect(await place(page).innerText()).not.toContain('held');
 
@@ -156,25 +170,25 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   await page.getByRole('row', { name: /^liveness/ }).waitFor();
   await expectNoBarriers(page, 'supervision with a hold');
 
-  await readsTheHeldNode(page, one);
-  await decidesAboutOne(page, one);
-  await letsTheRestGo(page);
+  await checkHeldNode(page, one);
+  await decideOne(page, one);
+  await resumeRest(page);
 
   await page.getByRole('link', { name: 'Fleet' }).click();
   await page.getByRole('region', { name: new RegExp(`^Pool harbour: .*${silent} offline`) }).waitFor();
   expect(await banner(page).count()).toBe(0);
   expect(await heldNodes()).toEqual([]);
-  // A machine that is silent is never well, also when nothing is held any more.
+  // A silent machine is never shown as well, even when nothing is held any more.
   await page.getByRole('link', { name: /^Attention/ }).click();
   const silence = page.getByRole('region', { name: `Silent machines: ${silent}` });
   await silence.getByText('unless it is heard again').first().waitFor();
   await silence.getByRole('button', { name: `Probe ${one.name}` }).waitFor();
-  await readsOfSlowerBoots(page);
+  await checkSlowerBoots(page);
   expect(complaints).toEqual([]);
   await context.close();
 });
 
-it('shows maintenance at once, on a phone and in the dark, and offers nothing to viewers', {
+it('shows maintenance at once, on a phone and in dark colours, and offers no actions to viewers', {
   timeout: wholeIncidentMs,
 }, async () => {
   const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
@@ -184,14 +198,14 @@ it('shows maintenance at once, on a phone and in the dark, and offers nothing to
   await page.getByLabel('Token', { exact: true }).fill(made.token ?? '');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Supervision' }).waitFor();
-  await isLive(page);
+  await waitUntilLive(page);
   await server.client.call('maintenance-put', {
     params: { name: 'dredging' },
     body: { pool: 'harbour', ends_at: '2099-01-01T00:00:00Z', reason: 'a dredger' },
   });
   await page.getByText('dredging', { exact: true }).waitFor();
   await page.getByText('a dredger').waitFor();
-  // The two that still speak fall silent now: a window holds what it covers.
+  // The two remaining machines go silent now: a window holds what it covers.
   fleet.hush(fleet.machines);
   await until('the window to hold somebody', async () => (await heldNodes()).length > 0, patience);
   await page.getByRole('banner').getByRole('link', { name: /held/ }).waitFor();
@@ -199,7 +213,7 @@ it('shows maintenance at once, on a phone and in the dark, and offers nothing to
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
   await expectNoBarriers(page, 'supervision on a phone in the dark', 'color-contrast');
   const [one] = await heldNodes();
-  await walkTo(page, `/nodes/${one?.node_id}`);
+  await navigateTo(page, `/nodes/${one?.node_id}`);
   await page.getByText(/a maintenance window covers it: maintenance dredging/).waitFor();
   expect(await page.getByRole('button', { name: /Apply|Extend/ }).count()).toBe(0);
   await expectNoBarriers(page, 'a held node in the dark', 'color-contrast');

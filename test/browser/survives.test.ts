@@ -1,13 +1,15 @@
-/** The console survives what happens to people and servers: no time for an answer, a reload, and a server that is killed and comes back. */
+/**
+ * The console survives an overloaded server, a reload, and a server that is killed and restarted.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
-import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from './support/console.ts';
+import { openBrowser, releaseEverything, signIn, statusOf, visit, waitUntilLive } from './support/console.ts';
 
-/** Two servers start in it, and a machine that takes its time. */
+/** Two servers start in it, and a slow machine. */
 const wholeStoryMs = 180_000;
 
 let server: SpawnedServer;
@@ -17,7 +19,8 @@ let port: number;
 beforeAll(async () => {
   port = await freePort();
   [server, browser] = await Promise.all([spawnServer({ port }), openBrowser()]);
-  // It comes when it is let, which is after it was given up; until then it has the time that a launch may take.
+  // It registers when the test lets it, after its verdict; until then it has the budget of a
+  // launch.
   const setup = `while [ ! -e ${gate()} ]; do sleep 0.2; done`;
   await server.client.call('pool-put', {
     params: { pool: 'late' },
@@ -42,8 +45,8 @@ const stepNow = async (page: Page): Promise<number> => {
   return Number(/^Step (\d)/.exec(words)?.[1]);
 };
 
-/** Keeps every width the bar has had, in the page itself, so that none is missed between two looks. */
-const watchTheBar = `
+/** Records every width of the bar in the page itself, so that none is missed between two looks. */
+const watchBar = `
   window.barWidths = [];
   new MutationObserver(() => {
     const now = Number(document.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow') ?? NaN);
@@ -51,21 +54,21 @@ const watchTheBar = `
   }).observe(document.body, { subtree: true, childList: true, attributes: true });
 `;
 
-it('takes no refusal for peace, and finds out by itself once the server has time', async () => {
+it('does not take a refusal for good news, and recovers by itself once the server answers', async () => {
   const { page, context, complaints } = await visit(browser);
   const lists = /\/v1\/(nodes|allocations|pools)(\?|$)/;
   const busy = { type: 'about:blank', code: 'server_busy', status: 429, title: 'Busy', detail: 'Busy' };
   const problem = { ...busy, owner_layer: 'control_plane', correlation_id: 'c', retry_after_seconds: 1 };
-  await page.route(lists, (asked) =>
-    asked.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
+  await page.route(lists, (requests) =>
+    requests.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
   );
   await signIn(page, server, '/attention');
   await page.getByText('Unknown whether anything needs you: Busy; retrying every 1 s').waitFor();
   await page.getByRole('alert').getByText('Wait 1 s, then repeat.').waitFor();
   await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Attention ?' }).waitFor();
-  await isLive(page);
+  await waitUntilLive(page);
   expect(await page.getByText('Nothing needs you').count()).toBe(0);
-  // The stream stays open throughout: nothing but the console's own question can tell it.
+  // The stream stays open throughout, so only the console's own retry can find out.
   await page.unroute(lists);
   await page.getByRole('heading', { name: 'All is well' }).waitFor();
   await page.getByRole('alert').waitFor({ state: 'detached' });
@@ -73,7 +76,7 @@ it('takes no refusal for peace, and finds out by itself once the server has time
   await context.close();
 });
 
-it('shows a machine that was given up come back, without a reload', { timeout: wholeStoryMs }, async () => {
+it('shows a failed machine return, without a reload', { timeout: wholeStoryMs }, async () => {
   const { page, context, complaints } = await visit(browser);
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'late', name: 'tardy' } });
   await signIn(page, server, `/allocations/${allocation.allocation_id}`);
@@ -90,7 +93,9 @@ it('shows a machine that was given up come back, without a reload', { timeout: w
   await context.close();
 });
 
-it('keeps the banner over a reload and a killed server, and ends in the truth', { timeout: wholeStoryMs }, async () => {
+it('keeps the banner over a reload and a killed server, and ends with the true status', {
+  timeout: wholeStoryMs,
+}, async () => {
   const { page, context, complaints } = await visit(browser);
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'slow', name: 'patient' } });
   await signIn(page, server, `/allocations/${allocation.allocation_id}`);
@@ -100,14 +105,15 @@ it('keeps the banner over a reload and a killed server, and ends in the truth', 
   await page.reload();
   await page.getByText('Waiting for it to register').first().waitFor();
   expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
-  await isLive(page);
-  await page.evaluate(watchTheBar);
+  await waitUntilLive(page);
+  await page.evaluate(watchBar);
 
   await server.kill();
   await page.getByText('The live stream is stale.').waitFor();
   expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
 
-  // A page that was never fetched cannot come now; however often it is asked for, the console stays and says why.
+  // A page that was never loaded cannot open now; however often it is requested, the console stays
+  // and says why.
   for (const again of [false, true]) {
     if (again) await page.keyboard.press('g').then(() => page.keyboard.press('a'));
     await page.keyboard.press('g');
@@ -117,7 +123,7 @@ it('keeps the banner over a reload and a killed server, and ends in the truth', 
   }
 
   successor = await spawnServer({ beside: server, port });
-  await isLive(page);
+  await waitUntilLive(page);
   await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
   await page.getByText('The server does not answer').waitFor({ state: 'detached' });
   expect(await page.evaluate('Array.isArray(window.barWidths)'), 'the same document').toBe(true);

@@ -1,4 +1,7 @@
-/** Every page for everyone: no barrier that axe can find, in light and dark, by keyboard alone, on a phone, and quickly. */
+/**
+ * Every page is accessible and fast: no axe findings in light and dark, usable by keyboard alone
+ * and on a phone.
+ */
 import { gzipSync } from 'node:zlib';
 import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -10,9 +13,9 @@ import { openTables } from '../api/support/tables.ts';
 import { allocate, declarePool, waitForStatus } from '../support/allocations.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit, walkTo } from './support/console.ts';
+import { expectNoBarriers, navigateTo, openBrowser, releaseEverything, signIn, visit } from './support/console.ts';
 
-/** Every page, each looked at by axe, on a loaded machine. */
+/** Every page, each checked by axe, on a loaded machine. */
 const everyPageMs = 300_000;
 
 let server: TestServer;
@@ -21,8 +24,8 @@ let pages: Record<string, string>;
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await declarePool(server.client, 'staged', { spec: { boot_stages: [{ name: 'unpack', seconds: 0.2 }] } });
-  const asked = await allocate(server.client, 'staged');
-  const { allocation_id, node_id, workflow_id } = await waitForStatus(server.client, asked, 'active');
+  const checks = await allocate(server.client, 'staged');
+  const { allocation_id, node_id, workflow_id } = await waitForStatus(server.client, checks, 'active');
   pages = {
     '/attention': 'All is well',
     '/fleet': 'staged',
@@ -57,7 +60,7 @@ afterAll(async () => {
 });
 
 const open = async (page: Page, path: string, words: string) => {
-  await walkTo(page, path);
+  await navigateTo(page, path);
   await page.getByText(words).first().waitFor();
 };
 
@@ -65,14 +68,14 @@ const widthOf = 'document.documentElement.scrollWidth';
 const phone = { width: 390, height: 844 };
 const desk = { width: 1280, height: 800 };
 
-/** All that is asked of a page, while it is open: loading it costs more than looking at it. */
+/** All checks of a page while it is open, because loading it costs more than checking it. */
 async function expectForEveryone(page: Page, name: string): Promise<void> {
   await expectNoBarriers(page, `${name}, light`);
   await page.emulateMedia({ colorScheme: 'dark' });
   await expectNoBarriers(page, `${name}, dark`, 'color-contrast');
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize(phone);
-  // What reacts to the width by itself is drawn again first.
+  // Elements that react to the width are redrawn first.
   await until(`${name} to fit a phone`, async () => (await page.evaluate<number>(widthOf)) <= phone.width, {
     seconds: 5,
   });
@@ -94,7 +97,7 @@ it('has no barriers, in light and dark colours and on a phone', { timeout: every
   await context.close();
 });
 
-it('is walked through on a phone', async () => {
+it('is usable on a phone', async () => {
   const { page, context } = await visit(browser, { viewport: phone, hasTouch: true });
   await signIn(page, server);
   await page.getByRole('button', { name: 'Navigation', exact: true }).click();
@@ -103,7 +106,7 @@ it('is walked through on a phone', async () => {
   await context.close();
 });
 
-/** Each place by its chord, and what its page is called. */
+/** The chord of each place, and the title of its page. */
 const chords: Record<string, string> = {
   a: 'Attention',
   f: 'Fleet',
@@ -119,17 +122,19 @@ const chords: Record<string, string> = {
 };
 
 const noteFocus = `document.addEventListener('focusin', ({ target }) => target.setAttribute('data-reached', ''))`;
-/** What a person could press and the tab key does not come by. Of a choice among few it comes by one; arrows do the rest. */
+/**
+ * Controls that the tab key does not reach. Of a radio group it reaches one; arrows reach the rest.
+ */
 const missed = `
   [...document.querySelectorAll('#page :is(a[href], button, input, summary, [role=slider])')]
     .filter((each) => each.checkVisibility() && !each.disabled && !each.hasAttribute('data-reached'))
     .filter((each) => !(each.type === 'radio' && !each.checked) && each.getAttribute('aria-selected') !== 'false')
     .map((each) => each.outerHTML.slice(0, 120))
 `;
-/** Around every page once; the longest of them has no more. */
-const mostTabs = 150;
+/** Enough to tab once around the longest page. */
+const maxTabs = 150;
 
-it('is worked by keyboard alone', async () => {
+it('is usable by keyboard alone', async () => {
   const { page, context } = await visit(browser);
   await page.addInitScript(noteFocus);
   await signIn(page, server, '/fleet');
@@ -137,9 +142,8 @@ it('is worked by keyboard alone', async () => {
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  const goAround = async (name: string) => {
-    for (let tabs = 0; tabs < mostTabs && (await page.evaluate<string[]>(missed)).length > 0; tabs++)
-      await press('Tab');
+  const tabAround = async (name: string) => {
+    for (let tabs = 0; tabs < maxTabs && (await page.evaluate<string[]>(missed)).length > 0; tabs++) await press('Tab');
     expect(await page.evaluate(missed), name).toEqual([]);
   };
   await press('?');
@@ -151,16 +155,16 @@ it('is worked by keyboard alone', async () => {
     await press('g', key);
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' });
-    await goAround(name);
+    await tabAround(name);
   }
-  // A dialog that is closed gives the focus back, also one that was fetched only after it was opened.
+  // A closed dialog returns the focus, even one that was loaded only after it was opened.
   const opener = page.getByRole('button', { name: 'Create token' });
   await opener.focus();
   await press('Enter');
   await page.getByRole('dialog').getByLabel('Name').waitFor();
   await press('Escape');
   await page.locator('button:focus', { hasText: 'Create token' }).waitFor();
-  // And it is out of the way of the very next key.
+  // And it no longer catches the very next key.
   await press('?');
   await help.waitFor();
   await press('Escape', 'g', 'u');
@@ -169,7 +173,7 @@ it('is worked by keyboard alone', async () => {
   const budget = page.getByRole('slider', { name: 'Budget' });
   await page.goto(`${server.url}/boots?pool=staged`);
   await budget.waitFor();
-  await goAround('Boots with a chart');
+  await tabAround('Boots with a chart');
   await budget.focus();
   await press('ArrowLeft');
   await page.waitForURL(/budget=\d/);
@@ -183,7 +187,7 @@ it('is worked by keyboard alone', async () => {
   await press('Enter');
   await page.waitForURL(/\/nodes\//);
   await page.getByText('Ids').first().waitFor();
-  await goAround('a node');
+  await tabAround('a node');
   await page.getByRole('tab', { name: 'Timeline' }).focus();
   await press('ArrowRight');
   await page.waitForURL(/tab=logs/);
@@ -201,7 +205,7 @@ it('is worked by keyboard alone', async () => {
     await press('Enter');
     await page.waitForURL(`${server.url}${leads_to}`);
     await page.locator('#page h1').waitFor();
-    // A word that stands for nothing is not the end of the way.
+    // An unknown id still offers a way on.
     if (id === 'nowhere') await page.getByRole('link', { name: 'Search allocations' }).waitFor();
   }
   await page
@@ -211,46 +215,48 @@ it('is worked by keyboard alone', async () => {
     .waitFor();
   for (const path of Object.keys(pages).filter((address) => /^\/(allocations|operations)\//.test(address))) {
     await open(page, path, 'Timeline');
-    await goAround(path);
+    await tabAround(path);
   }
   await context.close();
 });
 
-/** Keeps what moved, from the first moment on. */
-const watchTheStart = `
+/** Records layout shifts from the first moment. */
+const watchLayoutShift = `
   window.shifts = [];
   new PerformanceObserver((list) => {
     for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifts.push(shift.value);
   }).observe({ type: 'layout-shift', buffered: true });
 `;
-/** What is called good for pages on the web. */
-const mostShift = 0.1;
-/** Printed is what counts, and it is far less on a machine that has nothing else to do. */
-const mostInteractiveMs = 20_000;
+/** The web's threshold for a good page. */
+const maxShift = 0.1;
+/** The measured time is printed; an idle machine needs far less. */
+const maxInteractiveMs = 20_000;
 
-/** From the first moment: until its words are there, and until it takes a key for its own and has drawn what came of it. */
+/**
+ * Waits from the start until the words are there, and until a key press has visibly taken effect.
+ */
 const untilItAnswers = (words: string) => `
   (async () => {
     const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
     while (!document.querySelector('#page')?.textContent.includes(${JSON.stringify(words)})) await soon();
-    const told_ms = performance.now();
+    const words_ms = performance.now();
     const slash = () => new KeyboardEvent('keydown', { key: '/', bubbles: true, cancelable: true });
     while (document.body.dispatchEvent(slash())) await soon();
     await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-    return { told_ms, answers_ms: performance.now() };
+    return { words_ms, answers_ms: performance.now() };
   })()
 `;
 
 interface Started {
-  told_ms: number;
+  words_ms: number;
   answers_ms: number;
 }
 
-it('loads little before a page can be used, and nothing moves when it comes', async () => {
+it('loads little before a page can be used, and does not shift while loading', async () => {
   const { page, context } = await visit(browser);
   await signIn(page, server);
-  await page.addInitScript(watchTheStart);
-  // As for somebody who was never here.
+  await page.addInitScript(watchLayoutShift);
+  // As on a first visit.
   await (await context.newCDPSession(page)).send('Network.setCacheDisabled', { cacheDisabled: true });
   const empty = /nothing|nobody|nowhere|dialog|tab=|view=|local/;
   for (const [path, words] of Object.entries(pages).filter(([path]) => !empty.test(path))) {
@@ -262,24 +268,24 @@ it('loads little before a page can be used, and nothing moves when it comes', as
     await page.goto(server.url + path, { waitUntil: 'commit' });
     await page.getByText(words).first().waitFor();
     const needed = [...scripts];
-    const { told_ms, answers_ms } = await page.evaluate<Started>(untilItAnswers(words));
+    const { words_ms, answers_ms } = await page.evaluate<Started>(untilItAnswers(words));
     page.off('request', note);
     const sizes = await Promise.all(needed.map(sizeOf));
     const kilobytes = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1024;
     const shift = (await page.evaluate<number[]>('window.shifts')).reduce((sum, value) => sum + value, 0);
     console.log(
-      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${needed.length} files; told after ${told_ms.toFixed(0)} ms, ` +
+      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${needed.length} files; words after ${words_ms.toFixed(0)} ms, ` +
         `answers a key after ${answers_ms.toFixed(0)} ms; layout shift ${shift.toFixed(3)}`,
     );
     expect(kilobytes).toBeGreaterThan(50);
     expect(kilobytes, path).toBeLessThan(path === '/attention' ? 200 : 250);
-    expect(shift, path).toBeLessThan(mostShift);
-    expect(answers_ms, path).toBeLessThan(mostInteractiveMs);
+    expect(shift, path).toBeLessThan(maxShift);
+    expect(answers_ms, path).toBeLessThan(maxInteractiveMs);
   }
   await context.close();
 });
 
-/** A slow healthy boot among quick ones, and one that was stuck; as if somebody had waited for all of them. */
+/** Records a slow healthy boot among quick ones, and one that was stuck. */
 async function recordSlowBoot(pool: string): Promise<number[]> {
   const budgets = { provision_seconds: 720, rescue_seconds: 60 };
   await server.client.call('pool-put', { params: { pool }, body: { driver: 'external', budgets } });
@@ -294,7 +300,7 @@ async function recordSlowBoot(pool: string): Promise<number[]> {
   return boots.map(({ seconds }) => seconds);
 }
 
-it('tells by a line that is moved what another budget would have done, and sets it with a reason', async () => {
+it('shows what another budget would have done while its line is moved, and sets it with a reason', async () => {
   const took = await recordSlowBoot('slow');
   const { page, context, complaints } = await visit(browser);
   await signIn(page, server, '/boots?pool=slow');
@@ -307,7 +313,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
   await says('With 720 s, none of 22 boots would have been given up before it arrived.');
   expect(await named.count()).toBe(0);
 
-  // By pointer: it is told while the line is held, and nothing else on the page moves.
+  // By pointer: the preview updates while the line is held, and nothing else on the page moves.
   const plot = await line.locator('..').boundingBox();
   if (!plot) throw new Error('there is no chart');
   const scale = scaleOver([...took, 720]);
@@ -328,7 +334,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
   await page.waitForURL(/budget=400/);
   await page.getByText('Based on all 22 boots on record').waitFor();
 
-  // By keys, a step at a time, and by a number.
+  // By keys, one step at a time, and by a number.
   await line.focus();
   for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
   await says('With 430 s, none of 22 boots would have been given up before it arrived.');
@@ -368,7 +374,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
 });
 
 const sizes = new Map<string, Promise<number>>();
-/** Packed, as it would travel. */
+/** Compressed, as it would be sent. */
 function sizeOf(url: string): Promise<number> {
   const known = sizes.get(url) ?? fetch(url).then(async (reply) => gzipSync(await reply.bytes()).length);
   sizes.set(url, known);

@@ -1,4 +1,4 @@
-/** A timeline and an explanation mark what a machine or an outside program states. */
+/** Timelines and explanations mark the statements of machines and outside programs. */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { callRoute } from '../api/support/calls.ts';
 import { startMachine } from '../api/support/machine.ts';

@@ -1,4 +1,7 @@
-/** The database drops connections while machines come and go: the server lives on, and everything ends as it should. */
+/**
+ * The database drops connections while machines come and go: the server keeps running, and every
+ * machine and allocation ends correctly.
+ */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
@@ -31,11 +34,11 @@ async function cutEverything(): Promise<number> {
   return rowCount ?? 0;
 }
 
-/** As long as all the cuts take on a busy machine, where hardly a call comes through between two of them. */
+/** Covers all cuts on a busy machine, where few calls succeed between two of them. */
 const patience = { seconds: 180 };
 
-/** A call that a cut broke off is made again, as a client would; a server that is gone for good ends the story. */
-const insist = <T>(what: string, call: () => Promise<T>) =>
+/** Repeats a call that a cut broke off, as a client would; a server that exited fails the test. */
+const retry = <T>(what: string, call: () => Promise<T>) =>
   until(
     what,
     async () => {
@@ -53,7 +56,7 @@ const insist = <T>(what: string, call: () => Promise<T>) =>
 it('loses no machine and no allocation to cut connections', { timeout: 600_000 }, async () => {
   const made = await Promise.all(
     Array.from({ length: machines }, (_, each) =>
-      insist('an allocation to be taken', () =>
+      retry('an allocation to be taken', () =>
         server.client.call('allocation-create', { body: { pool: 'local' }, idempotency_key: `machine-${each}` }),
       ),
     ),
@@ -68,7 +71,7 @@ it('loses no machine and no allocation to cut connections', { timeout: 600_000 }
     return cut;
   })();
   for (const id of ids)
-    await insist('a release to be taken', () => server.client.call('allocation-release', { params: { id } }));
+    await retry('a release to be taken', () => server.client.call('allocation-release', { params: { id } }));
   expect(await cutting).toBeGreaterThan(rounds);
   for (const id of ids) {
     await until(
@@ -77,7 +80,7 @@ it('loses no machine and no allocation to cut connections', { timeout: 600_000 }
       { seconds: 120, every_ms: 250 },
     );
   }
-  // An allocation is released a moment before its operation has written its own end.
+  // An allocation is released a moment before its operation records its own end.
   await until('nothing to be left open', async () => {
     const left = await outside.query(
       `select 1 from operations where finished_at is null union all select 1 from nodes where status <> 'retired'`,

@@ -1,4 +1,6 @@
-/** With the database that the server brings along: `kill -9` takes Node only, and the next start finds the database alive. */
+/**
+ * The embedded database: `kill -9` ends only Node, and the next start adopts the running database.
+ */
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +18,7 @@ let server: SpawnedMain;
 let args: string[];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'slipway-embedded-'));
-  // Entered by the unprivileged account too, when the tests run as root.
+  // When the tests run as root, the unprivileged account enters it too.
   await chmod(directory, 0o755);
   args = ['--port', String(await freePort()), '--data-dir', join(directory, 'data'), '--log-level', 'info'];
   server = await spawnMain(args);
@@ -28,7 +30,7 @@ afterEach(async () => {
 
 const postmasterPid = () => findPostmaster(join(directory, 'data', 'postgres'))?.pid ?? 0;
 
-it('the database outlives the server and is adopted, and what was under way is finished', async () => {
+it('adopts the database that outlived the server, and finishes running operations', async () => {
   const token = (await readFile(join(directory, 'data', 'admin.token'), 'utf8')).trim();
   const client = createClient({ base_url: server.url, token, addresses: routes });
   const gate = join(directory, 'gate');

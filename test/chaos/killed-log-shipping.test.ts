@@ -1,6 +1,7 @@
 /**
- * `kill -9` of the agent in the middle of a flood, and of the server where it hurts most: the lines are durable, and the word that they are
- * never reaches the agent. Every line that was spooled has the next number, so what is stored must be all numbers, each once.
+ * `kill -9` of the agent during a flood of log lines, and of the server at the worst moment: the
+ * lines are durable, but the acknowledgement never reaches the agent. Spooled lines are numbered,
+ * so every number must be stored exactly once.
  */
 import { writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -18,14 +19,17 @@ const trap = `
   create function chaos_hold_lines() returns trigger language plpgsql as $$
   begin perform pg_advisory_xact_lock(${lock}); return new; end $$;
   create trigger chaos_hold_lines after insert on node_log_chunks for each row execute function chaos_hold_lines();`;
-/** Held in a statement that is a transaction of its own: the one kind that the database finishes when nobody is there any more. */
+/**
+ * Held in a statement that is its own transaction, which the database finishes even after the
+ * client died.
+ */
 const held = `select 1 from pg_locks waiting join pg_stat_activity activity using (pid)
   where waiting.locktype = 'advisory' and waiting.objid = ${lock} and not waiting.granted and activity.datname = current_database()
     and activity.query_start - activity.xact_start < interval '1 millisecond'`;
 const shut = `select pg_advisory_lock(${lock})`;
 const open = `select pg_advisory_unlock(${lock})`;
 
-/** Counts on from where it was killed: a line is counted once its write to the agent has succeeded. */
+/** Continues where it was killed: a line is counted once its write to the agent succeeded. */
 const flood = `trap '' PIPE
 n=$(cat count 2>/dev/null || echo 0)
 while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
@@ -62,7 +66,7 @@ async function allLines(id: string): Promise<LogLine[]> {
   }
 }
 
-it('every line that was spooled is stored once and in order', async () => {
+it('stores every spooled line once and in order', async () => {
   await first.client.call('pool-put', { params: { pool: 'writers' }, body: { driver: 'external' } });
   const { token } = await first.client.call('join-token-create', { params: { pool: 'writers' } });
   const nobody = { enrollment_token: null, node_id: null, node_instance_id: null };
@@ -84,13 +88,13 @@ it('every line that was spooled is stored once and in order', async () => {
   await ledger.rows(`${trap} ${shut}`);
   await until('lines that are being stored', async () => {
     if ((await ledger.count(held)) > 0) return true;
-    // Whoever joins neighbours, or looks first what is new, is let through.
+    // Only inserts are held; statements that merge neighbours or look for new lines pass.
     await ledger.rows(`${open}; ${shut}`);
     return false;
   });
   const before = await stored();
   await server.kill();
-  // The database finishes what it was asked, and finds nobody to tell.
+  // The database finishes the statement, but its client is gone.
   await ledger.rows(open);
   await until('lines that are durable without anybody knowing', async () => (await stored()) > before);
   agent.kill('SIGKILL');

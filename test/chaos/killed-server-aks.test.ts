@@ -1,6 +1,7 @@
 /**
- * Scenario 18 on AKS: the control plane dies by `kill -9` in each step of a cluster's bring-up and take-down, mostly between what Azure did
- * and its answer. Azure lives on; whoever comes next adopts what was begun there and asks for nothing twice. Points are told in turn.
+ * Scenario 18 on AKS: the control plane dies by `kill -9` in each step of a cluster's bring-up and
+ * take-down, mostly between Azure's effect and its answer. The next server adopts what exists in
+ * Azure and requests nothing twice.
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,7 +14,7 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
 
-/** Where it dies: how that moment is prepared, and how it is known to have come. */
+/** A moment of death: how it is prepared, and how the test knows that it came. */
 interface Point {
   name: string;
   prepare(): void | Promise<void>;
@@ -44,29 +45,29 @@ describe('kill -9 in each step of an AKS cluster', () => {
     await arm?.stop();
   });
 
-  const asked = (method: string, path: RegExp) =>
+  const requestsTo = (method: string, path: RegExp) =>
     arm.requests.filter((request) => request.method === method && path.test(request.path) && request.status !== 0);
 
-  /** Azure has done it, and nobody hears of it. */
-  const unheard = (method: string, path: RegExp): Point => {
+  /** Azure did it, but the answer is lost. */
+  const unanswered = (method: string, path: RegExp): Point => {
     let before = 0;
     return {
       name: `${method} ${path}`,
       prepare() {
-        before = asked(method, path).length;
+        before = requestsTo(method, path).length;
         arm.faults.next({ method, path, does: 'hang_after' });
       },
-      come: () => until(`${method} ${path}`, () => asked(method, path).length > before, { seconds: 60 }),
+      come: () => until(`${method} ${path}`, () => requestsTo(method, path).length > before, { seconds: 60 }),
     };
   };
-  /** It is done, and that it is done is not recorded. */
+  /** The step is done, but not recorded. */
   const unrecorded = (step: string): Point => ({
     name: step,
     prepare: () => trap.set(step),
     come: () => trap.sprung(),
     over: () => trap.clear('killed'),
   });
-  /** Azure is at work on it. */
+  /** Azure is still working on it. */
   const underWay: Point = {
     name: 'under way',
     prepare: () => void arm.hold('pool:blastpool'),
@@ -90,25 +91,25 @@ describe('kill -9 in each step of an AKS cluster', () => {
     }
   };
 
-  it('bring-up: Azure is asked for one cluster', async () => {
+  it('bring-up: requests one cluster from Azure', async () => {
     const points = [
       unrecorded('assign:wait'),
-      unheard('PUT', paths.group),
-      unheard('PUT', paths.cluster),
+      unanswered('PUT', paths.group),
+      unanswered('PUT', paths.cluster),
       underWay,
-      unheard('PUT', paths.role_assignment),
+      unanswered('PUT', paths.role_assignment),
       unrecorded('launch:ensured'),
       unrecorded('start:wait'),
       unrecorded('engine:ended'),
     ];
-    // From the first moment on, so that it is not over before the server that should see it has started.
+    // Held from the start, so that it is not over before the next server has started.
     if (points.includes(underWay)) arm.hold('pool:blastpool');
     await dieAtEach(points, async () => {
       id = await allocate(server.client, 'clusters');
     });
     await waitForStatus(server.client, id, 'active');
     await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
-    expect(asked('PUT', paths.cluster).map(({ status }) => status)).toEqual([201]);
+    expect(requestsTo('PUT', paths.cluster).map(({ status }) => status)).toEqual([201]);
     expect(arm.clustersCreated()).toBe(1);
     expect(await ledger.facts(id, 'allocation.active')).toBe(1);
     expect(await ledger.facts(id, 'operation.succeeded')).toBe(1);
@@ -116,13 +117,13 @@ describe('kill -9 in each step of an AKS cluster', () => {
     expect(arm.resources().filter(({ kind }) => kind === 'role_assignment')).toHaveLength(1);
   }, 600_000);
 
-  it('take-down: nothing is left in Azure, with proof', async () => {
+  it('take-down: leaves nothing in Azure, with proof', async () => {
     const points = [
       unrecorded('fence:bar'),
       unrecorded('freeze-evidence:driver'),
-      unheard('DELETE', paths.role_assignment),
-      unheard('DELETE', paths.cluster),
-      unheard('DELETE', paths.group),
+      unanswered('DELETE', paths.role_assignment),
+      unanswered('DELETE', paths.cluster),
+      unanswered('DELETE', paths.group),
       unrecorded('prove:absent'),
       unrecorded('engine:ended'),
     ];
@@ -135,17 +136,19 @@ describe('kill -9 in each step of an AKS cluster', () => {
     expect(arm.clustersCreated()).toBe(1);
   }, 600_000);
 
-  it('cancel while Azure creates: what was begun is called off, deleted and proven gone', async () => {
+  it('cancel while Azure creates: aborts, deletes and proves absence', async () => {
     arm.hold('pool:blastpool');
     id = await allocate(server.client, 'clusters');
     await underWay.come();
-    await dieAtEach([unheard('POST', paths.abort), unheard('DELETE', paths.cluster)], () => release(server.client, id));
+    await dieAtEach([unanswered('POST', paths.abort), unanswered('DELETE', paths.cluster)], () =>
+      release(server.client, id),
+    );
     arm.letGo();
     await waitForStatus(server.client, id, 'released');
     await expectNothingLeft(ledger, first.nodes_dir, 1);
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
     expect(await ledger.facts(id, 'allocation.active')).toBe(0);
-    expect(asked('POST', paths.abort).filter(({ status }) => status < 300)).toHaveLength(1);
+    expect(requestsTo('POST', paths.abort).filter(({ status }) => status < 300)).toHaveLength(1);
     const everything = await ledger.rows('select data, summary from evidence');
     expect(JSON.stringify(everything) + server.output()).not.toMatch(/arm-planted/);
   }, 600_000);

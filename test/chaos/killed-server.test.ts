@@ -1,6 +1,7 @@
 /**
- * Scenario 18: the control plane dies by `kill -9` in each step of a provision and of a release; its successor finishes what was begun.
- * Every point is the worst one of its step: the work is done, the record of it is not (trap.ts). Points are told in turn.
+ * Scenario 18: the control plane dies by `kill -9` in each step of a provision and of a release,
+ * and its successor finishes the operation. Each point is the worst moment of its step: the work is
+ * done, but not recorded (trap.ts).
  */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,7 +13,7 @@ import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts'
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
 
-/** In the order in which they come; each stage of the plan has at least one. */
+/** In their order; each stage of the plan has at least one. */
 const provisionPoints = ['assign:wait', 'launch:ensure:1', 'register:wait', 'start:wait', 'engine:ended'];
 const releasePoints = [
   'fence:bar',
@@ -29,8 +30,8 @@ const releasePoints = [
   'engine:ended',
 ];
 
-/** The stages of the plan in which nobody died; a stage that is new must have its point. */
-const notTried = async (ledger: Ledger, kind: string, points: string[]) => {
+/** The stages of the plan without a kill; a new stage must get a point. */
+const untriedStages = async (ledger: Ledger, kind: string, points: string[]) => {
   const planned = await ledger.rows<{ name: string }>(
     'select name from steps join operations using (workflow_id) where kind = $1 order by ordinal',
     [kind],
@@ -39,7 +40,7 @@ const notTried = async (ledger: Ledger, kind: string, points: string[]) => {
   return planned.map(({ name }) => name).filter((name) => !points.some((point) => point.startsWith(`${name}:`)));
 };
 
-/** However long a busy machine takes to start the next server: an agent that was not heard meanwhile is asked all the same. */
+/** Long enough for a busy machine to start the next server; the agent stays reachable meanwhile. */
 const heartbeat = { interval_seconds: 2, stale_after_seconds: 600 };
 
 describe('kill -9 in each step', () => {
@@ -74,28 +75,31 @@ describe('kill -9 in each step', () => {
     await trap.clear('killed');
     if (server !== first) await rm(server.data_dir, { recursive: true, force: true });
   };
-  const startAgain = async () => {
+  const restart = async () => {
     server = await spawnServer({ beside: first, port });
   };
-  /** The trap is set before the operation can come there: for the first point before it is asked for, then while nobody runs. */
+  /**
+   * The trap is set before the operation reaches the step: for the first point before the request,
+   * then while no server runs.
+   */
   const dieAtEach = async (points: string[], begin: () => Promise<unknown>) => {
     await trap.set(points[0] ?? '');
     await begin();
     for (const next of [...points.slice(1), null]) {
       await killInTrap();
       if (next) await trap.set(next);
-      await startAgain();
+      await restart();
     }
   };
 
-  it('provision: the machine comes up once', async () => {
+  it('provision: brings the machine up once', async () => {
     await dieAtEach(provisionPoints, async () => {
       allocation_id = await allocate(server.client, 'killed');
     });
     const active = await waitForStatus(server.client, allocation_id, 'active');
     await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
 
-    expect(await notTried(ledger, 'node-provision', provisionPoints)).toEqual([]);
+    expect(await untriedStages(ledger, 'node-provision', provisionPoints)).toEqual([]);
     expect(await ledger.facts(allocation_id, 'allocation.active')).toBe(1);
     expect(await ledger.facts(allocation_id, 'operation.succeeded')).toBe(1);
     const instances = await ledger.rows<{ node_instance_id: string }>('select node_instance_id from instances');
@@ -107,12 +111,12 @@ describe('kill -9 in each step', () => {
     expect(await ledger.facts(allocation_id, 'operation.taken_over')).toBe(provisionPoints.length);
   }, 600_000);
 
-  it('release: the machine goes down once, with proof', async () => {
+  it('release: takes the machine down once, with proof', async () => {
     await dieAtEach(releasePoints, () => release(server.client, allocation_id));
     await waitForStatus(server.client, allocation_id, 'released');
     await expectNothingLeft(ledger, first.nodes_dir, 1);
 
-    expect(await notTried(ledger, 'allocation-release', releasePoints)).toEqual([]);
+    expect(await untriedStages(ledger, 'allocation-release', releasePoints)).toEqual([]);
     expect(await ledger.facts(allocation_id, 'allocation.released')).toBe(1);
     expect(await ledger.facts(allocation_id, 'allocation.releasing')).toBe(1);
     expect(await ledger.facts(allocation_id, 'node.retired')).toBe(1);

@@ -1,6 +1,7 @@
 /**
- * Stops a server at one engine step, at the worst moment there is: what the step does has happened, that it happened is
- * not recorded yet. The record waits for a lock that the test holds, so the moment lasts until the test has killed the server.
+ * Stops a server at one engine step, at the worst moment: the step has taken effect, but is not
+ * recorded yet. The insert of the record waits for a lock that the test holds until it has killed
+ * the server.
  */
 import type { Ledger } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
@@ -19,19 +20,19 @@ const trapSql = `
   create or replace trigger chaos_wait before insert on dbos.operation_outputs for each row execute function chaos_wait();`;
 
 export interface Trap {
-  /** From now on nobody gets past this step. */
+  /** From now on no server gets past this step. */
   set(step: string): Promise<void>;
-  /** Somebody stands in it. */
+  /** Resolves when a server waits in it. */
   sprung(): Promise<void>;
-  /** Lets everybody pass again; who was killed in it lost its connection too. */
+  /** Lets all servers pass again; a killed one has lost its connection too. */
   clear(dead: 'killed' | 'frozen'): Promise<void>;
 }
 
-/** In this database only: another test may have set the same trap in its own. */
+/** Limited to this database, because another test may have set the same trap in its own. */
 const waiting = `select pid from pg_locks where locktype = 'advisory' and objid = ${lock} and not granted
   and database = (select oid from pg_database where datname = current_database())`;
 
-/** The engine's tables must be there: a server has started on this database before. */
+/** Needs the engine's tables, so a server must have started on this database before. */
 export async function buildTrap(ledger: Ledger): Promise<Trap> {
   await ledger.rows(trapSql);
   return {

@@ -1,4 +1,6 @@
-/** Two servers on one database: both serve, and what one leaves behind the other finishes, once. */
+/**
+ * Two servers on one database: both serve, and each finishes the other's operations exactly once.
+ */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,17 +19,17 @@ import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts'
 import { until } from '../support/until.ts';
 import { buildTrap } from './trap.ts';
 
-/** What the issue promises; the figure that was measured is printed. */
+/** The promised limit; the measured time is printed. */
 const promisedSeconds = 30;
 
-/** Made the database. */
+/** Created the database. */
 let elder: SpawnedServer;
 let younger: SpawnedServer;
 let ledger: Ledger;
 let launches: LaunchWatch;
 let gates: string;
 
-/** A script that goes on when the test opens the gate. */
+/** A script that continues when the test opens the gate. */
 const waitForGate = () => `while [ ! -e ${join(gates, 'open')} ]; do sleep 0.2; done`;
 const openGate = () => writeFile(join(gates, 'open'), '');
 
@@ -38,7 +40,8 @@ const started = async (beside?: SpawnedServer) => {
   return server;
 };
 
-// Each test has two of its own: what one that failed leaves dead, frozen or open is nothing to the next.
+// Each test starts its own two servers, so that a failed test leaves nothing dead, frozen or open
+// for the next.
 beforeEach(async () => {
   gates = await mkdtemp(join(tmpdir(), 'slipway-gates-'));
   elder = await started();
@@ -49,7 +52,7 @@ beforeEach(async () => {
 afterEach(async () => {
   launches?.stop();
   await ledger?.close();
-  // Also one that is frozen, which would not hear that it is to stop.
+  // Kills a frozen one too, which would not react to SIGTERM.
   for (const server of servers) await server.kill();
   for (const server of servers.splice(0)) await server.stop();
   await rm(gates, { recursive: true, force: true });
@@ -81,7 +84,10 @@ const inTheMiddle = (arriving: string[], leaving: string[]) =>
     { seconds: 60 },
   );
 
-/** Whose operations this replica is in the middle of. Where chance gave it none, it is asked for one more at a time. */
+/**
+ * The allocations whose operations this replica runs right now. If it has none, requests one more
+ * at a time.
+ */
 async function ownOperations(server: SpawnedServer, arriving: string[], leaving: string[]): Promise<string[]> {
   const replica_id = await replicaOf(server);
   for (let more = 0; more < 12; more++) {
@@ -107,12 +113,12 @@ it('both serve, and each sees what the other did', async () => {
   const id = await allocate(elder.client, 'local');
   expect((await readAllocation(younger.client, id)).allocation_id).toBe(id);
   await waitForStatus(younger.client, id, 'active');
-  let told = '';
+  let text = '';
   await until(
     'the stream of the other replica to tell of it',
     async () => {
-      told += (await reader?.read())?.value ?? '';
-      return told.includes(id) && told.includes('"active"');
+      text += (await reader?.read())?.value ?? '';
+      return text.includes(id) && text.includes('"active"');
     },
     { seconds: 60, every_ms: 1 },
   );
@@ -128,13 +134,13 @@ describe.each([
 ])('kill -9 of $killed in the middle of provisions and releases', ({ killed, victim, survivor }) => {
   const each = 6;
 
-  it('the other finishes them all in time, once each', async () => {
+  it('lets the other finish all of them in time, once each', async () => {
     const [dying, living] = [victim(), survivor()];
     await declarePool(living.client, 'slow', { spec: { setup: waitForGate() } });
     await declarePool(living.client, 'sticky', { spec: { clean: waitForGate() } });
     const leaving = await Promise.all(Array.from({ length: each }, () => allocate(living.client, 'sticky')));
     await waitForStatuses(living.client, leaving, 'active');
-    // One after another: whoever is asked hears of it first and starts it, unless it is busy.
+    // One after another: the replica that gets the request starts it, unless it is busy.
     const arriving: string[] = [];
     for (const id of leaving) {
       arriving.push(await allocate(dying.client, 'slow'));
@@ -163,9 +169,9 @@ describe.each([
   }, 180_000);
 });
 
-it('a frozen replica that comes back changes nothing more and ends itself', async () => {
+it('makes a frozen replica that resumes change nothing more and exit', async () => {
   const trap = await buildTrap(ledger);
-  // In the step that launches: the process runs, and the replica is about to write that down.
+  // In the launch step: the process runs, and the replica is about to record it.
   await trap.set('launch:ensure:1');
   const id = await allocate(elder.client, 'local');
   await trap.sprung();

@@ -1,4 +1,7 @@
-/** AgentField's SDK for Python, the oldest release and the newest one, unmodified: restarts, goodbyes, odd ids, and two at once. */
+/**
+ * The unmodified AgentField SDK for Python, its oldest and newest release: restarts, goodbyes, odd
+ * ids, and two processes at once.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { sdkPython, sdkVersions } from '../../scripts/setup/agentfield-sdk.mjs';
 import type { Node } from '../../src/contract/node.ts';
@@ -9,12 +12,14 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { isWhole, withOutsider } from './support/outsider.ts';
 
-/** Python takes long to start on a machine that is busy, and the SDK looks at its connection every 30 s. */
+/** Python starts slowly on a busy machine, and the SDK checks its connection every 30 s. */
 const patience = { seconds: 180, every_ms: 250 };
 const timeout = 600_000;
-/** A beat that is under way when a process says goodbye brings it back; then only its silence ends it. */
+/**
+ * A heartbeat in flight during a goodbye brings the machine back; then only its silence ends it.
+ */
 const brief = 8;
-/** Longer than a process of a busy machine is silent. */
+/** Longer than a process is silent on a busy machine. */
 const long = 120;
 
 withOutsider('agentfield-oldest', ({ place }) => {
@@ -22,7 +27,7 @@ withOutsider('agentfield-oldest', ({ place }) => {
   const oldest: Sdk = { ...newest, env: { PYTHONPATH: `${place}:${newest.env.PYTHONPATH}` } };
 
   let server: SpawnedServer;
-  /** The base URL of each pool, by how long its processes may be silent. */
+  /** The base URL of each pool, by its stale time. */
   const addresses = new Map<number, string>();
   const running: SdkNode[] = [];
   beforeAll(async () => {
@@ -51,7 +56,7 @@ withOutsider('agentfield-oldest', ({ place }) => {
     const { items } = await server.client.call('node-list', { query: { limit: 100 } });
     return items.find(({ name, labels }) => name === id || labels.client_id === id);
   };
-  const becomes = (id: string, status: Node['status'], process: SdkNode): Promise<Node> =>
+  const waitForStatus = (id: string, status: Node['status'], process: SdkNode): Promise<Node> =>
     until(
       `${id} to be ${status}`,
       async () => {
@@ -76,33 +81,33 @@ withOutsider('agentfield-oldest', ({ place }) => {
     ['0.1.0', oldest],
     [sdkVersions.says_ready, newest],
   ])(
-    'SDK %s registers under an id with a space, says goodbye, and comes back',
+    'SDK %s registers under an id with a space, says goodbye, and returns',
     async (version, sdk) => {
       const id = `my node ${version}`;
       const port = await freePort();
       const first = await start(sdk, id, port, brief);
-      const { node_id, registered_at } = await becomes(id, 'ready', first);
-      // The oldest one takes half a minute to start, for its own reasons, and to notice a signal before that.
+      const { node_id, registered_at } = await waitForStatus(id, 'ready', first);
+      // The oldest release takes half a minute to start and ignores signals until then.
       if (sdk === oldest && !isWhole) return;
       await first.end('SIGTERM');
-      await becomes(id, 'offline', first);
+      await waitForStatus(id, 'offline', first);
       const again = await start(sdk, id, port, brief);
-      const back = await becomes(id, 'ready', again);
+      const back = await waitForStatus(id, 'ready', again);
       expect(back.node_id).toBe(node_id);
-      // It began anew: it was not ready by the word of the process before it.
+      // It started over: it does not inherit the ready report of the process before it.
       expect(back.registered_at).not.toBe(registered_at);
       await again.end('SIGTERM');
-      await becomes(id, 'offline', again);
+      await waitForStatus(id, 'offline', again);
     },
     timeout,
   );
 
   it(
-    'a second process beside one that answers is refused, and the finding names both',
+    'refuses a second process beside one that answers, and names both in the finding',
     async () => {
       const [one, two] = [await freePort(), await freePort()];
       const first = await start(newest, 'beside', one, long);
-      const { node_id } = await becomes('beside', 'ready', first);
+      const { node_id } = await waitForStatus('beside', 'ready', first);
       await start(newest, 'beside', two, long);
       expect(await findingOn(node_id, 'second_process')).toMatchObject({
         ours: { endpoint: `http://127.0.0.1:${one}` },
@@ -113,15 +118,15 @@ withOutsider('agentfield-oldest', ({ place }) => {
     timeout,
   );
 
-  // The SDK finds out within 40 s that it was replaced, and registers again.
+  // The SDK notices within 40 s that it was replaced, and registers again.
   if (isWhole)
     it(
-      'two processes whose addresses the server cannot reach do not take the name in turns',
+      'keeps the name with one of two processes whose addresses the server cannot reach',
       async () => {
         const [one, two] = [await freePort(), await freePort()];
         const unreachable = (port: number) => `http://127.0.0.2:${port}`;
         const first = await start(newest, 'in-turns', one, long, unreachable(one));
-        const { node_id } = await becomes('in-turns', 'ready', first);
+        const { node_id } = await waitForStatus('in-turns', 'ready', first);
         await start(newest, 'in-turns', two, long, unreachable(two));
         await until(
           'the second to take the name',
@@ -133,7 +138,8 @@ withOutsider('agentfield-oldest', ({ place }) => {
         );
         const found = await findingOn(node_id, 'two_processes');
         expect(found).toMatchObject({ ours: { endpoint: unreachable(one) }, theirs: { endpoint: unreachable(two) } });
-        // The second is refused now, so that the finding is seen again and the name stays where it is.
+        // The second process is refused now, so the finding is seen again and the name does not
+        // move.
         await until(
           'the second to be refused',
           async () => {
@@ -142,10 +148,11 @@ withOutsider('agentfield-oldest', ({ place }) => {
           },
           patience,
         );
-        await becomes('in-turns', 'ready', first);
+        await waitForStatus('in-turns', 'ready', first);
         const settled = await nodeNamed('in-turns');
         expect(settled).toMatchObject({ endpoint: unreachable(one) });
-        // One for each time that the name moved, and a few where a busy server was too slow for the SDK, which then tries again.
+        // One restart for each move of the name, and a few more where a busy server was too slow
+        // for the SDK.
         expect(settled?.restarts).toBeLessThan(8);
       },
       timeout,

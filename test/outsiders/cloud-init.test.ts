@@ -1,4 +1,4 @@
-/** cloud-init boots a seed of ours, and what it prints about that boot is read. */
+/** cloud-init boots one of our seeds, and our parser reads its report of that boot. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readBootReport } from '../../src/contract/agent/boot-report/read.ts';
 import { withOutsider } from './support/outsider.ts';
 
-/** The exit status of the script where the machine allows no namespaces. */
+/** The script's exit status on hosts that allow no namespaces. */
 const notAllowed = 77;
 const script = fileURLToPath(new URL('support/cloud-init.sh', import.meta.url));
 
@@ -26,7 +26,7 @@ withOutsider('cloud-init', ({ place }) => {
       .map(({ name, parent }) => `${parent}/${name}`)
       .sort();
 
-  /** Why it cannot run here; null where it ran. */
+  /** Why it cannot run here; null if it ran. */
   let obstacle: string | null = null;
   beforeAll(() => {
     const { status, stderr } = spawnSync('bash', [script, place, out], { encoding: 'utf8' });
@@ -35,7 +35,7 @@ withOutsider('cloud-init', ({ place }) => {
   }, 300_000);
   afterAll(() => rmSync(out, { recursive: true, force: true }));
 
-  it.each(['show', 'blame', 'dump'])('names each module once in analyze %s, also those that failed', (what) => {
+  it.each(['show', 'blame', 'dump'])('names each module once in analyze %s, failed ones included', (what) => {
     if (obstacle !== null) {
       process.stderr.write(`not tested with cloud-init, which needs namespaces: ${obstacle}\n`);
       expect(process.env.CI, obstacle).not.toBe('true');

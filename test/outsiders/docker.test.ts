@@ -1,4 +1,4 @@
-/** Docker's own daemon under the tests of the docker driver, which otherwise run on Podman. */
+/** The docker driver's tests on Docker's own daemon; elsewhere they run on Podman. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeDriver, handle } from '../../src/drivers/conformance.ts';
@@ -14,26 +14,27 @@ import { until } from '../support/until.ts';
 import { isWhole, share, withOutsider } from './support/outsider.ts';
 
 const obstacle = process.getuid?.() === 0 ? undefined : 'dockerd needs root';
-/** The operation of a dead server is taken over once its lease has ended. */
+/** Another server resumes the operation of a dead one once its lease has ended. */
 const patience = { seconds: 120 };
 
 withOutsider(
   'docker',
   ({ place }) => {
     if (isWhole)
-      describe('as Docker is by default', () => {
+      describe('with Docker defaults', () => {
         const stage = stageWith(dockerdIn(place, { live_restore: false }));
         describeContainers(stage, 20, []);
         describeContainerDeadlines(stage);
         describeDriver('docker', async () => dockerWorld(stage.engine));
       });
 
-    // Its containers go on without it, so a launch does not depend on the moment in which it is killed.
+    // Containers keep running without the daemon, so a launch does not depend on the moment of the
+    // kill.
     describe('with live restore', () => {
       const stage = stageWith(dockerdIn(place, { live_restore: true }));
       describeContainers(stage, share(1, 5), [], isWhole);
 
-      it('starts a container again that its host took down', async () => {
+      it('restarts a container that its host took down', async () => {
         const { engine } = stage;
         const world = dockerWorld(engine);
         const { target, done } = handle(world, world.withSpec({}));
@@ -67,7 +68,7 @@ withOutsider(
         for (const each of replacements.toReversed()) await each.stop();
         await first?.stop();
       });
-      const ours = () => stage.engine.containers({ [labelNames.installation_id]: ledger.installation_id });
+      const ownContainers = () => stage.engine.containers({ [labelNames.installation_id]: ledger.installation_id });
 
       const restart = {
         async server() {
@@ -82,11 +83,11 @@ withOutsider(
       };
 
       it.for(['server', 'dockerd'] as const)(
-        'launches one container, the %s killed as soon as it exists',
+        'launches one container although the %s is killed as soon as it exists',
         { timeout: 300_000 },
         async (killed) => {
           const id = await allocate(server.client, 'containers');
-          await until('the container', async () => (await ours()).length > 0, { every_ms: 2 });
+          await until('the container', async () => (await ownContainers()).length > 0, { every_ms: 2 });
           await restart[killed]();
           await until(
             'the allocation to be active',
@@ -97,10 +98,10 @@ withOutsider(
             },
             patience,
           );
-          expect((await ours()).map(({ State }) => State)).toEqual(['running']);
+          expect((await ownContainers()).map(({ State }) => State)).toEqual(['running']);
           await release(server.client, id);
           await waitForStatus(server.client, id, 'released');
-          expect(await ours()).toEqual([]);
+          expect(await ownContainers()).toEqual([]);
           expect(await ledger.facts(id, 'proof.absent')).toBe(1);
         },
       );

@@ -1,6 +1,6 @@
 /**
- * Machines on moto, which shares nothing with the EC2 server of our other tests. Our server is killed in the middle of each launch,
- * and moto knows no client tokens: only what we record and look up keeps a second machine from being launched.
+ * Machines on moto, which is independent of our fake EC2 server. Our server is killed during each
+ * launch, and moto ignores client tokens, so only our records and lookups prevent a second launch.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
@@ -14,12 +14,12 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { share, withOutsider } from './support/outsider.ts';
 
-/** An image that moto knows. The machine never runs, so nobody registers. */
+/** An image that moto knows. The machine never runs, so it never registers. */
 const image_id = 'ami-12c6146b';
-/** When the server is killed: as soon as the operation runs, and as soon as moto has the machine. */
+/** When the server is killed: as soon as the operation runs, or as soon as moto has the machine. */
 const moments = ['the operation runs', 'the machine is launched'] as const;
 const rounds = share(1, 3);
-/** The operation of a dead server is taken over once its lease has ended. */
+/** Another server resumes the operation of a dead one once its lease has ended. */
 const patience = { seconds: 120 };
 
 withOutsider('moto', ({ python, env }) => {
@@ -71,7 +71,7 @@ withOutsider('moto', ({ python, env }) => {
     moto?.kill('SIGKILL');
   });
 
-  /** Every machine that moto ever had for this node, by what it is doing now. */
+  /** The states of all machines that moto ever had for this node. */
   const machinesOf = async (node_id: string): Promise<string[]> => {
     const { Reservations = [] } = await cloud.send(
       new DescribeInstancesCommand({ Filters: [{ Name: `tag:${tagNames.node_id}`, Values: [node_id] }] }),
@@ -89,30 +89,34 @@ withOutsider('moto', ({ python, env }) => {
       return row?.node_id ?? undefined;
     });
 
-  it.for(moments)('launches one machine, killed once %s', { timeout: 300_000 }, async (moment) => {
-    for (let round = 0; round < rounds; round++) {
-      const { allocation } = await server.client.call('allocation-create', { body: { pool: 'cloud' } });
-      const id = allocation.allocation_id;
-      const node_id = await nodeOf(id);
-      if (moment === 'the machine is launched')
-        await until('the machine', async () => (await machinesOf(node_id)).length > 0, { every_ms: 2 });
-      await server.kill();
-      await start();
-      await until('the machine to run', async () => (await machinesOf(node_id)).includes('running'), patience);
-      await until(
-        'the server to wait for its registration',
-        async () =>
-          (await ledger.count(
-            `select 1 from steps join operations using (workflow_id)
+  it.for(moments)(
+    'launches one machine although the server is killed once %s',
+    { timeout: 300_000 },
+    async (moment) => {
+      for (let round = 0; round < rounds; round++) {
+        const { allocation } = await server.client.call('allocation-create', { body: { pool: 'cloud' } });
+        const id = allocation.allocation_id;
+        const node_id = await nodeOf(id);
+        if (moment === 'the machine is launched')
+          await until('the machine', async () => (await machinesOf(node_id)).length > 0, { every_ms: 2 });
+        await server.kill();
+        await start();
+        await until('the machine to run', async () => (await machinesOf(node_id)).includes('running'), patience);
+        await until(
+          'the server to wait for its registration',
+          async () =>
+            (await ledger.count(
+              `select 1 from steps join operations using (workflow_id)
              where operations.node_id = $1 and steps.name = 'register' and steps.status = 'running'`,
-            [node_id],
-          )) > 0,
-        patience,
-      );
-      await server.client.call('allocation-release', { params: { id } });
-      await waitForStatus(server.client, id, 'released');
-      expect(await machinesOf(node_id)).toEqual(['terminated']);
-      expect(await ledger.facts(id, 'proof.absent')).toBe(1);
-    }
-  });
+              [node_id],
+            )) > 0,
+          patience,
+        );
+        await server.client.call('allocation-release', { params: { id } });
+        await waitForStatus(server.client, id, 'released');
+        expect(await machinesOf(node_id)).toEqual(['terminated']);
+        expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+      }
+    },
+  );
 });

@@ -1,4 +1,4 @@
-/** The store's own tests on the other versions of PostgreSQL that we support as an external database. */
+/** The store's tests on the other supported versions of PostgreSQL, as an external database. */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
@@ -6,21 +6,24 @@ import { startExternal } from './postgresql/external.ts';
 import { share, withOutsider } from './support/outsider.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** In `npm test` the oldest, on what differs most between versions: the schema, and the plans that must not scan. */
+/**
+ * `npm test` runs the oldest, and only what differs most between versions: the schema, and the
+ * plans that must not scan.
+ */
 const versions = share([14] as const, [14, 15, 16, 17] as const);
 const files = share(
   ['src/store/migrate.test.ts', 'src/store/transitions/node-transition.test.ts', 'src/store/evidence/evidence.test.ts'],
   ['src/store'],
 );
-/** They start or stop the embedded server itself. */
-const aboutTheEmbedded = 'src/store/pg/embedded/**';
+/** These start or stop the embedded server itself. */
+const embeddedTests = 'src/store/pg/embedded/**';
 
 for (const version of versions)
   withOutsider(`postgresql-${version}`, ({ place }) => {
-    it('serves the store as the embedded one does', { timeout: share(300_000, 1_800_000) }, async () => {
+    it('serves the store like the embedded one', { timeout: share(300_000, 1_800_000) }, async () => {
       const external = await startExternal(place);
       try {
-        const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, '--exclude', aboutTheEmbedded];
+        const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, '--exclude', embeddedTests];
         const run = spawn(process.execPath, args, {
           cwd: root,
           env: { ...process.env, SLIPWAY_TEST_POSTGRES_URL: external.url },

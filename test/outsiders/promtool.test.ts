@@ -1,4 +1,4 @@
-/** Prometheus' own checker reads what we serve at /metrics. */
+/** Prometheus' own checker reads our /metrics. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ withOutsider('promtool', ({ place }) => {
   });
   afterAll(() => server?.stop());
 
-  it('finds nothing to say about our metrics', async () => {
+  it('accepts our metrics', async () => {
     const reply = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } });
     const metrics = await reply.text();
     expect(metrics).toContain('slipway_');
@@ -23,7 +23,7 @@ withOutsider('promtool', ({ place }) => {
     expect(status).toBe(0);
   });
 
-  it('finds a fault in metrics that have one', () => {
+  it('rejects faulty metrics', () => {
     expect(promtool(['check', 'metrics'], 'slipway_count{ 1\n').status).not.toBe(0);
   });
 });

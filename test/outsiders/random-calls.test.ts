@@ -1,6 +1,6 @@
 /**
- * Two replicas under random calls, of which one after the other is killed. Afterwards nothing is lost, left over or in limbo, and
- * the history is one that the model allows.
+ * Two replicas under random calls, killed in turn. Afterwards nothing is lost, left over or
+ * unfinished, and the model allows the recorded history.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -31,7 +31,9 @@ afterAll(async () => {
   await replicas?.stop();
 });
 
-/** The rows of the pool, looked at all along: never more machines than it may have, and no count below zero. */
+/**
+ * Watches the pool's rows throughout: never more machines than allowed, and no count below zero.
+ */
 function watchOccupancy() {
   const wrong: string[] = [];
   let looks = 0;
@@ -61,7 +63,7 @@ function watchOccupancy() {
   };
 }
 
-it('loses nothing, leaves nothing and keeps its word', { timeout: (seconds + 600) * 1000 }, async () => {
+it('loses nothing, leaves nothing behind and does what it predicted', { timeout: (seconds + 600) * 1000 }, async () => {
   const seed = Math.trunc(Math.random() * 2 ** 31);
   console.log(`seed ${seed}: ${workers} workers for ${seconds} s, a kill every ${killEverySeconds} s`);
   const [first] = replicas.both;
@@ -91,7 +93,7 @@ it('loses nothing, leaves nothing and keeps its word', { timeout: (seconds + 600
   expect(log.differing, 'repeats with another answer').toEqual([]);
   expect(wrong, 'occupancy').toEqual([]);
 
-  // One outcome for each allocation, and none that nobody asked for.
+  // One outcome for each allocation, and no allocation without a request.
   const allocations = await everyAllocation(client);
   expect(new Set(allocations.map(({ allocation_id }) => allocation_id))).toEqual(done.allocations);
   const outcomes = await ledger.rows<{ allocation_id: string; released: number }>(
@@ -100,7 +102,7 @@ it('loses nothing, leaves nothing and keeps its word', { timeout: (seconds + 600
   );
   expect(outcomes, 'allocations that were released twice').toEqual([]);
 
-  // What was predicted is what the evidence of the same request says.
+  // Each prediction matches the evidence of the same request.
   const changes = await ledger.rows<{ correlation_id: string; kind: string }>(
     `select distinct on (correlation_id) correlation_id, kind from evidence
      where kind like 'node.%' and data ? 'from' and correlation_id = any($1) order by correlation_id, xid, seq`,

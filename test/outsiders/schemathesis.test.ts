@@ -1,4 +1,7 @@
-/** schemathesis makes requests from our OpenAPI document, valid and broken, and compares every answer with it. */
+/**
+ * schemathesis generates requests from our OpenAPI document, valid and broken, and checks every
+ * answer against it.
+ */
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,18 +14,24 @@ import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { isWhole, share, withOutsider } from './support/outsider.ts';
 
 const here = (name: string) => fileURLToPath(new URL(`./schemathesis/${name}`, import.meta.url));
-/** The share is the same every time; the whole is another one each time, and says its seed. */
+/** A share uses a fixed seed; the whole run uses a new one each time and prints it. */
 const seed = process.env.SLIPWAY_SEED ?? share('1', undefined);
 const wholeCases = 10_000;
 const maxMs = share(600_000, 3_600_000);
 const phases = share(['fuzzing'], ['coverage', 'fuzzing']);
-/** A rule that no schema can express refuses what fits the schema; the whole run knows them by operation (hooks.py). */
+/**
+ * Some rules cannot be expressed in a schema and refuse valid input; the whole run lists them by
+ * operation (hooks.py).
+ */
 const checks = share(['--exclude-checks', 'positive_data_acceptance'], []);
 
 const tagged = (...tags: string[]) => tags.flatMap((tag) => ['--include-tag', tag]);
 
 const much = 1_000_000_000;
-/** Cases come faster than any real caller may; only the run without a token meets the limits that ship. */
+/**
+ * Cases come faster than any real caller may call; only the run without a token uses the shipped
+ * limits.
+ */
 const wideLimits = JSON.stringify({
   limits: {
     requests: Object.fromEntries(requestKinds.map((kind) => [kind, { burst: much, per_second: much }])),
@@ -43,7 +52,7 @@ interface Run {
   examples: number;
   /** By security scheme of the document. */
   credentials: Record<string, string>;
-  /** Operations that another run covers. */
+  /** Excludes operations that another run covers. */
   args?: string[];
 }
 
@@ -84,10 +93,10 @@ withOutsider('schemathesis', ({ python, env }) => {
     const text = await readFile(report, 'utf8');
     const { failures, errors, exit_code, test_cases } = JSON.parse(text) as Report;
     cases += test_cases.generated;
-    // Read as text: it has more digits than a number holds.
+    // Read as text, because it has more digits than a number can hold.
     console.log(`schemathesis: ${test_cases.generated} cases, seed ${/"seed": *(\d+)/.exec(text)?.[1]}`);
     expect({ failures, errors, exit_code }, said).toEqual({ failures: [], errors: [], exit_code: 0 });
-    // The server's own view: no answer of 5xx, no problem that its operation does not document.
+    // The server's own view: no 5xx answer, and no problem that its operation does not document.
     const lines = server.output().split('\n');
     expect(lines.filter((line) => line.includes('"status":5') || line.includes('"undocumented_code"'))).toEqual([]);
   }
@@ -131,7 +140,7 @@ withOutsider('schemathesis', ({ python, env }) => {
       }),
     );
 
-    it('calls that follow each other find none', { timeout: maxMs }, () =>
+    it('sequences of calls find none', { timeout: maxMs }, () =>
       run(server, {
         phases: ['stateful'],
         examples: share(3, 60),
@@ -141,10 +150,10 @@ withOutsider('schemathesis', ({ python, env }) => {
     );
   });
 
-  it('a caller without a token finds none, and meets the limits that ship', { timeout: maxMs }, async () => {
+  it('a caller without a token finds none, and reaches the shipped limits', { timeout: maxMs }, async () => {
     const server = await spawnServer();
     try {
-      // Beyond the allowance of an address each refusal is a second late, so several wait at once.
+      // Beyond an address's allowance each refusal is delayed by a second, so several wait at once.
       const args = share(tagged('session', 'operations'), ['--workers', '4']);
       await run(server, { phases, examples: share(3, 5), credentials: {}, args });
     } finally {
@@ -153,7 +162,7 @@ withOutsider('schemathesis', ({ python, env }) => {
   });
 
   if (isWhole)
-    it(`comes to ${wholeCases} cases`, () => {
+    it(`runs at least ${wholeCases} cases`, () => {
       expect(cases).toBeGreaterThanOrEqual(wholeCases);
     });
 });

@@ -1,6 +1,6 @@
 /**
- * Toxiproxy between the server and PostgreSQL, and between agents and the server: nobody is blamed for a fault of the network,
- * and every operation goes on at most 5 s after the fault ends.
+ * Toxiproxy between the server and PostgreSQL, and between agents and the server: no machine is
+ * blamed for a network fault, and every operation continues within 5 s after the fault ends.
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -15,18 +15,21 @@ import { until } from '../support/until.ts';
 import { isWhole, share, withOutsider } from './support/outsider.ts';
 import { type FaultName, type FaultyLine, faults, startToxiproxy, type Toxiproxy } from './support/toxiproxy.ts';
 
-/** Measured alone. Beside other tests a step takes as long as the machine lets it. */
+/** 5 s when measured alone; beside other tests a step takes as long as the machine needs. */
 const maxSeconds = share(60, 5);
-/** To PostgreSQL, longer than any pause between tries would grow to. */
+/** For PostgreSQL: longer than any backoff between retries grows. */
 const storeFaultSeconds = share(10, 40);
 const maxUnnoticedSeconds = 60;
-/** To agents, well within the lease of a task (15 s): one whose delivery was lost must not wait for it to end. */
+/**
+ * For agents: well within a task's lease (15 s), so that a lost delivery must not wait for the
+ * lease to end.
+ */
 const agentFaultSeconds = share(10, 8);
-/** Also a fault in which leases end. */
+/** A fault during which leases end. */
 const longFaultSeconds = 40;
 const machines = share(1, 3);
 const pool = 'fleet';
-/** Never braked, so that each false verdict would be seen. */
+/** Without a brake, so that each wrong verdict would be seen. */
 const document = (stale_after_seconds: number): Partial<PoolDocument> => ({
   heartbeat: { interval_seconds: 1, stale_after_seconds },
   brake: { fraction: 1, min_nodes: 1_000_000 },
@@ -44,7 +47,7 @@ interface OperationFact extends Operation {
 }
 const keyOf = ({ workflow_id, kind, at }: OperationFact) => `${workflow_id} ${kind} ${at.toISOString()}`;
 
-/** Past the proxy, as PostgreSQL has it. */
+/** A connection past the proxy. */
 async function direct(url: string) {
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -67,7 +70,10 @@ async function direct(url: string) {
 }
 type Direct = Awaited<ReturnType<typeof direct>>;
 
-/** Only these show that an operation went on. A task that was handed out may be lost, and a deadline moves while nothing happens. */
+/**
+ * Only these show that an operation continued. A leased task may be lost, and a deadline moves
+ * while nothing happens.
+ */
 const steps: readonly string[] = [
   ...['task.succeeded', 'operation.succeeded', 'step.started'],
   ...nodeStatusNames.map((status) => `node.${status}`),
@@ -79,7 +85,7 @@ interface Went {
   seconds: number;
 }
 
-/** How long after the end of the fault each operation that was under way made its next step. */
+/** How long after the end of the fault each running operation took its next step. */
 async function secondsToGoOn(store: Direct, ended: Date, underWay: Operation[], before: OperationFact[]) {
   const known = new Set(before.map(keyOf));
   let facts: OperationFact[] = [];
@@ -111,10 +117,10 @@ interface Figures {
 const figures: Figures[] = [];
 
 interface Fault {
-  /** Where it is not as long as the others. */
+  /** Where it differs from the other faults. */
   seconds?: number;
   begin(proxy: FaultyLine): Promise<void>;
-  /** Nothing gets through while it lasts. */
+  /** Whether the fault lets nothing through. */
   blocks: boolean;
 }
 
@@ -134,8 +140,8 @@ const ofAgents = share<Record<string, Fault>>(
   { ...whole, 'half-open for longer': { ...toxic('half-open'), seconds: longFaultSeconds } },
 );
 
-/** The share is told at once; what measures seconds has the machine to itself. */
-const told = (name: string, story: () => Promise<void>) => (isWhole ? it : it.concurrent)(name, story, 240_000);
+/** The share runs concurrently; the measured run has the machine to itself. */
+const testFault = (name: string, story: () => Promise<void>) => (isWhole ? it : it.concurrent)(name, story, 240_000);
 
 withOutsider('toxiproxy', ({ place }) => {
   let toxiproxy: Toxiproxy;
@@ -156,7 +162,7 @@ withOutsider('toxiproxy', ({ place }) => {
     store: Direct;
   }
 
-  async function tell(
+  async function runFault(
     { server, proxy, store, line, fault_seconds, stale_after_seconds }: Scene,
     name: string,
     fault: Fault,
@@ -214,25 +220,26 @@ withOutsider('toxiproxy', ({ place }) => {
   }
 
   for (const [name, fault] of Object.entries(ofStore))
-    told(`operations go on after ${name} to PostgreSQL`, async () => {
+    testFault(`continues operations after ${name} to PostgreSQL`, async () => {
       await scene(
         async (url) => {
           const address = new URL(url);
-          // Without the directory of its socket it is reached by its port.
+          // Without the socket's directory it is reached by its port.
           address.searchParams.delete('host');
           const proxy = await toxiproxy.proxy(`store ${name}`.replaceAll(/\W+/g, '-'), address.host);
           address.host = `127.0.0.1:${proxy.port}`;
           const fault_seconds = storeFaultSeconds;
-          // Longer than a machine may be silent: nobody may be blamed for what could not be stored.
+          // Longer than the stale time: no machine may be blamed for heartbeats that could not be
+          // stored.
           const times = { fault_seconds, stale_after_seconds: fault_seconds / 2 };
           return { line: 'PostgreSQL', ...times, proxy, server: await spawnServer({ database_url: address.href }) };
         },
         async (scene) => {
           const states = new Set<string>();
-          await tell(scene, name, fault, async () => {
+          await runFault(scene, name, fault, async () => {
             const begunMs = systemClock.monotonicMs();
             const elapsed = () => (systemClock.monotonicMs() - begunMs) / 1000;
-            // A starved server notices late. The fault lasts until it did, within a bound.
+            // A starved server notices late. The fault lasts until it has, within a bound.
             const isUnnoticed = () => fault.blocks && !states.has('503') && elapsed() < maxUnnoticedSeconds;
             while (elapsed() < scene.fault_seconds - 3 || isUnnoticed()) {
               const reply = await fetch(`${scene.server.url}/readyz`);
@@ -252,17 +259,17 @@ withOutsider('toxiproxy', ({ place }) => {
     });
 
   for (const [name, fault] of Object.entries(ofAgents))
-    told(`operations go on after ${name} to the agents`, async () => {
+    testFault(`continues operations after ${name} to the agents`, async () => {
       await scene(
         async (database_url, port) => {
           const proxy = await toxiproxy.proxy(`agents ${name}`.replaceAll(/\W+/g, '-'), `127.0.0.1:${port}`);
           const args = ['--public-url', `http://127.0.0.1:${proxy.port}`];
-          // A machine that is cut off for longer is silent in earnest.
+          // A machine cut off for longer is really silent.
           const fault_seconds = fault.seconds ?? agentFaultSeconds;
           const times = { fault_seconds, stale_after_seconds: 2 * fault_seconds + 20 };
           return { line: 'agents', ...times, proxy, server: await spawnServer({ database_url, port, args }) };
         },
-        (scene) => tell(scene, name, fault, async () => {}),
+        (scene) => runFault(scene, name, fault, async () => {}),
       );
     });
 });

@@ -6,7 +6,7 @@ import type { AllocationStatus } from '../../src/lifecycle/model/states.ts';
 import { until } from './until.ts';
 
 /** Generous enough for a loaded machine; a wait that takes longer is a bug. */
-const patience = { seconds: 60 };
+const patientSeconds = 60;
 
 export async function declarePool(client: Client, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {
   await client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
@@ -22,7 +22,12 @@ export const readAllocation = (client: Client, id: string): Promise<Allocation> 
 
 export const release = (client: Client, id: string) => client.call('allocation-release', { params: { id } });
 
-export async function waitForStatus(client: Client, id: string, status: AllocationStatus): Promise<Allocation> {
+export async function waitForStatus(
+  client: Client,
+  id: string,
+  status: AllocationStatus,
+  seconds = patientSeconds,
+): Promise<Allocation> {
   let last: Allocation | undefined;
   try {
     return await until(
@@ -31,7 +36,7 @@ export async function waitForStatus(client: Client, id: string, status: Allocati
         last = await readAllocation(client, id);
         return last.status === status ? last : undefined;
       },
-      patience,
+      { seconds },
     );
   } catch (error) {
     throw new Error(`allocation ${id} did not become ${status}; it is ${last?.status}: ${last?.reason}`, {
@@ -40,5 +45,9 @@ export async function waitForStatus(client: Client, id: string, status: Allocati
   }
 }
 
-export const waitForStatuses = (client: Client, ids: string[], status: AllocationStatus): Promise<Allocation[]> =>
-  Promise.all(ids.map((id) => waitForStatus(client, id, status)));
+export const waitForStatuses = (
+  client: Client,
+  ids: string[],
+  status: AllocationStatus,
+  seconds = patientSeconds,
+): Promise<Allocation[]> => Promise.all(ids.map((id) => waitForStatus(client, id, status, seconds)));

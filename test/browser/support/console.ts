@@ -1,4 +1,4 @@
-/** A real browser in front of a real server: opens it, signs in, and listens for what a person would never be told. */
+/** A real browser on a real server: opens it, signs in, and collects the page's errors. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -7,14 +7,17 @@ import { findChromium } from '../../../scripts/setup/chromium.mjs';
 import { release, waitForStatuses } from '../../support/allocations.ts';
 import type { TestServer } from '../../support/server.ts';
 
-/** For a loaded machine; a test that needs it is waiting for a condition. */
+/** For a loaded machine; every use waits for a condition. */
 const patienceMs = 45_000;
 
-/** Two pages of the browser's own, behind its address bar, which nobody sees: they cost as much as a window of the console. */
-const pagesNobodySees = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'];
+/**
+ * Two hidden pages of the browser, behind its address bar, which cost as much as a window of the
+ * console.
+ */
+const hiddenPages = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'];
 
-/** What Playwright leaves out, said again: the browser hears only the last list. */
-const leftOutByPlaywright = [
+/** The features that Playwright disables, repeated because the browser uses only the last list. */
+const disabledByPlaywright = [
   'AvoidUnnecessaryBeforeUnloadCheckSync',
   'DestroyProfileOnBrowserClose',
   'HttpsUpgrades',
@@ -30,9 +33,9 @@ const leftOutByPlaywright = [
   'PreconnectToSearch',
 ];
 
-/** Root has no sandbox to give, and nothing in a test may phone home. */
+/** Chromium has no sandbox as root, and tests make no requests to the outside. */
 const args = [
-  `--disable-features=${[...leftOutByPlaywright, ...pagesNobodySees].join(',')}`,
+  `--disable-features=${[...disabledByPlaywright, ...hiddenPages].join(',')}`,
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
@@ -52,12 +55,12 @@ export async function openBrowser(): Promise<Browser> {
 export interface Visit {
   context: BrowserContext;
   page: Page;
-  /** Errors of the page itself and what it wrote to its console as one; refused requests are the server's affair. */
+  /** Errors of the page and errors that it logged, without refused requests. */
   complaints: string[];
 }
 
 export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
-  // What turns and sweeps while something goes on is drawn sixty times a second, by processors that others need.
+  // Animations would redraw sixty times a second and use CPU that the other tests need.
   const context = await browser.newContext({
     viewport: { width: 1360, height: 900 },
     reducedMotion: 'reduce',
@@ -82,22 +85,25 @@ export async function signIn(page: Page, server: TestServer, path = '/'): Promis
 }
 
 /**
- * As a link would lead there, without loading everything again; by way of nowhere, so that no words of the page before are taken
- * for those of this one.
+ * Navigates without a reload, like a link. Goes through an empty page, so that no text of the page
+ * before matches.
  */
-export async function walkTo(page: Page, path: string): Promise<void> {
+export async function navigateTo(page: Page, path: string): Promise<void> {
   const go = (address: string) => page.evaluate(`history.pushState({}, '', ${JSON.stringify(address)})`);
   await go('/nowhere');
   await page.getByText('There is nothing at this address').first().waitFor();
   await go(path);
 }
 
-/** The badge that says what the thing on this page is now. */
+/** The badge with the status of the thing on this page. */
 export const statusOf = (page: Page, status: string) => page.locator('[data-badge]', { hasText: status }).first();
 
-export const isLive = (page: Page) => page.getByText('Live', { exact: true }).filter({ visible: true }).waitFor();
+export const waitUntilLive = (page: Page) =>
+  page.getByText('Live', { exact: true }).filter({ visible: true }).waitFor();
 
-/** Other colours are told to the page with its next frame, and what fades to them begins to with the one after that. */
+/**
+ * New colours reach the page with its next frame, and transitions to them start with the one after.
+ */
 const settledColours = `(async () => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
   const fading = () => document.getAnimations().filter((each) => each instanceof CSSTransition);
@@ -108,9 +114,9 @@ const settledColours = `(async () => {
   } while (fading().length > 0);
 })()`;
 
-export const coloursSettle = (page: Page) => page.evaluate(settledColours);
+export const waitForColours = (page: Page) => page.evaluate(settledColours);
 
-/** As it comes with its binding for browsers. */
+/** In the version for browsers. */
 const axeSource = readFileSync(
   createRequire(createRequire(import.meta.url).resolve('@axe-core/playwright')).resolve('axe-core/axe.min.js'),
   'utf8',
@@ -122,12 +128,15 @@ interface Violation {
   nodes: { target: string[] }[];
 }
 
-/** Everything that axe finds wrong, in words that lead to the place; other colours change nothing but contrast. */
+/**
+ * All axe findings, with their location; `only` limits them to one rule, because other colours
+ * change only contrast.
+ */
 async function barriers(page: Page, only?: string): Promise<string[]> {
-  // Once a document: reading half a megabyte of rules takes longer than most of them.
+  // Once per document: parsing half a megabyte of rules takes longer than running most of them.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axeSource);
-  // Half-way from one colour to another nothing can be said of either.
-  await coloursSettle(page);
+  // Contrast cannot be judged during a transition.
+  await waitForColours(page);
   const options = { resultTypes: ['violations'], ...(only && { runOnly: { type: 'rule', values: [only] } }) };
   const violations = await page.evaluate<Violation[]>(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
@@ -141,7 +150,7 @@ export async function expectNoBarriers(page: Page, where: string, only?: string)
   expect(await barriers(page, only), where).toEqual([]);
 }
 
-/** A server that is stopped leaves its machines running, as it should; a test must not. */
+/** Machines outlive a stopped server, so the test must release them. */
 export async function releaseEverything({ client }: TestServer): Promise<void> {
   const { items } = await client.call('allocation-list', { query: { limit: 500 } });
   const ids = items.filter(({ status }) => status !== 'released').map(({ allocation_id }) => allocation_id);

@@ -1,6 +1,7 @@
 /**
- * A fleet of any size in a real database behind a real server. Machines are put there by SQL, as they would stand after
- * months; from then on they change through the store's own door, and the server tells of it as it always does.
+ * A fleet of any size in a real database behind a real server. Machines are inserted by SQL, as if
+ * they had existed for months. From then on they change through the store's transitions, and the
+ * server publishes that as usual.
  */
 import { now, pause, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { NodeId } from '../../../src/base/ids.ts';
@@ -14,10 +15,10 @@ import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 
 const pools = ['web', 'gpu', 'edge', 'batch', 'cache'];
 const zones = ['eu-0', 'eu-1'];
-/** Nobody falls silent by himself while it is measured. */
+/** No machine goes silent while measuring. */
 const heartbeat = { interval_seconds: 3600, stale_after_seconds: 6 * 3600 };
 
-/** Each goes one step on with each change, and after three of them stands where it stood. */
+/** Each change moves a machine one step; after three it is back where it was. */
 const steps: Omit<NodeMove, 'node_id'>[] = [
   { to: 'degraded', by: 'degraded', reason: 'it reported errors' },
   { to: 'offline', by: 'liveness', reason: 'it fell silent' },
@@ -28,11 +29,11 @@ const tickMs = 40;
 
 export interface RealFleet {
   server: SpawnedServer;
-  /** Until there are so many; a multiple of ten. */
+  /** Adds machines until there are so many; a multiple of ten. */
   grow(count: number): Promise<void>;
-  /** How many stand where, as the changes left them. */
+  /** The number of machines by status, after all changes. */
   counts(): Record<string, number>;
-  /** So many changes a second, for so long; as many as were made. */
+  /** Makes this many changes a second and returns how many were made. */
   change(per_second: number, seconds: number): Promise<number>;
   stop(): Promise<void>;
 }
@@ -47,7 +48,7 @@ export async function realFleet(): Promise<RealFleet> {
   for (const pool of pools) await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, born));
 
   const next = (): NodeMove => {
-    // A prime apart, so that changes fall all over the fleet and come back to where they were.
+    // A prime stride spreads the changes over the whole fleet and comes back to the same machines.
     const at = (turn++ * 7919) % ids.length;
     const [node_id, before] = [ids[at], changed[at] ?? 0];
     const step = steps[before % steps.length];

@@ -1,4 +1,4 @@
-/** A PostgreSQL of another version than the embedded one, started as an operator's own server would be. */
+/** A PostgreSQL of another version than the embedded one, started like an operator's own server. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chmod, chown, cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ export interface ExternalPostgres {
   stop(): Promise<void>;
 }
 
-/** What the documentation asks of an external server; the rest is how it was shipped. */
+/** The settings that the documentation asks for; the rest are defaults. */
 const settings = {
   max_connections: '200',
   max_locks_per_transaction: '256',
@@ -24,7 +24,7 @@ const settings = {
 
 export async function startExternal(place: string): Promise<ExternalPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-postgresql-'));
-  // PostgreSQL does not run as root, and the other account may not enter the clone.
+  // PostgreSQL does not run as root, and the other account may not enter the repository.
   const account = runsAsRoot() ? unprivilegedAccount() : undefined;
   const as = account ? { uid: account.uid, gid: account.gid } : {};
   await chmod(directory, 0o755);

@@ -1,20 +1,20 @@
-/** Two servers on one database that are killed in turn, and started again under their address. */
+/** Two servers on one database that are killed in turn and restarted at their addresses. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import { freePort } from '../../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 
 export interface Replicas {
-  /** Those that were started last; one of them may be dead at the moment. */
+  /** The servers started last; one of them may be dead right now. */
   both: [SpawnedServer, SpawnedServer];
   kills(): number;
-  /** Kills one every so many seconds until `endMs` of the monotonic clock, and leaves both running. */
+  /** Kills one at this interval until `endMs` of the monotonic clock, and leaves both running. */
   killInTurn(everySeconds: number, endMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export async function startReplicas(): Promise<Replicas> {
   const ports = [await freePort(), await freePort()] as const;
-  // The first one made the database, and takes it down at the very end.
+  // The first one created the database and drops it at the very end.
   const first = await spawnServer({ port: ports[0] });
   const all = [first, await spawnServer({ beside: first, port: ports[1] })];
   const both = [...all] as [SpawnedServer, SpawnedServer];

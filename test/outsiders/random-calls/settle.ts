@@ -1,15 +1,18 @@
-/** What an operator does at the end of the day: release what is left, and take every machine down by an action that is offered. */
+/**
+ * Cleans up like an operator: releases what is left, and retires every machine by an offered
+ * action.
+ */
 import type { Client } from '../../../src/contract/client.ts';
 import { RequestRefused } from '../../../src/contract/client.ts';
 import { until } from '../../support/until.ts';
 
 const patience = { seconds: 240, every_ms: 500 };
 
-const refusedIsFine = async (work: () => Promise<unknown>): Promise<void> => {
+const ignoreRefusal = async (work: () => Promise<unknown>): Promise<void> => {
   try {
     await work();
   } catch (error) {
-    // Something else got there first; the next look says what is left.
+    // Another request came first; the next round sees what is left.
     if (!(error instanceof RequestRefused) || error.problem.status >= 500) throw error;
   }
 };
@@ -41,7 +44,7 @@ export async function releaseAll(client: Client): Promise<void> {
         open = left.map(({ allocation_id, status, reason }) => `${allocation_id} ${status} ${reason}`);
         for (const { allocation_id: id, status } of left)
           if (status !== 'releasing')
-            await refusedIsFine(() => client.call('allocation-release', { params: { id }, body: {} }));
+            await ignoreRefusal(() => client.call('allocation-release', { params: { id }, body: {} }));
         return left.length === 0;
       },
       patience,
@@ -63,7 +66,7 @@ export async function retireAll(client: Client): Promise<void> {
           const { items } = await client.call('node-actions', { params: { id } });
           const ways = items.filter(({ open: isOpen }) => isOpen).map(({ action }) => action);
           if (ways.includes('retire'))
-            await refusedIsFine(() =>
+            await ignoreRefusal(() =>
               client.call('node-act', { params: { id, action: 'retire' }, body: { reason: 'the end of the run' } }),
             );
         }

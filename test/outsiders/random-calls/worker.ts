@@ -1,9 +1,9 @@
-/** One of many who allocate, act, cancel and release at random. */
+/** One of many callers that allocate, act, cancel and release at random. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
 import type { Caller } from './caller.ts';
 
-/** What somebody was told would come of an action, and the request that did it. */
+/** The prediction for an action, and the request that executed it. */
 export interface Prediction {
   node_id: string;
   action: NodeActionName;
@@ -17,8 +17,18 @@ export interface Done {
   actions: Record<string, number>;
 }
 
-/** Those that end by themselves or can be taken back; forced releases leave residue for a person to settle. */
-const tried: readonly NodeActionName[] = ['quarantine', 'reactivate', 'drain', 'undrain', 'retire', 'extend-deadline'];
+/**
+ * Actions that end by themselves or can be undone; a forced release would leave residue for a
+ * person to settle.
+ */
+const tryableActions: readonly NodeActionName[] = [
+  'quarantine',
+  'reactivate',
+  'drain',
+  'undrain',
+  'retire',
+  'extend-deadline',
+];
 const chances = { act: 0.5, cancel: 0.15, impatient: 0.3, repeat: 0.4 };
 const longestWaitMs = 60_000;
 
@@ -35,7 +45,7 @@ export async function work(caller: Caller, { pool, id, endMs, random, done }: Wo
   const happens = (chance: number) => random() < chance;
   let requests = 0;
 
-  /** Ends early where the allocation is over, or its caller loses patience. */
+  /** Ends early if the allocation is over or the caller's patience runs out. */
   const waitUntilActive = async (params: { id: string }, patienceMs: number): Promise<string | null> => {
     const lateMs = systemClock.monotonicMs() + patienceMs;
     for (;;) {
@@ -48,7 +58,7 @@ export async function work(caller: Caller, { pool, id, endMs, random, done }: Wo
     }
   };
   const act = async (node_id: string): Promise<void> => {
-    const action = tried[pick(tried.length)] as NodeActionName;
+    const action = tryableActions[pick(tryableActions.length)] as NodeActionName;
     const correlation_id = `${id}-act-${++requests}`;
     const body = { reason: 'at random', ...(action === 'extend-deadline' && { seconds: 60 }) };
     const acted = await caller.change('node-act', {
@@ -63,12 +73,12 @@ export async function work(caller: Caller, { pool, id, endMs, random, done }: Wo
   };
 
   while (systemClock.monotonicMs() < endMs) {
-    const asked = await caller.change('allocation-create', { body: { pool } });
-    if (!('reply' in asked)) {
+    const created = await caller.change('allocation-create', { body: { pool } });
+    if (!('reply' in created)) {
       await pause(systemClock, 200);
       continue;
     }
-    const { allocation, operation } = asked.reply;
+    const { allocation, operation } = created.reply;
     const params = { id: allocation.allocation_id };
     done.allocations.add(allocation.allocation_id);
     if (operation && happens(chances.cancel))

@@ -1,4 +1,7 @@
-/** Toxiproxy between two of ours: what passes is delayed, throttled, reset or dropped while a fault lasts. */
+/**
+ * Toxiproxy between two of our processes: delays, throttles, resets or drops traffic while a fault
+ * lasts.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -10,12 +13,15 @@ export interface Toxic {
   attributes: Record<string, number>;
 }
 
-/** Toxiproxy applies each to one direction; here both have it. The latency is 2 s there and back, the bandwidth 5 KB/s. */
+/**
+ * Toxiproxy applies each toxic to one direction; here both have it. The latency adds up to 2 s, the
+ * bandwidth is 5 KB/s.
+ */
 export const faults = {
   latency: { type: 'latency', attributes: { latency: 1_000 } },
   bandwidth: { type: 'bandwidth', attributes: { rate: 5 } },
   resets: { type: 'reset_peer', attributes: { timeout: 0 } },
-  // Without a timeout nothing is closed: what is sent is dropped, and nobody hears that.
+  // Without a timeout nothing is closed: data is dropped silently.
   'half-open': { type: 'timeout', attributes: { timeout: 0 } },
 } satisfies Record<string, Toxic>;
 export type FaultName = keyof typeof faults;
@@ -23,13 +29,13 @@ export type FaultName = keyof typeof faults;
 export interface FaultyLine {
   port: number;
   begin(toxic: Toxic): Promise<void>;
-  /** Nobody gets through at all: connections are closed, and new ones refused. */
+  /** Closes all connections and refuses new ones. */
   cut(): Promise<void>;
   end(): Promise<void>;
 }
 
 export interface Toxiproxy {
-  /** To this address, from a port of its own. */
+  /** Forwards to this address from a new port. */
   proxy(name: string, upstream: string): Promise<FaultyLine>;
   stop(): Promise<void>;
 }
@@ -75,7 +81,7 @@ export async function startToxiproxy(place: string): Promise<Toxiproxy> {
         },
         async end() {
           for (const each of added.splice(0)) await call('DELETE', `${own}/toxics/${each}`);
-          // Its port would be another one: it is asked for again.
+          // Toxiproxy would choose another port, so the old one is requested again.
           await call('POST', own, { enabled: true, listen });
         },
       };

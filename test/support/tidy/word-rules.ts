@@ -37,6 +37,9 @@ const rewritten = [
   'src/probe/',
   'src/relay/',
   'test/attacks/',
+  'test/browser/',
+  'test/chaos/',
+  'test/outsiders/',
   'test/scenarios/',
   'test/support/',
 ];
