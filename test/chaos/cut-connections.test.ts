@@ -29,7 +29,9 @@ const rounds = 40;
 
 async function cutEverything(): Promise<number> {
   const { rowCount } = await outside.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    `select pg_terminate_backend(pid)
+     from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid()`,
   );
   return rowCount ?? 0;
 }

@@ -23,8 +23,14 @@ const trap = `
  * Held in a statement that is its own transaction, which the database finishes even after the
  * client died.
  */
-const held = `select 1 from pg_locks waiting join pg_stat_activity activity using (pid)
-  where waiting.locktype = 'advisory' and waiting.objid = ${lock} and not waiting.granted and activity.datname = current_database()
+const held = `
+  select 1
+  from pg_locks waiting
+  join pg_stat_activity activity using (pid)
+  where waiting.locktype = 'advisory'
+    and waiting.objid = ${lock}
+    and not waiting.granted
+    and activity.datname = current_database()
     and activity.query_start - activity.xact_start < interval '1 millisecond'`;
 const shut = `select pg_advisory_lock(${lock})`;
 const open = `select pg_advisory_unlock(${lock})`;

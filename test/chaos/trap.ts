@@ -17,7 +17,9 @@ const trapSql = `
     end if;
     return new;
   end $$;
-  create or replace trigger chaos_wait before insert on dbos.operation_outputs for each row execute function chaos_wait();`;
+  create or replace trigger chaos_wait
+    before insert on dbos.operation_outputs
+    for each row execute function chaos_wait();`;
 
 export interface Trap {
   /** From now on no server gets past this step. */
@@ -29,8 +31,13 @@ export interface Trap {
 }
 
 /** Limited to this database, because another test may have set the same trap in its own. */
-const waiting = `select pid from pg_locks where locktype = 'advisory' and objid = ${lock} and not granted
-  and database = (select oid from pg_database where datname = current_database())`;
+const waiting = `
+  select pid
+  from pg_locks
+  where locktype = 'advisory'
+    and objid = ${lock}
+    and not granted
+    and database = (select oid from pg_database where datname = current_database())`;
 
 /** Needs the engine's tables, so a server must have started on this database before. */
 export async function buildTrap(ledger: Ledger): Promise<Trap> {
@@ -41,7 +48,7 @@ export async function buildTrap(ledger: Ledger): Promise<Trap> {
       await ledger.rows('insert into chaos_trap values ($1)', [step]);
     },
     async sprung() {
-      await until('a server to stand in the trap', async () => (await ledger.count(waiting)) > 0, { seconds: 60 });
+      await until('a server to wait in the trap', async () => (await ledger.count(waiting)) > 0, { seconds: 60 });
     },
     async clear(dead) {
       await ledger.rows('delete from chaos_trap');

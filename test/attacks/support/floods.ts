@@ -23,7 +23,9 @@ export async function evidenceOf(
   const db = openDatabase({ url: database_url, max_connections: 1 });
   try {
     const [stored] = await db.query<Stored>(
-      `select count(*)::int as rows, coalesce(sum(octet_length(evidence::text)), 0)::int as bytes from evidence where ${where}`,
+      `select count(*)::int as rows, coalesce(sum(octet_length(evidence::text)), 0)::int as bytes
+       from evidence
+       where ${where}`,
       values,
     );
     return stored ?? { rows: 0, bytes: 0 };

@@ -41,7 +41,7 @@ it('brings a machine up and takes it down with proof, under one correlation id',
   );
   expect(existsSync(`${server.nodes_dir}/${node.node_instance_id}`)).toBe(false);
 
-  const story = await until('all layers to have told their part', async () => {
+  const story = await until('evidence of all layers', async () => {
     const page = await server.client.call('timeline-get', { query: { correlation_id, limit: 500 } });
     return page.items.length > 0 &&
       page.items.some((fact) => fact.kind === 'operation.succeeded' && fact.summary.startsWith('allocation-release'))

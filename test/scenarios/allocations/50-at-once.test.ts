@@ -61,7 +61,7 @@ it('serves ten requests in their order in a pool with room for three', async () 
   for (const id of requested.slice(0, 3)) await waitForStatus(server.client, id, 'active');
   const last = requested.at(-1) ?? '';
   await until(
-    'the last to say what it waits for',
+    'the last one to report its wait',
     async () => {
       const { status, progress } = await readAllocation(server.client, last);
       return (

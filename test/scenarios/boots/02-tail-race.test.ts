@@ -70,7 +70,7 @@ scenario({
     expect(givenUp.evidence).toMatchObject({ budget_seconds: provision_seconds, budget_source: 'pool' });
     const lateness = secondsBetween(givenUp.at, rescued.at);
     expect(lateness).toBeGreaterThanOrEqual(late_by_seconds);
-    expect(rescued.reason).toBe(`registered ${lateness.toFixed(1)} s after it was given up`);
+    expect(rescued.reason).toBe(`registered ${lateness.toFixed(1)} s after its verdict`);
 
     const [provision, start] = await samplesOf(world, node.node_id);
     expect(provision).toMatchObject({ phase: 'provision', outcome: 'late', budget_seconds: provision_seconds });

@@ -67,14 +67,21 @@ const wakeRule = (world: World) => expectMachine(world, { provision_timeout_seco
 
 /** Every second machine is assigned to a tenant's allocation. */
 const assignMachines = `
-  insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, deadline_at, budget_seconds, budget_source, created_at)
-  select 'alloc_of_' || node_id, pool, node_id, 'acme', 'provisioning', status_since, correlation_id, deadline_at, budget_seconds, budget_source, created_at
-  from unnest($1::text[]) with ordinality as listed(id, place) join nodes on node_id = id where place % 2 = 0`;
+  insert into allocations (allocation_id, pool, node_id, tenant, status, status_since,
+    correlation_id, deadline_at, budget_seconds, budget_source, created_at)
+  select 'alloc_of_' || node_id, pool, node_id, 'acme', 'provisioning', status_since,
+    correlation_id, deadline_at, budget_seconds, budget_source, created_at
+  from unnest($1::text[]) with ordinality as listed(id, place)
+  join nodes on node_id = id
+  where place % 2 = 0`;
 
 /** In the order of their registrations, so that each deadline races with its own registration. */
 const strewDeadlines = `
-  update nodes set deadline_at = clock_timestamp() + make_interval(secs => ${strewnSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
-  from unnest($1::text[]) with ordinality as listed(id, place) where node_id = id`;
+  update nodes
+  set deadline_at = clock_timestamp()
+    + make_interval(secs => ${strewnSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
+  from unnest($1::text[]) with ordinality as listed(id, place)
+  where node_id = id`;
 
 interface Outcome {
   node_id: string;
@@ -94,13 +101,24 @@ const outcomesSql = `
     count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'registration')::int as registrations,
     count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'provision-deadline')::int as verdicts,
     count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'late-registration')::int as rescues,
-    count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'provision-deadline' and exists (select 1 from evidence before
-      where before.node_id = node.node_id and before.data ->> 'by' in ('registration', 'late-registration')
-        and (before.xid, before.seq) < (fact.xid, fact.seq)))::int as verdict_after_registration,
+    count(*) filter (
+      where fact.kind like 'node.%'
+        and fact.data ->> 'by' = 'provision-deadline'
+        and exists (
+          select 1
+          from evidence before
+          where before.node_id = node.node_id
+            and before.data ->> 'by' in ('registration', 'late-registration')
+            and (before.xid, before.seq) < (fact.xid, fact.seq)
+        )
+    )::int as verdict_after_registration,
     count(*) filter (where fact.kind = 'allocation.failed')::int as allocation_failures,
     count(*) filter (where fact.kind = 'allocation.provisioning')::int as allocation_rescues
-  from nodes node join evidence fact on fact.node_id = node.node_id left join allocations allocation on allocation.node_id = node.node_id
-  where node.pool = 'crowd' group by 1, 2, 3`;
+  from nodes node
+  join evidence fact on fact.node_id = node.node_id
+  left join allocations allocation on allocation.node_id = node.node_id
+  where node.pool = 'crowd'
+  group by 1, 2, 3`;
 
 /**
  * Either it registered before any verdict, or it failed once and was rescued once, together with
@@ -145,7 +163,9 @@ const unguarded = withRun('provision-deadline', ({ db }) => async (now) => {
   await pause(systemClock, 100);
   const deadline_at = secondsLater(now, 3600);
   await db.query(
-    `update nodes set status = 'failed', status_since = $2, deadline_at = $3, verdict = '{"rule": "provision-deadline"}' where node_id = any($1)`,
+    `update nodes
+     set status = 'failed', status_since = $2, deadline_at = $3, verdict = '{"rule": "provision-deadline"}'
+     where node_id = any($1)`,
     [due.map(({ node_id }) => node_id), now, deadline_at],
   );
   return { decided: due.length, next_in_seconds: 0.1 };
@@ -176,7 +196,7 @@ scenario({
         expect(reply.status, `a registration inside its window was refused: ${reply.text}`).toBe(201);
       });
       const awaited = new Set(coming.map(({ node_id }) => node_id));
-      const outcomes = await world.waitFor('all that never came to be given up', async () => {
+      const outcomes = await world.waitFor('all that never register to fail', async () => {
         const found = await world.ledger.rows<Outcome>(outcomesSql);
         const waiting = found.some(({ node_id, status }) => !awaited.has(node_id) && status === 'provisioning');
         return waiting ? undefined : found;
@@ -185,8 +205,8 @@ scenario({
       const wrong = outcomes.filter((node) => !isOneOutcome(node, awaited.has(node.node_id)));
       expect(wrong, 'each node has exactly one outcome').toEqual([]);
       const late = outcomes.filter((node) => node.rescues > 0).length;
-      expect(late, 'some came after they were given up').toBeGreaterThan(0);
-      expect(late, 'some came before it').toBeLessThan(machines);
+      expect(late, 'some register after their verdict').toBeGreaterThan(0);
+      expect(late, 'some register before it').toBeLessThan(machines);
     } finally {
       await other.stop();
     }
@@ -259,7 +279,7 @@ scenario({
       const hanging = await world.client.call('node-create', { body: { pool: 'mixed' } });
       const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silent.url };
       await callRoute(world.server.url, 'agent-register', { body });
-      await world.waitFor('the machine that hangs to be asked', () => silent.heard() > 0);
+      await world.waitFor('the hanging machine to be probed', () => silent.heard() > 0);
       const unwritable = await expectOne();
       await world.ledger.rows(`create function refuse_verdict() returns trigger language plpgsql as $$
         begin if new.node_id = '${unwritable}' and new.status = 'failed' then raise exception 'this row cannot be written'; end if; return new; end $$`);
@@ -269,13 +289,13 @@ scenario({
       const overridden = await expectOne({ provision_timeout_seconds: 600 });
       const others = [await expectOne(), await expectOne(), await expectOne()];
       for (const id of others)
-        await world.waitFor('the others to be given up', async () => {
+        await world.waitFor('the others to fail', async () => {
           const node = await nodeOf(world, id);
           return node.status === 'failed' ? node : undefined;
         });
       expect((await nodeOf(world, overridden)).status).toBe('provisioning');
       expect((await nodeOf(world, unwritable)).status).toBe('provisioning');
-      await world.waitFor('the one that cannot be written to be on record', async () => {
+      await world.waitFor('the unwritable row on record', async () => {
         const story = await world.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
         return story.items.find((fact) => fact.kind === 'verdict.unwritable');
       });
@@ -291,13 +311,13 @@ scenario({
     {
       broken: 'no provision-deadline rule',
       composition: { sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline') },
-      fails: /the others to be given up/,
+      fails: /the others to fail/,
     },
     {
       broken: 'a sweep that stops at an unwritable row',
       composition: allOrNothing,
-      fails: /the others to be given up/,
+      fails: /the others to fail/,
     },
-    { broken: 'a sweep that probes machines itself', composition: probesFirst, fails: /the others to be given up/ },
+    { broken: 'a sweep that probes machines itself', composition: probesFirst, fails: /the others to fail/ },
   ],
 });

@@ -19,7 +19,7 @@ const queued_seconds = 5 * (provision_seconds / 2);
 let ensured: { target: EnsureTarget; sinceMs: number } | undefined;
 
 function requireEnsured(): NonNullable<typeof ensured> {
-  if (!ensured) throw new Error('the driver was never asked');
+  if (!ensured) throw new Error('the driver was never called');
   return ensured;
 }
 

@@ -29,7 +29,10 @@ afterAll(async () => {
 
 const instances = (id: string) =>
   ledger.count(
-    'select 1 from instances join allocations using (node_id) where allocation_id = $1 and instances.created_at >= allocations.created_at',
+    `select 1
+     from instances
+     join allocations using (node_id)
+     where allocation_id = $1 and instances.created_at >= allocations.created_at`,
     [id],
   );
 

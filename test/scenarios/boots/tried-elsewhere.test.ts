@@ -55,7 +55,7 @@ scenario({
     await first.beat('ready');
     await world.waitFor('failed machine to be let go', async () => {
       const { node_id } = await allocationOf(world, bmart);
-      expect(node_id, 'the next tenant got what nobody proved clean').toBeNull();
+      expect(node_id, 'the next tenant got an unproven machine').toBeNull();
       const { status } = await world.client.call('node-get', { params: { id: first.node_id } });
       return status === 'retired';
     });
@@ -74,7 +74,7 @@ scenario({
       around: whileBroken<Parts>(wrong, { retireIn: async () => undefined }),
       // Otherwise the mark of its former tenant would keep it from the next one too.
       composition: forgetsUnproven,
-      fails: /the next tenant got what nobody proved clean/,
+      fails: /the next tenant got an unproven machine/,
     },
   ],
 });

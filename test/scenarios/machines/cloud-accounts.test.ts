@@ -120,7 +120,7 @@ describe('a cloud that accepts and never answers', () => {
       return progress && progress.step > 1 ? progress.workflow_id : undefined;
     });
     const requested = new Date((await release(client, id)).operation?.created_at ?? '');
-    const given_up = await until('it to be given up', async () => {
+    const given_up = await until('it to be cancelled', async () => {
       const { status, finished_at } = await client.call('operation-get', { params: { id: workflow_id } });
       return status === 'cancelled' ? new Date(finished_at ?? '') : undefined;
     });

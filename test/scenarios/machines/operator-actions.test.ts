@@ -206,7 +206,10 @@ scenario({
 
 const kept = (world: World, id: string) =>
   world.ledger.rows<{ layer: string; kind: string; allocation_id: string | null; workflow_id: string }>(
-    `select layer, kind, allocation_id, workflow_id from evidence where node_id = $1 and kind in ('evidence.frozen', 'evidence.missing') order by seq`,
+    `select layer, kind, allocation_id, workflow_id
+     from evidence
+     where node_id = $1 and kind in ('evidence.frozen', 'evidence.missing')
+     order by seq`,
     [id],
   );
 

@@ -24,8 +24,14 @@ vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
 /** Follows every phase that the driver reports. */
 const credulous: Parts['reachPhase'] = async (db, { workflow_id }, _stage, phase) => {
   await db.query(
-    `update steps set status = case when ordinal = named.at then 'running' when ordinal < named.at then 'done' else 'pending' end
-     from (select ordinal as at from steps where workflow_id = $1 and name like '%:' || $2) named where workflow_id = $1`,
+    `update steps
+     set status = case
+       when ordinal = named.at then 'running'
+       when ordinal < named.at then 'done'
+       else 'pending'
+     end
+     from (select ordinal as at from steps where workflow_id = $1 and name like '%:' || $2) named
+     where workflow_id = $1`,
     [workflow_id, phase],
   );
 };

@@ -85,7 +85,9 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
   expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
   // Between two tries the API shows no deadline; the row has that of the last try.
   const [row] = await ledger.rows<{ given: number; budget_seconds: number }>(
-    'select extract(epoch from deadline_at - status_since)::float8 as given, budget_seconds from nodes where node_id = $1',
+    `select extract(epoch from deadline_at - status_since)::float8 as given, budget_seconds
+     from nodes
+     where node_id = $1`,
     [node_id],
   );
   expect(row?.given, 'a new try has new time').toBeGreaterThan(row?.budget_seconds ?? Number.NaN);
