@@ -131,7 +131,7 @@ test('one that is here at once is written and told as if it had been made, and t
     requested_provision_seconds: null,
     labels: { rack: 'r1' },
   });
-  const cited = { by: 'join', reason: 'it joined by itself' } as const;
+  const cause = { by: 'join', reason: 'it joined by itself' } as const;
   const start = ({ node_id }: Pick<NewNode, 'node_id'>): NodeMove => ({
     node_id,
     to: 'starting',
@@ -142,9 +142,9 @@ test('one that is here at once is written and told as if it had been made, and t
   });
   const [slow, quick] = [fresh('slow'), fresh('quick')];
   await db.transaction(async (tx) => {
-    const node = await createNode(tx, slow, testPool, cited, now, fleet.environment);
+    const node = await createNode(tx, slow, testPool, cause, now, fleet.environment);
     await transition(tx, [start(node)], now, fleet.environment);
-    await createNewcomers(tx, [{ fresh: quick, pool: testPool, cited, now, onward: start }], fleet.environment);
+    await createNewcomers(tx, [{ fresh: quick, pool: testPool, cause, now, onward: start }], fleet.environment);
   });
   const written = async ({ node_id, node_instance_id, name }: NewNode) => {
     const rows = [

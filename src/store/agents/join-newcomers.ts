@@ -69,7 +69,7 @@ const arrive = ({ request, context, join, pool }: Joining) => {
         labels: request.labels ?? {},
       },
       pool: pool.document,
-      cited: { by: 'join', reason: 'it joined by itself' } as const,
+      cause: { by: 'join', reason: 'it joined by itself' } as const,
       now,
       onward: (node: Parameters<typeof startOf>[0]) =>
         environment.decide.effectOfRegistration(node, now) === 'start'

@@ -96,7 +96,8 @@ async function admit(
   }
   const move = startOf(node, instance, request, context, effect === 'rescue');
   const [outcome] = await transition(tx, [move], now, context.environment);
-  if (!outcome?.moved) throw new Error(`registration of ${node.node_id} was refused by the door: ${outcome?.because}`);
+  if (!outcome?.moved)
+    throw new Error(`registration of ${node.node_id} was refused by its transition: ${outcome?.because}`);
   return outcome.node;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What an instance has shown of its boot, each thing once. Something new is an advance, which
- * renews the deadline where the rules let it; repetition does not.
+ * Signs of a boot, each recorded once per instance. A new one is an advance, which renews the
+ * deadline if the rules allow it; a repetition is not.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { BudgetSettings } from '../../lifecycle/deadlines/budgets.ts';
@@ -10,7 +10,7 @@ import { poolGeneration } from '../rows/pools.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { budgetOf, type TransitionEnvironment } from './transition-rules.ts';
 
-/** Signs that the boot moves on, and how each reads in the reason of a moved deadline. */
+/** Signs that are advances, and how each reads in the reason of a moved deadline. */
 const advances = {
   boot_stage: (stage: string) => `boot stage ${stage}`,
   reported_stage: (stage: string) => `reports ${stage}`,
@@ -21,13 +21,10 @@ const advances = {
 
 type AdvanceKind = keyof typeof advances;
 
-/**
- * Marked beside the advances so that each is handled once: what failed, what was found, and a
- * person's extension.
- */
+/** Recorded so that each is handled once: failures, diagnoses, and an extension by a person. */
 type OtherKind = 'crash' | 'certain_failure' | 'reported_failure' | 'certain_diagnosis' | 'diagnosis' | 'extended';
 
-/** `code` names what was shown, once within its kind. `detail` is for people and may be missing. */
+/** `code` is unique within its kind and instance. `detail` is for people. */
 export interface BootSign<Kind extends string = AdvanceKind | OtherKind> {
   kind: Kind;
   code: string;
@@ -36,7 +33,7 @@ export interface BootSign<Kind extends string = AdvanceKind | OtherKind> {
 
 export type Advance = BootSign<AdvanceKind>;
 
-/** Marks what an instance has shown of its boot; returns what is new. */
+/** Records signs of an instance, and returns the new ones. */
 export async function markSigns<Sign extends BootSign>(
   tx: Transaction,
   node_instance_id: NodeInstanceId,
@@ -67,10 +64,13 @@ export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, 
   markSigns(tx, node_instance_id, [extended], now);
 
 async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): Promise<boolean> {
-  const rows = await tx.query('select 1 from boot_signs where node_instance_id = $1 and kind = $2', [
-    node_instance_id,
-    extended.kind,
-  ]);
+  const rows = await tx.query(
+    `select 1
+     from boot_signs
+     where node_instance_id = $1
+       and kind = $2`,
+    [node_instance_id, extended.kind],
+  );
   return rows.length > 0;
 }
 
@@ -93,7 +93,7 @@ export async function noteAdvance(
   if (!pool) return node;
   const settings: BudgetSettings = pool.budgets ?? {};
   const phase = status === 'provisioning' ? 'provision' : 'start';
-  // The budget it started with, even if another one has been learned since.
+  // The budget that it started with, even if another was learned since.
   const budget_seconds =
     node.budget_seconds ?? budgetOf(phase, pool, environment, node.requested_provision_seconds).seconds;
   const next = environment.decide.deadlineAfterAdvance(
@@ -113,13 +113,13 @@ export async function noteAdvance(
   return moved ?? node;
 }
 
-/** Why waiting for a machine is pointless. */
+/** Why the machine will never come up. */
 export interface Crash {
   code: string;
   message: string;
 }
 
-/** Marked for the operation that waits for the machine, whichever replica it runs on. */
+/** Recorded for the operation that waits for the machine, on whichever replica it runs. */
 export const markCrash = (
   tx: Transaction,
   node_instance_id: NodeInstanceId,
@@ -132,7 +132,8 @@ export async function markedCrash(db: Queryable, node_instance_id: NodeInstanceI
   const [row] = await db.query<Crash>(
     `select code, coalesce(detail, '') as message
      from boot_signs
-     where node_instance_id = $1 and kind = 'crash'
+     where node_instance_id = $1
+       and kind = 'crash'
      order by seen_at
      limit 1`,
     [node_instance_id],

@@ -1,4 +1,4 @@
-/** The one door, for allocations: the only code that writes an allocation's status. See door.ts for the rules both keep. */
+/** The only writer of an allocation's status. node-transition.ts explains the shared rules. */
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import { type OwnerLayer, ownerLayers } from '../../contract/errors/problem.ts';
@@ -26,7 +26,7 @@ import {
 export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
 
 export interface AllocationMove {
-  /** Which one: by its own id, or (paired changes) the one that stands at `from` on this node. */
+  /** By its own id, or, for paired changes, by its node and a status in `from`. */
   allocation_id?: AllocationId;
   node_id?: NodeId;
   to: AllocationStatus;
@@ -39,9 +39,9 @@ export interface AllocationMove {
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
-  /** Only one that came to where it stands at this very moment: a rescue brings back who fell together with the node. */
+  /** Set by a rescue: only the allocation that failed at this moment, with the node. */
   standing_since?: Date;
-  /** The node as it stands after its own change; its deadline is the allocation's. */
+  /** The node after its own change. The allocation shares its deadline. */
   node?: Pick<NodeRow, 'node_instance_id' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 }
 
@@ -50,10 +50,13 @@ export type AllocationMoveOutcome =
   | { moved: false; because: Refusal; allocation: AllocationRow | null };
 
 const lockSql = (which: string) => `
-  select * from allocations where ${which} order by allocation_id for no key update`;
+  select *
+  from allocations
+  where ${which}
+  order by allocation_id
+  for no key update`;
 
-/** By their own ids, and by their nodes', where those are all that is known. */
-function lockMoved(tx: Transaction, moves: AllocationMove[]): Promise<AllocationRow[]> {
+function lockAllocations(tx: Transaction, moves: AllocationMove[]): Promise<AllocationRow[]> {
   const ids = moves.flatMap((move) => move.allocation_id ?? []);
   const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
   const own = byIds('allocation_id', '$1', ids);
@@ -61,10 +64,8 @@ function lockMoved(tx: Transaction, moves: AllocationMove[]): Promise<Allocation
   const held = byIds('node_id', '$1', [...new Set(nodeIds)]);
   const onNode = `${held.which} and status <> 'released'`;
   if (ids.length === 0) return tx.query<AllocationRow>(lockSql(onNode), [held.value], held.how);
-  return tx.query<AllocationRow>(lockSql(`allocation_id = any($1) or (node_id = any($2) and status <> 'released')`), [
-    ids,
-    nodeIds,
-  ]);
+  const either = `allocation_id = any($1) or (node_id = any($2) and status <> 'released')`;
+  return tx.query<AllocationRow>(lockSql(either), [ids, nodeIds]);
 }
 
 function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | undefined {
@@ -77,7 +78,7 @@ export type AllocationDeadline = Pick<AllocationRow, 'deadline_at' | 'budget_sec
 
 const noDeadline = { deadline_at: null, budget_seconds: null, budget_source: null };
 
-/** While the node moves, its deadline is the allocation's: two clocks for one wait would drift apart. */
+/** While a node provisions or can be rescued, its allocation shares its deadline. */
 export function deadlineWithNode(
   to: AllocationStatus,
   node: AllocationDeadline | undefined,
@@ -113,14 +114,14 @@ const verdictOf = ({ by, reason, data }: Pick<AllocationMove, 'by' | 'reason' | 
   ...(data?.certain === true && { certain: true }),
 });
 
-/** Whose it is that this one fell: as what felled its node says, else the node's. */
-const ownerOfFall = ({ to, data }: Pick<AllocationMove, 'to' | 'data'>): OwnerLayer | null =>
+/** The owner of a failure: as the cause of the node's failure says, else the node. */
+const ownerOfFailure = ({ to, data }: Pick<AllocationMove, 'to' | 'data'>): OwnerLayer | null =>
   to === 'failed' || to === 'release_failed'
     ? (ownerLayers.find((each) => each === data?.owner_layer) ?? 'node')
     : null;
 
-/** What entering a status makes of the columns that the door itself owns. */
-export const enteringAllocation = (
+/** The columns that entering a status sets. */
+export const enteredAllocationColumns = (
   move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer' | 'data'>,
   deadline: AllocationDeadline,
   now: Date,
@@ -130,7 +131,7 @@ export const enteringAllocation = (
   ...deadline,
   verdict: isVerdict(move.by) ? verdictOf(move, now) : null,
   reason: move.reason,
-  owner_layer: move.owner_layer ?? ownerOfFall(move),
+  owner_layer: move.owner_layer ?? ownerOfFailure(move),
   ...(move.to === 'active' && { active_at: now }),
   ...(move.to === 'released' && { released_at: now }),
 });
@@ -164,8 +165,8 @@ function factOf(
   };
 }
 
-/** Which of the allocations that ever came to the node and are not released a paired change is about. */
-const isMeant = (move: AllocationMove) => (row: AllocationRow) =>
+/** Selects the allocation of a paired change among all that are not released on the node. */
+const isSelected = (move: AllocationMove) => (row: AllocationRow) =>
   (!move.from || move.from.includes(row.status)) &&
   (!move.standing_since || row.status_since.getTime() === move.standing_since.getTime());
 
@@ -176,7 +177,7 @@ export async function moveAllocations(
   environment: TransitionEnvironment,
 ): Promise<AllocationMoveOutcome[]> {
   if (moves.length === 0) return [];
-  const locked = await lockMoved(tx, moves);
+  const locked = await lockAllocations(tx, moves);
   const pools = await currentDocuments(
     tx,
     locked.map((row) => row.pool),
@@ -187,7 +188,7 @@ export async function moveAllocations(
   const facts: Fact[] = [];
 
   const outcomes = moves.map((move): AllocationMoveOutcome => {
-    const found = move.allocation_id ? byId.get(move.allocation_id) : byNode.get(move.node_id)?.find(isMeant(move));
+    const found = move.allocation_id ? byId.get(move.allocation_id) : byNode.get(move.node_id)?.find(isSelected(move));
     const pool = found && pools.get(found.pool);
     if (!pool) return { moved: false, because: 'not_found', allocation: null };
     const refused = refusalOf(found, move);
@@ -195,7 +196,7 @@ export async function moveAllocations(
     const from = found.status;
     const set = {
       ...move.set,
-      ...enteringAllocation(
+      ...enteredAllocationColumns(
         move,
         deadlineOf(move.to, move, pool, found.provision_timeout_seconds, now, environment),
         now,
@@ -224,16 +225,16 @@ export type NewAllocation = Pick<
   | 'labels'
 >;
 
-/** The edge from nothing: an allocation enters as `requested`. */
+/** Creates an allocation, which starts as `requested`. */
 export async function createAllocation(
   tx: Transaction,
   fresh: NewAllocation,
   pool: PoolDocument,
-  cited: { reason: string; actor: Actor | null },
+  cause: { reason: string; actor: Actor | null },
   now: Date,
   environment: TransitionEnvironment,
 ): Promise<AllocationRow> {
-  const move: AllocationMove = { to: 'requested', by: 'allocation-create', ...cited };
+  const move: AllocationMove = { to: 'requested', by: 'allocation-create', ...cause };
   const allocation: AllocationRow = {
     ...fresh,
     status: 'requested',
@@ -253,11 +254,12 @@ export async function createAllocation(
   return allocation;
 }
 
-/** What an active allocation is told of its machine, which leaves it active all the same. */
-export function wordOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict'>): string | undefined {
+/** The new reason of an active allocation whose machine changed; its status stays. */
+export function noticeOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict'>): string | undefined {
   if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
   if (from === 'offline' && node.status === 'provisioning') return 'its machine enrols anew';
-  // One that enrolled anew comes back by way of starting; one that starts for the first time has no active allocation.
+  // A machine that enrolled again returns by way of starting. One that starts for the first time
+  // has no active allocation.
   if ((from === 'offline' || from === 'starting') && (node.status === 'ready' || node.status === 'degraded'))
     return 'its machine is back';
   return undefined;
@@ -265,21 +267,25 @@ export function wordOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict
 
 export async function notifyAllocations(
   tx: Transaction,
-  words: { node_id: NodeId; word: string }[],
+  notices: { node_id: NodeId; reason: string }[],
   now: Date,
 ): Promise<void> {
-  if (words.length === 0) return;
-  const nodes = words.map(({ node_id }) => node_id);
+  if (notices.length === 0) return;
+  const nodes = notices.map(({ node_id }) => node_id);
   const { which, value, how } = byIds('allocation.node_id', '$2', nodes);
-  const told = await tx.query<AllocationRow>(
-    `update allocations allocation set reason = word.word from jsonb_to_recordset($1::jsonb) as word(node_id text, word text)
-     where allocation.node_id = word.node_id and ${which} and allocation.status = 'active' returning allocation.*`,
-    [redactedRows(tx.redact, words, ['word']), value],
+  const notified = await tx.query<AllocationRow>(
+    `update allocations allocation set reason = notice.reason
+     from jsonb_to_recordset($1::jsonb) as notice(node_id text, reason text)
+     where allocation.node_id = notice.node_id
+       and ${which}
+       and allocation.status = 'active'
+     returning allocation.*`,
+    [redactedRows(tx.redact, notices, ['reason']), value],
     how,
   );
   await recordEvidence(
     tx,
-    told.map((allocation) => ({
+    notified.map((allocation) => ({
       at: now,
       layer: 'rule',
       kind: 'allocation.told',

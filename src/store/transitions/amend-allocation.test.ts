@@ -1,6 +1,4 @@
-/**
- * What the reason of a failed allocation says about the next try, whatever is found out meanwhile.
- */
+/** The reason of a failed allocation through retries and causes that are found later. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -63,18 +61,18 @@ async function retry(id: string, next_try: string, actor: Actor | null = null) {
 const explain = (reason: string) =>
   change((row, tx) => recordAllocationCause(tx, row, { ...verdict, reason, certain: true }, later));
 
-test('a second try replaces the first one, and never the words of the failure', async () => {
+test('replaces the announced try and keeps the failure', async () => {
   expect(await retry('op_2', 'attempt 2 of 3')).toBe('set-up ended; code 5 follows; attempt 2 of 3 follows');
   expect(await retry('op_3', retryByHand, person)).toBe('set-up ended; code 5 follows; another try follows');
 });
 
-test('a cause that is found later keeps the try that follows', async () => {
+test('keeps the announced try when a cause is found later', async () => {
   await retry('op_2', 'attempt 2 of 3');
   expect(await explain('disk full')).toBe('disk full; attempt 2 of 3 follows');
   await retry('op_3', retryByHand, person);
   expect(await explain('kernel panic')).toBe('kernel panic; another try follows');
 });
 
-test('a try that was queued before the failure is the one that failed', async () => {
+test('does not announce a try that was queued before the failure', async () => {
   expect(await explain('disk full')).toBe('disk full');
 });

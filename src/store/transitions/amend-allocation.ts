@@ -10,22 +10,18 @@ import type { Transaction } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { writeRows } from './transition-rules.ts';
 
-/**
- * The reason of a failed allocation: why it failed and, where it is tried again, what comes next.
- */
+/** The reason of a failed allocation: why it failed and, if it is retried, the next try. */
 const failedReason = (why: string, next_try: string | null): string =>
   next_try === null ? why : `${why}; ${next_try} follows`;
 
-/**
- * A failed allocation is tried again; `workflow_id` is the new try's. The caller holds its lock.
- */
+/** Records the retry of a failed allocation by another operation. The caller holds the row lock. */
 export async function markRetrying(
   tx: Transaction,
   allocation: AllocationRow,
   { workflow_id, next_try, actor = null }: { workflow_id: WorkflowId; next_try: string; actor?: Actor | null },
   now: Date,
 ): Promise<void> {
-  // The row's own reason may still announce an earlier try that ended while it waited for a
+  // The reason of the row may still announce an earlier try, which ended while it waited for a
   // machine.
   const why = allocation.verdict?.reason ?? allocation.reason ?? 'it failed';
   const set = { workflow_id, reason: failedReason(why, next_try) };
@@ -46,7 +42,7 @@ export async function markRetrying(
   ]);
 }
 
-/** Another operation takes over a release. The caller holds the allocation's lock. */
+/** Hands a release over to another operation. The caller holds the row lock. */
 export async function handOverRelease(
   tx: Transaction,
   allocation: AllocationRow,
@@ -71,27 +67,24 @@ export async function handOverRelease(
   ]);
 }
 
-/**
- * The words of a person's retry. An automatic one is queued with its own: which attempt of how
- * many.
- */
+/** The reason of a manual retry. An automatic one is queued with its attempt number. */
 export const retryByHand = 'another try';
 
-/** The try that was queued since the allocation failed; null where there is none. */
+/** The retry that was queued since the allocation failed; null if there is none. */
 async function nextTryOf(tx: Transaction, { workflow_id, status_since }: AllocationRow): Promise<string | null> {
   const [row] = await tx.query<{ actor: Actor | null; reason: string | null }>(
     `select actor, params ->> 'reason' as reason
      from operations
      where workflow_id = $1
        and params -> 'retry' = 'true'
-       -- An earlier operation is the one that failed, even if it was itself a retry.
+       -- An operation from before the failure is the one that failed, even if it was a retry.
        and created_at >= $2`,
     [workflow_id, status_since],
   );
   return row ? (row.actor === null && row.reason) || retryByHand : null;
 }
 
-/** Records why its machine ended, found out after it was given up. The caller holds its lock. */
+/** Records a cause that was found after the machine was given up. The caller holds the row lock. */
 export async function recordAllocationCause(
   tx: Transaction,
   allocation: AllocationRow,

@@ -1,4 +1,4 @@
-/** Changes of nodes that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
+/** Changes of nodes other than their status. Evidence of each keeps the row reproducible. */
 import type { AllocationId, CorrelationId, KnownIds, WorkflowId } from '../../base/ids.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
@@ -28,7 +28,7 @@ export type NodeAmendment = Partial<
   >
 >;
 
-/** What is told of whose row is amended. */
+/** The ids that the fact of an amended row carries. */
 export type AmendedNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
 
 export interface Amended<N extends AmendedNode = AmendedNode> {
@@ -37,7 +37,7 @@ export interface Amended<N extends AmendedNode = AmendedNode> {
   fact: Fact;
 }
 
-/** The caller holds the locks on the rows, and each `node` is what it read under them. All of them set the same columns. */
+/** The caller read each `node` under its row lock. All amendments set the same columns. */
 export async function amendNodes<N extends AmendedNode>(tx: Transaction, amendments: Amended<N>[]): Promise<N[]> {
   const [first] = amendments;
   if (!first) return [];
@@ -67,19 +67,19 @@ export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendme
 interface BoundNode {
   node: NodeRow;
   operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; kind: string };
-  /** Who holds it, where that is known. */
+  /** The holder, if known. */
   allocation?: { allocation_id: AllocationId };
 }
 
-/** Names the operations that work on nodes now. */
+/** Records which operations work on nodes now. */
 export async function bindNodesToOperations(tx: Transaction, bound: BoundNode[], now: Date): Promise<void> {
-  const news = bound.filter(
+  const changed = bound.filter(
     ({ node, operation }) =>
       node.workflow_id !== operation.workflow_id || node.correlation_id !== operation.correlation_id,
   );
   await amendNodes(
     tx,
-    news.map(({ node, operation: { workflow_id, correlation_id, kind }, allocation }) => ({
+    changed.map(({ node, operation: { workflow_id, correlation_id, kind }, allocation }) => ({
       node,
       set: { workflow_id, correlation_id },
       fact: {
@@ -100,7 +100,10 @@ export const bindNodeToOperation = (
   now: Date,
 ): Promise<void> => bindNodesToOperations(tx, [{ node, operation }], now);
 
-/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. Null is known to be nobody. */
+/**
+ * Adds the id of the allocation that holds the node now, so that its tenant sees the fact. Facts
+ * with an id or null are left as they are.
+ */
 export async function fillAllocationIds(tx: Transaction, facts: KnownIds[]): Promise<void> {
   const unnamed = facts.filter((fact) => fact.allocation_id === undefined);
   if (unnamed.length === 0) return;

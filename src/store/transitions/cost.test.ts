@@ -1,4 +1,4 @@
-/** What the door costs, and what becomes of many who come at once. */
+/** The cost of transitions, and concurrent ones. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -30,7 +30,7 @@ describe('cost and concurrency', () => {
     },
   });
 
-  test('a thousand moves cost as many statements as one', async () => {
+  test('takes as many statements for a thousand moves as for one', async () => {
     const ids = (
       await db.query<{ node_id: NodeId }>(
         `insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, deadline_at, created_at)
@@ -63,7 +63,7 @@ describe('cost and concurrency', () => {
     expect(left?.count).toBe(1001);
   });
 
-  test('of many that want the same change, one makes it', async () => {
+  test('lets one of many concurrent callers make the same change', async () => {
     const node = await fleet.node('failed');
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -84,13 +84,13 @@ describe('cost and concurrency', () => {
     expect(facts.filter((fact) => fact.data.from === 'failed').length).toBe(1);
   });
 
-  /** Deterministic dice, so that a failure can be seen again. */
+  /** Deterministic, so that a failure can be reproduced. */
   const dice = (seed: number) => () => {
     seed = (seed * 1103515245 + 12345) % 2 ** 31;
     return seed / 2 ** 31;
   };
 
-  test('doors that cross each other never wait in a ring', async () => {
+  test('never deadlocks when transitions overlap', async () => {
     const nodes = await Promise.all(Array.from({ length: 10 }, () => fleet.node('ready')));
     const allocations = await Promise.all(nodes.map((node) => fleet.allocation('active', node)));
     const roll = dice(7);
@@ -120,12 +120,13 @@ describe('cost and concurrency', () => {
         await moveNodes(
           crossing.map(({ node, edge: { to, by } }) => ({ node_id: node.node_id, to, by: pick(by), reason })),
         );
-      // As the steps of an operation do: the node, then its allocation.
+      // The steps of an operation move the node, then its allocation.
       if (kind === 'operation' && node_id)
         await moveNodes([{ node_id, to: node_edge.to, by: pick(node_edge.by), reason }]);
       if (kind !== 'batch')
         await moveAllocations(tx, [{ allocation_id, to: edge.to, by: pick(edge.by), reason }], at, fleet.environment);
-      // As asking for a release does: what refers to the node is written while the allocation is locked.
+      // A request for a release inserts a row that refers to the node while it locks the
+      // allocation.
       if (kind === 'release')
         await tx.query(
           `insert into operations (workflow_id, kind, revision, status, node_id, allocation_id, correlation_id, created_at)
@@ -137,7 +138,7 @@ describe('cost and concurrency', () => {
       if (!isUniqueViolation(error, 'allocations_exclusive')) throw error;
     };
     await Promise.all(plans.map((plan) => db.transaction((tx) => work(tx, plan)).catch(exclusive)));
-    // A ring would have been broken by the server and tried again.
+    // The database breaks a deadlock, and the transaction would be retried.
     expect(attempts).toBe(plans.length);
   });
 });

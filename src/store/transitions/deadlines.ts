@@ -1,6 +1,6 @@
 /**
- * The one place besides the door that moves a deadline: by an operator's word, by advance, by capacity that was granted, or by
- * a gap of our own. The allocation that waits for the node shares its deadline, so both move together.
+ * Moves deadlines outside transitions: for an operator, an advance, granted capacity, or a gap of
+ * our own. An allocation that waits for the node shares its deadline, so both move together.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -16,7 +16,7 @@ import { writeRows } from './transition-rules.ts';
 export interface DeadlineMove {
   node: NodeRow;
   deadline_at: Date;
-  /** What else the move changes of the row. */
+  /** Other columns that change with it. */
   set?: Pick<NodeAmendment, 'clock_from' | 'waiting_for'>;
   reason: string;
   data?: Record<string, unknown>;
@@ -27,10 +27,10 @@ export interface MovedBy {
   actor?: Actor | null;
 }
 
-/** What a sweep told is asked anew; what the door told of the machine's own words stands, since nobody says it again. */
-const stillTold = ({ would_have }: NodeRow) => (would_have && isNodeRule(would_have.rule) ? null : would_have);
+/** A sweep decides again, so its record is cleared. A machine does not repeat its report. */
+const remainingWouldHave = ({ would_have }: NodeRow) => (would_have && isNodeRule(would_have.rule) ? null : would_have);
 
-/** The caller holds the locks on the nodes. A verdict that was held back, or only told, is asked anew at the new time. */
+/** The caller holds the node locks. Held and observe-only verdicts are decided again later. */
 export async function moveDeadlines(
   tx: Transaction,
   moves: DeadlineMove[],
@@ -41,7 +41,7 @@ export async function moveDeadlines(
     tx,
     moves.map(({ node, deadline_at, set, reason, data }) => ({
       node,
-      set: { deadline_at, held: null, would_have: stillTold(node), ...set },
+      set: { deadline_at, held: null, would_have: remainingWouldHave(node), ...set },
       fact: {
         at: now,
         layer: by.layer,
@@ -52,7 +52,7 @@ export async function moveDeadlines(
       },
     })),
   );
-  const shared = await tx.query<{
+  const allocations = await tx.query<{
     allocation_id: string;
     correlation_id: string;
     workflow_id: string | null;
@@ -60,7 +60,12 @@ export async function moveDeadlines(
   }>(
     `update allocations allocation set deadline_at = moved.deadline_at
      from jsonb_to_recordset($1::jsonb) as moved(node_id text, deadline_at timestamptz, before timestamptz)
-     where allocation.node_id = moved.node_id and allocation.node_id = any($2) and allocation.status in ('provisioning', 'failed') and allocation.deadline_at = moved.before
+     where allocation.node_id = moved.node_id
+       -- Lets the planner use the index.
+       and allocation.node_id = any($2)
+       and allocation.status in ('provisioning', 'failed')
+       -- Only those that share the deadline of the node.
+       and allocation.deadline_at = moved.before
      returning allocation.allocation_id, allocation.correlation_id, allocation.workflow_id, allocation.node_id`,
     [
       JSON.stringify(
@@ -72,7 +77,7 @@ export async function moveDeadlines(
   const movedTo = new Map(moves.map((move) => [move.node.node_id as string, move]));
   await recordEvidence(
     tx,
-    shared.map(({ allocation_id, correlation_id, workflow_id, node_id }) => {
+    allocations.map(({ allocation_id, correlation_id, workflow_id, node_id }) => {
       const move = movedTo.get(node_id);
       return {
         at: now,
@@ -91,10 +96,7 @@ export async function moveDeadlines(
   return rows;
 }
 
-/**
- * Another try of a release has the time that the first one had: the machine stays `cleaning` meanwhile, and the deadline it
- * shows is that of the try that goes on. The caller holds its lock.
- */
+/** Gives a `cleaning` node its whole budget again for a retried release; its row is locked. */
 export async function renewCleaning(
   tx: Transaction,
   node: NodeRow | undefined,
@@ -107,7 +109,7 @@ export async function renewCleaning(
   await moveDeadlines(tx, [{ node, deadline_at, reason: 'its release is tried again' }], by, now);
 }
 
-/** More time for an allocation that waits by its own deadline and not by that of a machine. The caller holds its lock. */
+/** Moves a deadline that an allocation does not share with a node. Its row is locked. */
 export async function moveAllocationDeadline(
   tx: Transaction,
   allocation: AllocationRow,
@@ -133,12 +135,15 @@ export async function moveAllocationDeadline(
   ]);
 }
 
-/** Whoever gives more time to what an operation works on gives it to the steps that are not over as well. */
+/** Extends the open steps of an operation whose node or allocation got more time. */
 export async function extendSteps(tx: Transaction, workflow_id: WorkflowId, seconds: number): Promise<void> {
   await tx.query(
-    `update steps set within_seconds = within_seconds + $2::double precision,
+    `update steps set
+       within_seconds = within_seconds + $2::double precision,
        deadline_at = deadline_at + make_interval(secs => $2::double precision)
-     where workflow_id = $1 and within_seconds is not null and status in ('pending', 'running', 'waiting')`,
+     where workflow_id = $1
+       and within_seconds is not null
+       and status in ('pending', 'running', 'waiting')`,
     [workflow_id, seconds],
   );
 }

@@ -1,4 +1,4 @@
-/** What entering a status makes of the columns that the door itself owns, and the fact that tells of it. */
+/** The columns that entering a status sets, and the fact that records it. */
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -10,34 +10,39 @@ import type { Fact } from '../evidence/evidence.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { budgetOf, evidenceLayerOf, type TransitionEnvironment } from './transition-rules.ts';
 
-export interface Cited {
+export interface TransitionCause {
   by: Cause;
-  /** In words for a person; becomes the verdict's reason where one is left. */
+  /** For people; also the reason of the verdict, if there is one. */
   reason: string;
-  /** What the decision rests on. */
+  /** The evidence for the decision. */
   data?: Record<string, unknown>;
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
-  /** Where the caller knows it, null for nobody's; otherwise the allocation that holds the node is looked up. */
+  /** The holder of the node, null if there is none. Undefined: it is looked up. */
   allocation_id?: AllocationId | null | undefined;
 }
 
-/** What the clock of a new instance starts from, and what it must still show. */
-const reborn = (pool: PoolDocument, now: Date) => ({
+/** A new instance starts its boot clock and checks its prerequisites anew. */
+const newInstanceColumns = (pool: PoolDocument, now: Date) => ({
   clock_from: now,
   waiting_for: null,
   prerequisites: pool.requires && pool.requires.length > 0 ? ('unchecked' as const) : null,
 });
 
-function verdictOf(from: NodeStatus | 'new', to: NodeStatus, { by, reason, data }: Cited, now: Date): Verdict {
+function verdictOf(
+  from: NodeStatus | 'new',
+  to: NodeStatus,
+  { by, reason, data }: TransitionCause,
+  now: Date,
+): Verdict {
   const owner = ownerOf(by, to, data?.owner_layer);
   const certain = data?.certain === true && { certain: true };
   return { rule: by, reason, at: now.toISOString(), from, ...(owner !== null && { owner }), ...certain };
 }
 
-/** Its window to come back follows from what it was given to boot, whatever has been learned meanwhile. */
-export const givenToBoot = (
+/** The rescue window follows from the budget of the boot, even if another was learned since. */
+export const bootSeconds = (
   node: Pick<NodeRow, 'status' | 'budget_seconds' | 'budget_source' | 'requested_provision_seconds'>,
   to: NodeStatus,
 ): number | null =>
@@ -45,10 +50,10 @@ export const givenToBoot = (
     ? node.budget_seconds
     : node.requested_provision_seconds;
 
-export function entering(
+export function enteredColumns(
   from: NodeStatus | 'new',
   to: NodeStatus,
-  cited: Cited,
+  cause: TransitionCause,
   pool: PoolDocument,
   requested: number | null,
   now: Date,
@@ -62,33 +67,33 @@ export function entering(
     deadline_at: budget ? secondsLater(now, budget.seconds) : null,
     budget_seconds: budget ? budget.seconds : null,
     budget_source: budget ? budget.source : null,
-    verdict: leavesVerdict(cited.by, to) ? verdictOf(from, to, cited, now) : null,
+    verdict: leavesVerdict(cause.by, to) ? verdictOf(from, to, cause, now) : null,
     held: null,
     would_have: null,
-    ...(to === 'provisioning' && reborn(pool, now)),
+    ...(to === 'provisioning' && newInstanceColumns(pool, now)),
     ...(to !== 'draining' && { drain_then: null }),
   };
 }
 
-export function factOf(from: NodeStatus | 'new', node: NodeRow, cited: Cited, set: object, now: Date): Fact {
+export function factOf(from: NodeStatus | 'new', node: NodeRow, cause: TransitionCause, set: object, now: Date): Fact {
   return {
     at: now,
-    layer: evidenceLayerOf(cited.by),
+    layer: evidenceLayerOf(cause.by),
     kind: `node.${node.status}`,
-    summary: from === 'new' ? `${node.status}: ${cited.reason}` : `${from} → ${node.status}: ${cited.reason}`,
+    summary: from === 'new' ? `${node.status}: ${cause.reason}` : `${from} → ${node.status}: ${cause.reason}`,
     data: {
       from,
       to: node.status,
-      by: cited.by,
-      reason: cited.reason,
-      ...(cited.data && { evidence: cited.data }),
+      by: cause.by,
+      reason: cause.reason,
+      ...(cause.data && { evidence: cause.data }),
       set,
     },
-    actor: cited.actor ?? null,
+    actor: cause.actor ?? null,
     node_id: node.node_id,
     node_instance_id: node.node_instance_id,
-    allocation_id: cited.allocation_id,
-    correlation_id: cited.correlation_id ?? node.correlation_id,
-    workflow_id: cited.workflow_id ?? node.workflow_id,
+    allocation_id: cause.allocation_id,
+    correlation_id: cause.correlation_id ?? node.correlation_id,
+    workflow_id: cause.workflow_id ?? node.workflow_id,
   };
 }

@@ -1,7 +1,6 @@
 /**
- * Adds the cause to a verdict that a rule reached without knowing it. The verdict stands and
- * becomes certain, so that no screen says any more that the machine may come back. No status
- * changes here.
+ * Adds a cause to a verdict that a rule reached without one. The verdict becomes certain, so that
+ * no screen says any more that the machine may come back. No status changes.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Verdict } from '../../contract/node.ts';
@@ -16,7 +15,7 @@ export interface LateCause {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   code: string;
-  /** For people: what ended it. */
+  /** The cause, for people. */
   says: string;
 }
 
@@ -26,10 +25,7 @@ const explained = (verdict: Verdict, cause: string): Verdict => ({
   certain: true,
 });
 
-/**
- * Returns whether it was new. A cause is recorded once, for the instance that was given up without
- * one.
- */
+/** Returns whether the cause was new. It is recorded once per instance that failed without one. */
 export async function attachLateCause(tx: Transaction, cause: LateCause, now: Date): Promise<boolean> {
   const node = await lockNode(tx, cause.node_id);
   if (node?.status !== 'failed' || node.node_instance_id !== cause.node_instance_id) return false;

@@ -1,8 +1,8 @@
-/** A change of one node's status, as a caller asks for it. */
+/** A requested change of one node's status. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import type { Cited } from './entering-status.ts';
+import type { TransitionCause } from './entering-status.ts';
 
 /** Columns that a status change may write along with the status. */
 export type NodeChanges = Partial<
@@ -23,12 +23,12 @@ export type NodeChanges = Partial<
   >
 >;
 
-export interface NodeMove extends Cited {
+export interface NodeMove extends TransitionCause {
   node_id: NodeId;
   to: NodeStatus;
-  /** The instance this change is about; refused when the node has moved on to another. */
+  /** Refused if the node has another instance by now. */
   node_instance_id?: NodeInstanceId;
-  /** Only from these; otherwise the table alone decides. */
+  /** Refused from other statuses. Without this, the transition table alone decides. */
   from?: readonly NodeStatus[];
   set?: NodeChanges;
 }

@@ -1,4 +1,4 @@
-/** The one door on a real database: what it lets through and what it refuses; what it costs stands beside. */
+/** Transitions on a real database: allowed, refused and paired ones. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsBetween } from '../../base/clock.ts';
@@ -55,7 +55,7 @@ describe('nodes', () => {
     .filter((edge) => edge.from !== 'new')
     .flatMap((edge) => edge.by.map((by) => ({ ...edge, by })));
 
-  test('every edge of the table, by every cause, writes the row and its fact', async () => {
+  test('writes the row and its fact for every edge and cause', async () => {
     for (const { from, to, by } of legal) {
       const node = await fleet.node(from as (typeof nodeStatusNames)[number]);
       const before = (await factsOf('node_id', node.node_id)).length;
@@ -65,7 +65,7 @@ describe('nodes', () => {
       expect(outcome?.moved && outcome.node).toEqual(after);
       expect(after.status).toBe(to);
       expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
-      // Nothing is set aside without a word, whoever set it aside.
+      // Every quarantine leaves a verdict, also one by an operator.
       expect(after.verdict?.rule ?? null).toBe(isVerdict(by) || to === 'quarantined' ? by : null);
       const isStopped = ['degraded', 'offline', 'failed', 'quarantined'].includes(to);
       expect(after.verdict?.owner !== undefined, `${to} by ${by} has an owner`).toBe(
@@ -85,7 +85,7 @@ describe('nodes', () => {
     }
   });
 
-  test('everything else is refused and changes nothing', async () => {
+  test('refuses everything else and changes nothing', async () => {
     for (const from of nodeStatusNames) {
       const node = await fleet.node(from);
       const row = await nodeNow(db, node.node_id);
@@ -105,7 +105,7 @@ describe('nodes', () => {
     }
   });
 
-  test('a node comes into being only by what makes nodes', async () => {
+  test('refuses to create a node by another cause', async () => {
     const fresh = { ...(await fleet.node()), node_id: 'node_wrong' as NodeId, name: 'wrong' };
     await expect(
       db.transaction((tx) =>
@@ -115,7 +115,7 @@ describe('nodes', () => {
     expect(await db.query('select 1 from nodes where node_id = $1', ['node_wrong'])).toEqual([]);
   });
 
-  test('an old instance moves nothing', async () => {
+  test('refuses a move of a former instance', async () => {
     const node = await fleet.node('starting');
     const row = await nodeNow(db, node.node_id);
     const before = await factsOf('node_id', node.node_id);
@@ -131,7 +131,7 @@ describe('nodes', () => {
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
   });
 
-  test('a mover that expects another status is refused, and an unknown node is not found', async () => {
+  test('refuses a move from another status, and reports an unknown node', async () => {
     const node = await fleet.node('ready');
     const move = { to: 'cleaning', by: 'retire', reason: 'no' } as const;
     expect(await fleet.move({ ...move, node_id: node.node_id, from: ['failed'] })).toMatchObject([
@@ -142,7 +142,7 @@ describe('nodes', () => {
     ]);
   });
 
-  test('a move that is rolled back leaves neither row nor fact', async () => {
+  test('leaves neither row nor fact after a rollback', async () => {
     const node = await fleet.node('ready');
     const allocation = await fleet.allocation('active', node);
     const [row, held] = [await nodeNow(db, node.node_id), await allocationNow(db, allocation.allocation_id)];
@@ -167,7 +167,7 @@ describe('allocations', () => {
     .filter((edge) => edge.from !== 'new')
     .flatMap((edge) => edge.by.map((by) => ({ ...edge, by })));
 
-  test('every edge of the table, by every cause, writes the row and its fact', async () => {
+  test('writes the row and its fact for every edge and cause', async () => {
     for (const { from, to, by } of legal) {
       const allocation = await fleet.allocation(from as (typeof allocationStatusNames)[number]);
       const before = (await factsOf('allocation_id', allocation.allocation_id)).length;
@@ -191,7 +191,7 @@ describe('allocations', () => {
     }
   });
 
-  test('everything else is refused and changes nothing', async () => {
+  test('refuses everything else and changes nothing', async () => {
     for (const from of allocationStatusNames) {
       const { allocation_id } = await fleet.allocation(from);
       const row = await allocationNow(db, allocation_id);
@@ -208,7 +208,7 @@ describe('allocations', () => {
     }
   });
 
-  test('one node never serves two', async () => {
+  test('refuses a second active allocation on a node', async () => {
     for (const held of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
       const node = await fleet.node('ready');
       await fleet.allocation(held, node);
@@ -221,7 +221,7 @@ describe('allocations', () => {
   });
 });
 
-describe('what happens together', () => {
+describe('paired changes', () => {
   const cases = pairedChanges.flatMap((pair) =>
     pair.node.from.map((from) => ({ from, to: pair.node.to, ...{ allocation: pair.allocation } })),
   );
@@ -232,9 +232,11 @@ describe('what happens together', () => {
       const node = await fleet.node(from);
       const held = await fleet.allocation(allocation.from, node);
       if (allocation.by === 'rescue') {
-        // A rescue is for who fell with the node: let it fall so.
+        // A rescue applies to an allocation that failed at the same moment as the node.
         await db.query(
-          'update allocations set status_since = (select status_since from nodes where node_id = $1) where allocation_id = $2',
+          `update allocations set
+             status_since = (select status_since from nodes where node_id = $1)
+           where allocation_id = $2`,
           [node.node_id, held.allocation_id],
         );
       }
@@ -245,7 +247,12 @@ describe('what happens together', () => {
       const after = await allocationNow(db, held.allocation_id);
       expect(after).toMatchObject({ status: allocation.to, reason: 'because' });
       const facts = await db.query<{ writer: string; kind: string }>(
-        `select xmin::text as writer, kind from evidence where allocation_id = $1 and kind in ($2, $3) order by seq desc limit 2`,
+        `select xmin::text as writer, kind
+         from evidence
+         where allocation_id = $1
+           and kind in ($2, $3)
+         order by seq desc
+         limit 2`,
         [held.allocation_id, `node.${to}`, `allocation.${allocation.to}`],
       );
       expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
@@ -256,17 +263,17 @@ describe('what happens together', () => {
     },
   );
 
-  test('an allocation that stands elsewhere is left alone', async () => {
+  test('leaves an allocation in another status alone', async () => {
     for (const status of allocationStatusNames.filter((each) => each !== 'requested')) {
       const node = await fleet.node('offline');
       const held = await fleet.allocation(status, node);
       await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
-      const told = pairedWith('offline', 'failed').find((pair) => pair.from === status);
-      expect((await allocationNow(db, held.allocation_id)).status).toBe(told?.to ?? status);
+      const pair = pairedWith('offline', 'failed').find(({ from }) => from === status);
+      expect((await allocationNow(db, held.allocation_id)).status).toBe(pair?.to ?? status);
     }
   });
 
-  test('a rescue brings back who fell with the node, not who failed on it before', async () => {
+  test('rescues the allocation that failed with the node, not an earlier one', async () => {
     const node = await fleet.node('ready');
     const former = await fleet.allocation('failed', node);
     const latest = await fleet.allocation('active', node);
@@ -277,7 +284,7 @@ describe('what happens together', () => {
     expect((await allocationNow(db, latest.allocation_id)).status).toBe('provisioning');
   });
 
-  test('a fact of a node names the tenant’s allocation that holds it, and nobody once it is given back', async () => {
+  test('records the holder in facts of a node, and none after its release', async () => {
     const node = await fleet.node('ready');
     const former = await fleet.allocation('failed', node);
     const holder = await fleet.allocation('active', node);

@@ -1,6 +1,6 @@
 /**
- * A change of one machine reads one machine, also in a fleet of a middling size: there PostgreSQL, which cannot tell how many
- * rows a JSON text holds, takes reading the whole table for the cheaper way.
+ * Query plans for one machine use an index in a fleet of medium size, where PostgreSQL would prefer
+ * a sequential scan because it cannot estimate the rows of a JSON text.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-/** The statements that read a table of the fleet as a whole. */
+/** Statements that scan a whole table of the fleet. */
 async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
   const found: string[] = [];
   await db.transaction(async (tx) => {
@@ -51,7 +51,7 @@ async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<
   return found;
 }
 
-test('the door', async () => {
+test('a transition uses indexes', async () => {
   const node_id = 'node_p_5' as NodeId;
   expect(
     await wholeScans(async (tx) => {
@@ -62,7 +62,7 @@ test('the door', async () => {
   ).toEqual([]);
 });
 
-test('a deadline that is moved', async () => {
+test('moving a deadline uses indexes', async () => {
   const node_id = 'node_p_6' as NodeId;
   await db.transaction((tx) => transition(tx, [{ ...offline, node_id }], start, defaultEnvironment));
   expect(
@@ -75,10 +75,10 @@ test('a deadline that is moved', async () => {
   ).toEqual([]);
 });
 
-test('what is done to one machine is planned once', async () => {
+test('plans the statements for one machine once', async () => {
   const node_id = 'node_p_7' as NodeId;
   const planned = await db.transaction(async (tx) => {
-    // The database tries a few plans of its own before it keeps one for good.
+    // PostgreSQL tries a few custom plans before it keeps a generic one.
     for (let turn = 0; turn < 8; turn++) {
       await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
       const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;

@@ -1,4 +1,4 @@
-/** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
+/** Shared by both transitions: refusals, evidence layers, budgets, and writing of rows. */
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../../lifecycle/boots/boot-shift.ts';
 import {
@@ -24,7 +24,7 @@ import type { Row, Transaction } from '../pg/database.ts';
 import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
 import type { KnownDocument } from '../rows/pools.ts';
 
-/** `observed`: the pool is only watched; what would have been decided is on record. */
+/** `observed`: the pool is observe-only, and the move was only recorded. */
 export type Refusal =
   | 'not_found'
   | 'instance_fenced'
@@ -35,7 +35,7 @@ export type Refusal =
 
 type Outcome = { moved: true } | { moved: false; because: Refusal };
 
-/** Throws for a move that was refused, unless for one of the reasons that the caller expects. */
+/** Throws for a refused move, unless its reason is expected. */
 export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[]): void {
   for (const outcome of outcomes)
     if (!outcome.moved && !expected.includes(outcome.because))
@@ -48,7 +48,7 @@ export interface TransitionEnvironment {
   /** The server's defaults, where it sets any. */
   budgets: BudgetSettings;
   brake: BrakeSettings;
-  /** For zones, and for pools that say nothing. */
+  /** For zones, and for pools without a policy of their own. */
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
@@ -83,7 +83,7 @@ export const evidenceLayerOf = (cause: Cause): EvidenceLayer => layers[causes[ca
 const classOf = ({ runtime_class }: KnownDocument, { runtime_classes }: TransitionEnvironment) =>
   runtime_class ? runtime_classes[runtime_class] : undefined;
 
-/** What neither an allocation nor what is learned may exceed; none where neither the pool nor its class names one. */
+/** The maximum for requested and learned budgets, from the pool or its runtime class. */
 export const ceilingOf = (pool: KnownDocument, environment: TransitionEnvironment): number | undefined =>
   pool.budgets?.ceiling_seconds ?? classOf(pool, environment)?.ceiling_seconds;
 
@@ -104,11 +104,11 @@ export function budgetOf(
   });
 }
 
-/** An array as PostgreSQL reads it, of values that need no escaping: numbers, places of rows, ids of ours. */
+/** A PostgreSQL array literal of values that need no escaping: numbers, ctids, our own ids. */
 export const listOf = (values: readonly (string | number | null)[]): string =>
   `{${values.map((value) => (value === null ? 'NULL' : `"${value}"`)).join()}}`;
 
-/** Types of the columns that are no text, by their name; the same in both tables. */
+/** The type of a column, by its name; the same in both tables. */
 const typeOf = (column: string): string => {
   if (column === 'clock_from' || /_(at|since)$/.test(column)) return 'timestamptz';
   if (column === 'budget_seconds') return 'double precision';
@@ -116,7 +116,7 @@ const typeOf = (column: string): string => {
   return ['verdict', 'held', 'would_have'].includes(column) ? 'jsonb' : 'text';
 };
 
-/** Writes these columns of the rows in one statement, however many there are. */
+/** Writes these columns of all rows in one statement. */
 export async function writeRows<R extends Row>(
   tx: Transaction,
   table: 'nodes' | 'allocations',
@@ -125,15 +125,16 @@ export async function writeRows<R extends Row>(
   rows: R[],
 ): Promise<void> {
   if (rows.length === 0) return;
-  // A record of the whole table would be made for each row, to take a few columns from.
+  // A typed list of the sent columns is cheaper than a record of the whole table per row.
   const sent = [key, ...columns];
-  // Nobody can tell from the text how many rows it holds; the keys say that an index will do, however many others there are.
+  // The planner cannot estimate the rows of a JSON text; the keys let it use the index.
   const keys = rows.map((row) => row[key as keyof R]);
   const { which, value, how } = byIds(`target.${key}`, '$2', keys);
   await tx.query(
     `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
      from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
-     where target.${key} = source.${key} and ${which}`,
+     where target.${key} = source.${key}
+       and ${which}`,
     [
       redactedRows(
         tx.redact,
@@ -153,9 +154,9 @@ export async function writeChanged(
   key: string,
   changed: ReadonlyMap<string, object>,
 ): Promise<void> {
-  for (const alike of Map.groupBy(changed, ([, set]) => Object.keys(set).sort().join()).values()) {
-    const columns = Object.keys(alike[0]?.[1] ?? {});
-    const rows = alike.map(([id, set]) => ({ [key]: id, ...set }));
+  for (const group of Map.groupBy(changed, ([, set]) => Object.keys(set).sort().join()).values()) {
+    const columns = Object.keys(group[0]?.[1] ?? {});
+    const rows = group.map(([id, set]) => ({ [key]: id, ...set }));
     await writeRows(tx, table, key, columns, rows);
   }
 }
@@ -163,7 +164,9 @@ export async function writeChanged(
 export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' | 'allocations', row: R): Promise<void> {
   const columns = Object.keys(row).join(', ');
   await tx.query(
-    `insert into ${table} (${columns}) select ${columns} from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
+    `insert into ${table} (${columns})
+     select ${columns}
+     from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
     [redactedRows(tx.redact, [row], wordColumns)],
     { often: true },
   );

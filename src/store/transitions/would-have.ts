@@ -1,4 +1,4 @@
-/** Pools that are only observed: what a rule would have done is told and kept on the row, and nothing else changes. */
+/** Observe-only pools: records what a rule would have done, on the row and as evidence. */
 import type { WouldHave } from '../../contract/node.ts';
 import { isNodeRule } from '../../lifecycle/model/rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
@@ -8,38 +8,38 @@ import { observeOnlyPools } from '../rows/pools.ts';
 import type { NodeMove } from './node-move.ts';
 import { writeRows } from './transition-rules.ts';
 
-type WatchedNode = Pick<NodeRow, 'node_id' | 'status' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
+type ObservedNode = Pick<NodeRow, 'node_id' | 'status' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
 
-interface Watched {
-  node: WatchedNode;
+interface ObservedMove {
+  node: ObservedNode;
   move: NodeMove;
   would_have: WouldHave;
 }
 
-export const wouldHave = (node: WatchedNode, move: NodeMove, now: Date): Watched => ({
+export const wouldHave = (node: ObservedNode, move: NodeMove, now: Date): ObservedMove => ({
   node,
   move,
   would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },
 });
 
-/** What was only told stays told as long as the pool is observed; once it is not, it is decided. Expects `node`. */
+/** SQL on `node`: a recorded move is not repeated while its pool is observe-only. */
 export const isRecordedOnly = `(node.would_have is not null and node.pool = any(${observeOnlyPools}))`;
 
-/** Sweeps ask by themselves for what was not told yet; what a machine says again and again is told when it is news. */
-export const isTold = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>
+/** Sweeps skip recorded moves in SQL. A machine repeats its report, which is recorded once. */
+export const isRecorded = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>
   !isNodeRule(by) && would_have?.rule === by && would_have.to === to;
 
-export async function recordWouldHave(tx: Transaction, watched: Watched[], now: Date): Promise<void> {
+export async function recordWouldHave(tx: Transaction, observed: ObservedMove[], now: Date): Promise<void> {
   await writeRows(
     tx,
     'nodes',
     'node_id',
     ['would_have'],
-    watched.map(({ node, would_have }) => ({ node_id: node.node_id, would_have })),
+    observed.map(({ node, would_have }) => ({ node_id: node.node_id, would_have })),
   );
   await recordEvidence(
     tx,
-    watched.map(({ node, move, would_have }) => ({
+    observed.map(({ node, move, would_have }) => ({
       at: now,
       layer: 'rule',
       kind: 'node.would_have',

@@ -29,6 +29,7 @@ const rewritten = [
   'src/store/migrate',
   'src/store/schema-dump.ts',
   'src/store/testing/',
+  'src/store/transitions/',
   'src/store/operations/',
   'src/store/visibility',
   'src/sweeps/',

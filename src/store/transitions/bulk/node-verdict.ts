@@ -1,22 +1,22 @@
-/** A rule's verdict on one node, and its evidence as text for a statement that writes many. */
+/** A rule's verdict on one node, and the evidence of many verdicts as one JSON text. */
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
 
 export interface NodeVerdict {
-  /** Locked in this transaction. */
+  /** Its row is locked in this transaction. */
   node: JudgedNode;
   to: NodeStatus;
   reason: string;
-  /** What the verdict rests on; where `moments` are told apart, all that was read alike has the same. */
+  /** The evidence for the verdict. With `moments`, it is the same for all nodes of a group. */
   data: Record<string, unknown>;
-  /** And of this node alone. */
+  /** The evidence of this node alone. */
   moments?: Record<string, Date | null>;
 }
 
 export const evidenceOf = ({ data, moments }: NodeVerdict): Record<string, unknown> => ({ ...data, ...moments });
 
-/** Moments of machines that fall due together mostly lie in the same few seconds, and spelling out a date takes its time. */
+/** Formats dates, and reuses the formatted second, which consecutive moments mostly share. */
 export function momentWriter(): (moment: Date | null) => string {
   let second = Number.NaN;
   let prefix = '';
@@ -32,16 +32,16 @@ export function momentWriter(): (moment: Date | null) => string {
   };
 }
 
-/** What each adds to the evidence of its kind, written out: taking objects with moments apart took longest of all here. */
-export function ownEvidence(verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string {
+/** The evidence of each verdict as a JSON array, built as text: serializing was the hot spot. */
+export function individualEvidence(verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string {
   const writers = new Map<string, ReturnType<typeof momentWriter>>();
   const each = verdicts.map(({ data, moments }) => {
     if (!moments) return redact.json(JSON.stringify(data));
     let text = '';
     for (const name in moments) {
-      const written = writers.get(name) ?? momentWriter();
-      writers.set(name, written);
-      text += `${text && ','}"${name}":${written(moments[name] ?? null)}`;
+      const write = writers.get(name) ?? momentWriter();
+      writers.set(name, write);
+      text += `${text && ','}"${name}":${write(moments[name] ?? null)}`;
     }
     return `{${text}}`;
   });

@@ -1,4 +1,4 @@
-/** Verdicts written together say exactly what the door says of each: the same rows, facts, samples, beats and allocations. */
+/** Bulk verdicts equal single transitions in rows, facts, samples, heartbeats and allocations. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -57,15 +57,18 @@ const marks = fc.record({
 
 type Marks = typeof marks extends fc.Arbitrary<infer T> ? T : never;
 
-async function placed(from: NodeStatus, given: Marks): Promise<{ node_id: string; reason: string }> {
+async function placeNode(from: NodeStatus, given: Marks): Promise<{ node_id: string; reason: string }> {
   const node = await fleet.node(from);
-  // One that stands at requested has no node; the others are led to theirs by way of it.
+  // An allocation that is only requested has no node.
   if (given.allocation) await fleet.allocation(given.allocation, node);
   const now = fleet.now();
   const ago = (seconds: number | null) => (seconds === null ? null : secondsLater(now, -seconds));
   await db.query(
-    `update nodes set pool = $2, zone = $3, workflow_id = $4, budget_seconds = $5, budget_source = $6, requested_provision_seconds = $7,
-       waiting_for = $8, drain_then = $9, clock_from = $10, registered_at = $11, status = $12 where node_id = $1`,
+    `update nodes set
+       pool = $2, zone = $3, workflow_id = $4, budget_seconds = $5, budget_source = $6,
+       requested_provision_seconds = $7, waiting_for = $8, drain_then = $9, clock_from = $10,
+       registered_at = $11, status = $12
+     where node_id = $1`,
     [
       node.node_id,
       given.pool,
@@ -84,7 +87,9 @@ async function placed(from: NodeStatus, given: Marks): Promise<{ node_id: string
   if (given.sampled)
     await db.query(
       `insert into boot_samples (node_instance_id, phase, node_id, pool, pool_generation, started_at, seconds, outcome, at)
-       select $1, phase, $2, 'test', 1, $3, 5, 'timed_out', $3 from unnest(array['provision', 'start']) as phase on conflict do nothing`,
+       select $1, phase, $2, 'test', 1, $3, 5, 'timed_out', $3
+       from unnest(array['provision', 'start']) as phase
+       on conflict do nothing`,
       [node.node_instance_id, node.node_id, secondsLater(now, -5)],
     );
   return { node_id: node.node_id, reason: given.reason };
@@ -94,20 +99,29 @@ const traces = {
   nodes: 'select * from nodes where node_id = any($1) order by node_id',
   allocations: 'select * from allocations where node_id = any($1) order by allocation_id',
   samples: 'select * from boot_samples where node_id = any($1) order by node_instance_id, phase',
-  beats:
-    'select beat.* from heartbeats beat join nodes using (node_instance_id) where node_id = any($1) order by node_instance_id',
-  facts: `select at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id from evidence
-    where node_id = any($1) and at = $2 order by node_id, kind, summary, allocation_id`,
+  beats: `
+    select beat.*
+    from heartbeats beat
+    join nodes using (node_instance_id)
+    where node_id = any($1)
+    order by node_instance_id`,
+  facts: `
+    select
+      at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id
+    from evidence
+    where node_id = any($1)
+      and at = $2
+    order by node_id, kind, summary, allocation_id`,
 };
 
-/** What `write` leaves behind, before it is taken back. */
+/** The rows that `write` leaves behind, read before its transaction is rolled back. */
 async function tracesOf(
   ids: string[],
   now: Date,
   write: (tx: Transaction, nodes: NodeVerdict['node'][]) => Promise<unknown>,
 ) {
   const left: Record<string, Row[]> = {};
-  const undone = new Error('taken back');
+  const rollback = new Error('roll back');
   await db
     .transaction(async (tx) => {
       const locked = 'from nodes node where node_id = any($1) order by node_id for update of node';
@@ -115,20 +129,20 @@ async function tracesOf(
       const byRow = await tx.query(`select ${judgedColumns} ${locked}`, [ids]);
       expect(
         nodes.map(({ alike: _, holder_status: __, ...node }) => node),
-        'read together as one by one',
+        'readJudged equals the plain columns',
       ).toEqual(byRow);
       await write(tx, nodes);
       for (const [name, sql] of Object.entries(traces))
         left[name] = await tx.query(sql, sql.includes('$2') ? [ids, now] : [ids]);
-      throw undone;
+      throw rollback;
     })
     .catch((error) => {
-      if (error !== undone) throw error;
+      if (error !== rollback) throw error;
     });
   return left;
 }
 
-/** Some rules tell moments apart from what machines have in common, others do not. */
+/** Some rules pass moments separately, others within the data. */
 const verdictOn = (node: NodeVerdict['node'], to: NodeStatus, reason: string): NodeVerdict => {
   const data = { stale_seconds: 1.5, none: null, waiting_for: node.waiting_for };
   const moments = { last_seen_at: node.registered_at };
@@ -156,7 +170,7 @@ test.each(byRules)('$rule: $from → $to', async ({ from, to, rule }) => {
   const given = fc.sample(marks, { numRuns: 25, seed: 7 });
   const reasons = new Map<string, string>();
   for (const each of given) {
-    const { node_id, reason } = await placed(from, each);
+    const { node_id, reason } = await placeNode(from, each);
     reasons.set(node_id, reason);
   }
   const ids = [...reasons.keys()];
@@ -169,12 +183,12 @@ test.each(byRules)('$rule: $from → $to', async ({ from, to, rule }) => {
   );
   expect(together).toEqual(expected);
   const moved = (expected.nodes as unknown as NodeRow[]).filter((node) => node.status === to);
-  expect(moved.length, 'most of them were really moved').toBeGreaterThan(ids.length / 2);
+  expect(moved.length, 'most nodes were moved').toBeGreaterThan(ids.length / 2);
 });
 
-test('what has changed since it was read is not overwritten, and nothing of the batch is written', async () => {
+test('writes nothing of a batch if a row has changed since it was read', async () => {
   const [one] = fc.sample(marks, { numRuns: 1, seed: 3 });
-  const { node_id } = await placed('ready', { ...(one as Marks), pool: 'test' });
+  const { node_id } = await placeNode('ready', { ...(one as Marks), pool: 'test' });
   const now = fleet.now();
   const stale = tracesOf([node_id], now, async (tx, nodes) => {
     await tx.query("update nodes set status = 'offline' where node_id = $1", [node_id]);
@@ -186,14 +200,14 @@ test('what has changed since it was read is not overwritten, and nothing of the 
       fleet.environment,
     );
   });
-  await expect(stale).rejects.toThrow('liveness meant 1 nodes, and 0 were as it had read them');
+  await expect(stale).rejects.toThrow('liveness read 1 nodes, but 0 still had the status that it read');
 });
 
-test('whoever has no such edge stays as it is, and so does everybody else’s row', async () => {
-  const { node_id } = await placed('ready', fc.sample(marks, { numRuns: 1, seed: 1 })[0] as Marks);
+test('drops a verdict without an edge in the table', async () => {
+  const { node_id } = await placeNode('ready', fc.sample(marks, { numRuns: 1, seed: 1 })[0] as Marks);
   const now = fleet.now();
   const left = await tracesOf([node_id], now, async (tx, nodes) => {
-    const verdicts = nodes.map((node) => verdictOn(node, 'cleaning', 'no such way'));
+    const verdicts = nodes.map((node) => verdictOn(node, 'cleaning', 'no such edge'));
     expect(await writeVerdicts(tx, 'provision-deadline', verdicts, now, fleet.environment)).toEqual({
       moved: [],
       observed: 0,

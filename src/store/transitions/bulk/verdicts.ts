@@ -1,7 +1,7 @@
 /**
- * The door for a rule's verdicts on many nodes at once. The rows are locked and the brake has been asked, so what is left is
- * the same for all of them, and one statement writes the rows, the facts and the boot samples. It says exactly what
- * `transition` would say of each; the test beside it holds the two against each other.
+ * Writes a rule's verdicts on many nodes. The caller has locked the rows and applied the brake, so
+ * one statement can write the rows, the facts and the boot samples. The test beside it shows that
+ * the result equals that of `transition`.
  */
 import type { PoolDocument } from '../../../contract/pool.ts';
 import { sampleOf } from '../../../lifecycle/boots/boot-samples.ts';
@@ -13,59 +13,93 @@ import { expectBeats, expectedBeat, serving } from '../../heartbeats/expected-he
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
 import { poolGenerations } from '../../rows/pools.ts';
-import { type AllocationMove, moveAllocations, notifyAllocations, wordOf } from '../allocation-transition.ts';
-import { entering, givenToBoot } from '../entering-status.ts';
+import { type AllocationMove, moveAllocations, noticeOf, notifyAllocations } from '../allocation-transition.ts';
+import { bootSeconds, enteredColumns } from '../entering-status.ts';
 import { evidenceLayerOf, listOf, requireMoved, type TransitionEnvironment } from '../transition-rules.ts';
 import { recordWouldHave, wouldHave } from '../would-have.ts';
-import { evidenceOf, type NodeVerdict, ownEvidence } from './node-verdict.ts';
-import { isWrittenTogether, movePaired } from './verdict-pairs.ts';
+import { evidenceOf, individualEvidence, type NodeVerdict } from './node-verdict.ts';
+import { isUniform, movePaired } from './verdict-pairs.ts';
 
 export interface Written {
   moved: JudgedNode[];
-  /** Those of pools that are only observed: told, not changed. */
+  /** How many were only recorded, because their pool is observe-only. */
   observed: number;
 }
 
 const writeSql = `
-  with alike as materialized (
-    select * from json_to_recordset($5::json) as alike(kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
-      budget_source text, phase text, outcome text, runtime_class text, image text, had_seconds double precision, had_source text,
-      verdict jsonb, summary text, evidence jsonb, fact jsonb)),
+  with shared as materialized (
+    select *
+    from json_to_recordset($5::json) as shared(
+      kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
+      budget_source text, phase text, outcome text, runtime_class text, image text,
+      had_seconds double precision, had_source text, verdict jsonb, summary text, evidence jsonb, fact jsonb)),
   moved as (
-    update nodes node set status = becomes, status_since = $6, deadline_at = alike.deadline_at,
-      budget_seconds = alike.budget_seconds, budget_source = alike.budget_source, held = null, would_have = null, drain_then = null,
-      verdict = alike.verdict
-    from rows from (unnest($1::tid[]), unnest($2::integer[]), jsonb_array_elements($3::jsonb), unnest($4::text[])) as one(tid, kind, data, holder)
-      join alike using (kind)
-    where node.ctid = one.tid and node.status = was
-    returning node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool, node.pool_generation, node.zone,
-      node.registered_at, node.clock_from, data, holder, kind),
-  told as (
-    insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
-    select $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
-      node_id, node_instance_id, correlation_id, holder, workflow_id, 'internal' from moved join alike using (kind)),
+    update nodes node set
+      status = becomes,
+      status_since = $6,
+      deadline_at = shared.deadline_at,
+      budget_seconds = shared.budget_seconds,
+      budget_source = shared.budget_source,
+      held = null,
+      would_have = null,
+      drain_then = null,
+      verdict = shared.verdict
+    from rows from (
+      unnest($1::tid[]),
+      unnest($2::integer[]),
+      jsonb_array_elements($3::jsonb),
+      unnest($4::text[])
+    ) as one(tid, kind, data, holder)
+    join shared using (kind)
+    -- The rows are locked, so their ctid is stable.
+    where node.ctid = one.tid
+      and node.status = was
+    returning
+      node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool,
+      node.pool_generation, node.zone, node.registered_at, node.clock_from, data, holder, kind),
+  recorded as (
+    insert into evidence (
+      at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
+    select
+      $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
+      node_id, node_instance_id, correlation_id, holder, workflow_id, 'internal'
+    from moved
+    join shared using (kind)),
   sampled as (
     insert into boot_samples (${sampleColumns})
-    select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
+    select
+      node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
       extract(epoch from $6 - started_at), outcome, null, had_seconds, had_source, $6
-    from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved join alike using (kind) where phase is not null) ended
-    where started_at is not null and node_instance_id is not null ${onSampleConflict}),
+    from (
+      select *, case phase when 'start' then registered_at else clock_from end as started_at
+      from moved
+      join shared using (kind)
+      -- Only moves that end a boot phase.
+      where phase is not null) ended
+    where started_at is not null
+      and node_instance_id is not null
+    ${onSampleConflict}),
   tallied as (
-    insert into brake_tally (at, rule, pool, zone, verdicts) select $6, $8::text, pool, zone, count(*) from moved where $8 is not null group by pool, zone)
-  select count(*)::int as moved from moved`;
+    insert into brake_tally (at, rule, pool, zone, verdicts)
+    select $6, $8::text, pool, zone, count(*)
+    from moved
+    where $8 is not null
+    group by pool, zone)
+  select count(*)::int as moved
+  from moved`;
 
 interface Counting {
-  /** Whether what is written counts where the brake looks for a mass failure. */
+  /** Whether the verdicts count for the mass-failure brake. */
   tallied: boolean;
 }
 
-/** What tells the ways of two nodes apart; all that agree in it are written alike. */
-const wayOf = ({ node, to, reason, data, moments }: NodeVerdict): string => {
+/** Verdicts with the same key share all written columns. */
+const groupKeyOf = ({ node, to, reason, data, moments }: NodeVerdict): string => {
   const known = node.alike ?? `${detailsOf(node)} ${JSON.stringify(data)}`;
   return `${known} ${moments === undefined} ${node.registered_at !== null} ${to} ${reason}`;
 };
 
-/** Of a node that was read by itself. */
+/** For a node that was not read in a batch. */
 const detailsOf = (node: JudgedNode): string =>
   [
     node.pool,
@@ -77,7 +111,7 @@ const detailsOf = (node: JudgedNode): string =>
     node.waiting_for,
   ].join();
 
-function alikeFor(
+function sharedColumns(
   { node, to, reason, data, moments }: NodeVerdict,
   by: NodeRuleName,
   pool: PoolDocument,
@@ -86,13 +120,13 @@ function alikeFor(
 ) {
   const { status, registered_at, waiting_for } = node;
   const evidence = moments ? data : {};
-  const set = entering(status, to, { by, reason, data }, pool, givenToBoot(node, to), now, environment);
+  const set = enteredColumns(status, to, { by, reason, data }, pool, bootSeconds(node, to), now, environment);
   return {
     was: status,
     set,
     evidence,
     pairs: pairedWith(status, to),
-    isObserved: environment.decide.isObserveOnly(by, causes[by].trigger, pool.mode),
+    observeOnly: environment.decide.isObserveOnly(by, causes[by].trigger, pool.mode),
     columns: {
       was: status,
       becomes: to,
@@ -112,34 +146,39 @@ function alikeFor(
   };
 }
 
-/** The words of machines may be in the reason; written out for all of a kind, they are struck out before that. */
-const told = (tx: Transaction, verdict: NodeVerdict): NodeVerdict => ({
+/** The reason may quote a machine, and is redacted before it becomes part of the statement. */
+const redacted = (tx: Transaction, verdict: NodeVerdict): NodeVerdict => ({
   ...verdict,
   reason: tx.redact.text(verdict.reason),
   data: tx.redact.value(verdict.data),
 });
 
-/** Whoever has a verdict by a rule was brought up before: none begins a new life here, and none is drained. */
-const isWrittenHere = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
+/** Entering these two statuses sets more columns than the statement writes. No rule leads there. */
+const isSupported = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
 
-type Way = ReturnType<typeof alikeFor> & { to: NodeStatus; reason: string; pool: PoolDocument; members: NodeVerdict[] };
+type Group = ReturnType<typeof sharedColumns> & {
+  to: NodeStatus;
+  reason: string;
+  pool: PoolDocument;
+  members: NodeVerdict[];
+};
 
-/** Those that go the same way, together; whoever has no such way is left out. */
-async function waysOf(
+/** Groups verdicts that share all columns. Verdicts without an edge in the table are dropped. */
+async function groupVerdicts(
   tx: Transaction,
   by: NodeRuleName,
   verdicts: readonly NodeVerdict[],
   now: Date,
   environment: TransitionEnvironment,
-): Promise<Way[]> {
-  const together = new Map<string, NodeVerdict[]>();
+): Promise<Group[]> {
+  const byKey = new Map<string, NodeVerdict[]>();
   for (const each of verdicts) {
-    const way = wayOf(each);
-    const members = together.get(way);
+    const key = groupKeyOf(each);
+    const members = byKey.get(key);
     if (members) members.push(each);
-    else together.set(way, [each]);
+    else byKey.set(key, [each]);
   }
-  const groups = [...together.values()].flatMap((members) => (members[0] ? [{ first: members[0], members }] : []));
+  const groups = [...byKey.values()].flatMap((members) => (members[0] ? [{ first: members[0], members }] : []));
   const pools = await poolGenerations(
     tx,
     groups.map(({ first }) => first.node),
@@ -148,60 +187,61 @@ async function waysOf(
     const { node, to } = first;
     const pool = pools.get(`${node.pool} ${node.pool_generation}`);
     if (!pool || !findEdge(nodeEdges, node.status, to, by)) return [];
-    if (!isWrittenHere(to)) throw new Error(`${by} does not bring a node to ${to}`);
-    const said = told(tx, first);
-    return [{ ...alikeFor(said, by, pool, now, environment), to, reason: said.reason, pool, members }];
+    if (!isSupported(to)) throw new Error(`${by} does not bring a node to ${to}`);
+    const verdict = redacted(tx, first);
+    return [{ ...sharedColumns(verdict, by, pool, now, environment), to, reason: verdict.reason, pool, members }];
   });
 }
 
-/** One statement for all of them; what each adds to what its kind has in common goes as columns. */
-async function writeWays(
+/** Writes all groups in one statement: shared columns once per group, the rest as arrays. */
+async function writeNodes(
   tx: Transaction,
   by: NodeRuleName,
-  ways: readonly Way[],
+  groups: readonly Group[],
   now: Date,
   { tallied }: Counting,
 ): Promise<void> {
-  const all = ways.flatMap(({ members }) => members);
+  const all = groups.flatMap(({ members }) => members);
   if (all.length === 0) return;
   const values = [
     listOf(all.map(({ node }) => node.tid)),
-    listOf(ways.flatMap(({ members }, kind) => members.map(() => kind))),
-    ownEvidence(all, tx.redact),
+    listOf(groups.flatMap(({ members }, kind) => members.map(() => kind))),
+    individualEvidence(all, tx.redact),
     listOf(all.map(({ node }) => node.holder)),
-    JSON.stringify(ways.map(({ columns }, kind) => ({ kind, ...columns }))),
+    JSON.stringify(groups.map(({ columns }, kind) => ({ kind, ...columns }))),
     now,
     evidenceLayerOf(by),
     tallied ? by : null,
   ];
   const [{ moved } = { moved: 0 }] = await tx.query<{ moved: number }>(writeSql, values, { often: true });
-  if (moved !== all.length) throw new Error(`${by} meant ${all.length} nodes, and ${moved} were as it had read them`);
+  if (moved !== all.length)
+    throw new Error(`${by} read ${all.length} nodes, but ${moved} still had the status that it read`);
   tx.evidenceWritten();
 }
 
 async function writeAllocations(
   tx: Transaction,
-  ways: readonly Way[],
+  groups: readonly Group[],
   now: Date,
   environment: TransitionEnvironment,
 ): Promise<void> {
-  const held = ways.flatMap(({ members, ...way }) => {
+  const held = groups.flatMap(({ members, ...group }) => {
     const occupied = members.filter(({ node }) => node.holder !== null);
-    return occupied.length > 0 ? [{ ...way, members: occupied }] : [];
+    return occupied.length > 0 ? [{ ...group, members: occupied }] : [];
   });
   if (held.length === 0) return;
   await notifyAllocations(
     tx,
     held.flatMap(({ was, set, members }) => {
-      const word = wordOf(was, set);
-      return word ? members.map(({ node: { node_id } }) => ({ node_id, word })) : [];
+      const reason = noticeOf(was, set);
+      return reason ? members.map(({ node: { node_id } }) => ({ node_id, reason })) : [];
     }),
     now,
   );
-  const paired = held.flatMap(({ pairs, set, ...way }) => pairs.map((pair) => ({ ...way, pair, node: set })));
-  await movePaired(tx, paired.filter(isWrittenTogether), now);
-  const alone = paired.filter((way) => !isWrittenTogether(way));
-  const moves = alone.flatMap(({ pair: { from, to, by }, node: set, members }) =>
+  const paired = held.flatMap(({ pairs, set, ...group }) => pairs.map((pair) => ({ ...group, pair, node: set })));
+  await movePaired(tx, paired.filter(isUniform), now);
+  const others = paired.filter((group) => !isUniform(group));
+  const moves = others.flatMap(({ pair: { from, to, by }, node: set, members }) =>
     members.map((verdict): AllocationMove => {
       const { node, reason } = verdict;
       return {
@@ -227,23 +267,23 @@ export async function writeVerdicts(
   counting: Counting = { tallied: false },
 ): Promise<Written> {
   if (verdicts.length === 0) return { moved: [], observed: 0 };
-  const open = await waysOf(tx, by, verdicts, now, environment);
-  const ways = open.filter((way) => !way.isObserved);
-  await writeWays(tx, by, ways, now, counting);
-  const beating = ways.filter(({ to }) => serving.includes(to));
+  const grouped = await groupVerdicts(tx, by, verdicts, now, environment);
+  const groups = grouped.filter((group) => !group.observeOnly);
+  await writeNodes(tx, by, groups, now, counting);
+  const beating = groups.filter(({ to }) => serving.includes(to));
   const beats = beating.flatMap(({ to, pool, members }) =>
     members.map(({ node }) => expectedBeat({ ...node, status: to, pool_document: pool })),
   );
   await expectBeats(tx, beats);
-  await writeAllocations(tx, ways, now, environment);
-  const watched = open.flatMap(({ isObserved, members }) => (isObserved ? members : []));
+  await writeAllocations(tx, groups, now, environment);
+  const observed = grouped.flatMap(({ observeOnly, members }) => (observeOnly ? members : []));
   await recordWouldHave(
     tx,
-    watched.map((verdict) => {
+    observed.map((verdict) => {
       const { node, to, reason } = verdict;
       return wouldHave(node, { node_id: node.node_id, to, by, reason, data: evidenceOf(verdict) }, now);
     }),
     now,
   );
-  return { moved: ways.flatMap(({ members }) => members.map(({ node }) => node)), observed: watched.length };
+  return { moved: groups.flatMap(({ members }) => members.map(({ node }) => node)), observed: observed.length };
 }
