@@ -7,20 +7,18 @@
  */
 import type { TokenCredential } from '@azure/identity';
 import type { Clock } from '../../base/clock.ts';
-import { createBounds } from '../bounds.ts';
-import type { Driver, DriverFailure, DriverOutcome, DriverTarget, DriverWait } from '../driver.ts';
+import type { Driver, DriverOutcome, DriverTarget } from '../driver.ts';
+import { createDriverCalls } from '../driver-call.ts';
 import { openOnce } from '../open-once.ts';
-import { unseen } from '../unseen.ts';
 import type { AksHost } from './aks-host.ts';
 import { openAzure } from './azure/azure.ts';
 import { messageOf } from './azure/azure-error.ts';
 import { azureAway, azureFailure } from './azure/azure-failure.ts';
 import { createCredential, type Environment, learningCredential, secretsIn } from './azure/credential.ts';
 import { createRedact } from './azure/redact.ts';
-import { diagnose } from './diagnose.ts';
 import { ensure } from './ensure/ensure.ts';
-import { plannedPhases } from './ensure/phases.ts';
-import { listOwned, observe, prove } from './inspect.ts';
+import { plannedPhases } from './ensure/plan.ts';
+import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import { aksSpecSchema } from './spec.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
@@ -44,8 +42,6 @@ export interface AksDriverOptions {
 /** People see the pools updated at least every 20 s. */
 const default_look_seconds = 10;
 
-const silent = (): DriverWait => azureAway('no answer in time');
-
 const isSignInFailure = /^azure_sign_in_failed$|AuthenticationToken/;
 const sign_in_retry_seconds = 30;
 
@@ -64,7 +60,6 @@ const waitWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): Driv
 
 export function createAksDriver(options: AksDriverOptions): Driver {
   const { clock, environment, ca } = options;
-  const bounds = createBounds(clock, 'Azure');
   const redact = createRedact(secretsIn(environment));
   const credential = learningCredential(options.credential ?? createCredential(environment, ca), redact);
   const endpoint = options.endpoint?.replace(/\/+$/, '');
@@ -79,18 +74,15 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     },
   };
 
-  const asOutcome = async <Outcome>(call: Promise<Outcome>): Promise<Outcome | DriverFailure | DriverWait> => {
-    try {
-      return await call;
-    } catch (error) {
-      return azureFailure(error, { redact, now_ms: clock.nowMs() });
-    }
-  };
-
-  const bounded =
-    <T extends DriverTarget>(name: string, call: (host: AksHost, target: T) => Promise<DriverOutcome>) =>
-    (target: T): Promise<DriverOutcome> =>
-      bounds.once(target.node_instance_id, name, () => asOutcome(call(host, target)));
+  const calls = createDriverCalls({
+    host,
+    clock,
+    upstream: 'Azure',
+    failureOf: (error) => azureFailure(error, { redact, now_ms: clock.nowMs() }),
+    timeoutOf: () => azureAway('no answer in time'),
+    describe: (error) => redact(messageOf(error)),
+  });
+  const create = calls.change('ensure', ensure);
 
   return {
     name: 'aks',
@@ -100,26 +92,14 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: aksSpecSchema(options),
     plan: plannedPhases,
-    ensure: async (target) => waitWhileCreating(target, await bounded('ensure', ensure)(target)),
-    stop: bounded('stop', stop),
-    clean: bounded('clean', clean),
-    destroy: bounded('destroy', destroy),
-    abort: bounded('abort', abort),
-    prove: async (target, wanted) => (await bounds.within(asOutcome(prove(host, target, wanted)))) ?? silent(),
-    async observe(target) {
-      const seen = (await bounds.within(asOutcome(observe(host, target)))) ?? silent();
-      return 'outcome' in seen ? unseen(seen.message) : seen;
-    },
-    async diagnose(target) {
-      const seen = (await bounds.within(asOutcome(diagnose(host, target)))) ?? silent();
-      return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
-    },
-    async list_owned(installation_id) {
-      const listed = await bounds.within(listOwned(host, installation_id)).catch((error: unknown) => {
-        throw new Error(`Azure could not list what it holds: ${redact(messageOf(error))}`);
-      });
-      if (!listed) throw new Error('Azure did not list in time what it holds');
-      return listed;
-    },
+    ensure: async (target) => waitWhileCreating(target, await create(target)),
+    stop: calls.change('stop', stop),
+    clean: calls.change('clean', clean),
+    destroy: calls.change('destroy', destroy),
+    abort: calls.change('abort', abort),
+    prove: calls.read(prove),
+    observe: calls.observe(observe),
+    diagnose: calls.diagnose(diagnose),
+    list_owned: calls.list(listOwned),
   };
 }

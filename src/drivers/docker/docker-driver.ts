@@ -7,17 +7,15 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { builtInRedactor } from '../../base/redaction/redact.ts';
-import { createBounds } from '../bounds.ts';
-import type { Driver, DriverFailure, DriverOutcome, DriverTarget, DriverWait, PlannedStep } from '../driver.ts';
+import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
+import { createDriverCalls } from '../driver-call.ts';
 import { openOnce, sharedLists } from '../open-once.ts';
-import { unseen } from '../unseen.ts';
-import { diagnose } from './diagnose.ts';
 import { addressOf, type DockerHost } from './docker-host.ts';
 import { type ContainerRow, type Engine, openEngine } from './engine.ts';
 import { messageOf } from './engine-error.ts';
 import { engineAway, engineFailure } from './engine-failure.ts';
 import { ensure } from './ensure.ts';
-import { listOwned, observe, prove } from './inspect.ts';
+import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import { labelNames } from './labels.ts';
 import { createPulls } from './pull.ts';
 import { dockerSpecSchema } from './spec.ts';
@@ -48,7 +46,6 @@ const plan = (): PlannedStep[] => [
 
 export function createDockerDriver(options: DockerDriverOptions): Driver {
   const { clock, host_id } = options;
-  const bounds = createBounds(clock, 'the container engine');
   const engineAt = openOnce((address) => openEngine(address, options));
   const listOwn = (engine: Engine, installation_id: string): Promise<ContainerRow[]> =>
     engine.list({ [labelNames.installation_id]: installation_id });
@@ -65,7 +62,6 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
   };
 
   const placeOf = (target: DriverTarget) => addressOf(target) ?? options.docker_host;
-  const silent = (target: DriverTarget): DriverWait => engineAway(placeOf(target), 'no answer in time');
 
   /** A socket on another host leads to other containers; this host would see nothing. */
   const wrongHost = ({ state }: DriverTarget): DriverFailure | null =>
@@ -79,21 +75,15 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
           retryable: true,
         };
 
-  const asOutcome = async <Outcome>(
-    target: DriverTarget,
-    call: Promise<Outcome>,
-  ): Promise<Outcome | DriverFailure | DriverWait> => {
-    try {
-      return await call;
-    } catch (error) {
-      return engineFailure(error, placeOf(target), host.redact);
-    }
-  };
-
-  const bounded =
-    <T extends DriverTarget>(name: string, call: (host: DockerHost, target: T) => Promise<DriverOutcome>) =>
-    async (target: T): Promise<DriverOutcome> =>
-      wrongHost(target) ?? bounds.once(target.node_instance_id, name, () => asOutcome(target, call(host, target)));
+  const calls = createDriverCalls({
+    host,
+    clock,
+    upstream: 'the container engine',
+    failureOf: (error, target) => engineFailure(error, placeOf(target), host.redact),
+    timeoutOf: (target) => engineAway(placeOf(target), 'no answer in time'),
+    refuse: wrongHost,
+    describe: (error) => host.redact(messageOf(error)),
+  });
 
   return {
     name: 'docker',
@@ -105,30 +95,14 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: dockerSpecSchema(options),
     plan,
-    ensure: bounded('ensure', ensure),
-    stop: bounded('stop', stop),
-    clean: bounded('clean', clean),
-    destroy: bounded('destroy', destroy),
-    abort: bounded('abort', abort),
-    prove: async (target, wanted) =>
-      wrongHost(target) ?? (await bounds.within(asOutcome(target, prove(host, target, wanted)))) ?? silent(target),
-    async observe(target) {
-      const elsewhere = wrongHost(target);
-      if (elsewhere) return unseen(elsewhere.message);
-      const seen = (await bounds.within(asOutcome(target, observe(host, target)))) ?? silent(target);
-      return 'outcome' in seen ? unseen(seen.message) : seen;
-    },
-    async diagnose(target) {
-      const elsewhere = wrongHost(target);
-      const seen = elsewhere ?? (await bounds.within(asOutcome(target, diagnose(host, target)))) ?? silent(target);
-      return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
-    },
-    async list_owned(installation_id) {
-      const listed = await bounds.within(listOwned(host, installation_id)).catch((error: unknown) => {
-        throw new Error(`a container engine could not list what it holds: ${host.redact(messageOf(error))}`);
-      });
-      if (!listed) throw new Error('a container engine did not list in time what it holds');
-      return listed;
-    },
+    ensure: calls.change('ensure', ensure),
+    stop: calls.change('stop', stop),
+    clean: calls.change('clean', clean),
+    destroy: calls.change('destroy', destroy),
+    abort: calls.change('abort', abort),
+    prove: calls.read(prove),
+    observe: calls.observe(observe),
+    diagnose: calls.diagnose(diagnose),
+    list_owned: calls.list(listOwned),
   };
 }

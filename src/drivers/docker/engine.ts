@@ -2,6 +2,7 @@
  * The driver's interface to a Docker engine. The only file that uses dockerode, which is loaded at
  * first use.
  */
+
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
@@ -9,8 +10,22 @@ import { firstFile } from '../../base/files/tar.ts';
 import { statusOf } from '../upstream-error.ts';
 import { isConflict, isInvalidName, isMissing, isNotRunning } from './engine-error.ts';
 import type { Labels } from './labels.ts';
-import { linesOf } from './log-stream.ts';
 import type { RegistryAuth } from './registry-auth.ts';
+
+const frameHead = 8;
+const isFramed = (bytes: Buffer) => bytes.length >= frameHead && (bytes[0] ?? 3) <= 2 && bytes.readUIntBE(1, 3) === 0;
+
+/** Decodes output of a container: frames (stream, length, bytes) unless it has a terminal. */
+function linesOf(bytes: Buffer): string {
+  if (!isFramed(bytes)) return bytes.toString('utf8');
+  const parts: Buffer[] = [];
+  for (let at = 0; at + frameHead <= bytes.length; ) {
+    const length = bytes.readUInt32BE(at + 4);
+    parts.push(bytes.subarray(at + frameHead, at + frameHead + length));
+    at += frameHead + length;
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
 
 export interface ContainerRow {
   id: string;

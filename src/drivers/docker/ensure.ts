@@ -5,15 +5,55 @@
  * restarted a few times.
  */
 
-import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
-import { isLoopback, permanentFailure } from '../permanent-failure.ts';
+import type Docker from 'dockerode';
+import { isLoopbackUrl } from '../../base/network/insecure-http.ts';
+import { permanentFailure } from '../answers.ts';
+import type { DriverFailure, DriverOutcome, DriverTarget, EnsureTarget } from '../driver.ts';
 import { agentEnd } from './agent-end.ts';
-import { agentFiles } from './agent-files.ts';
-import { containerOptions } from './container-options.ts';
+import { agentFiles, inContainer } from './agent-files.ts';
 import { addressOf, type DockerHost, ownOn } from './docker-host.ts';
 import type { ContainerRow, Engine } from './engine.ts';
-import { carries, containerName, instanceLabels } from './labels.ts';
+import { carries, containerName, instanceLabels, labelsOf } from './labels.ts';
 import { type DockerSpec, dockerSpec } from './spec.ts';
+
+const bind = (Source: string, Target: string, ReadOnly: boolean) => ({
+  Type: 'bind' as const,
+  Source,
+  Target,
+  ReadOnly,
+});
+
+const megabyte = 1024 * 1024;
+
+/** The create request. It holds no secret, because the engine shows it to all its users. */
+export function containerOptions(
+  { agent_files }: Pick<DockerHost, 'agent_files'>,
+  target: DriverTarget,
+  spec: DockerSpec,
+): Docker.ContainerCreateOptions {
+  const mounted = (spec.agent ?? 'mounted') === 'mounted';
+  const ours = mounted
+    ? [bind(agent_files.node, inContainer.node, true), bind(agent_files.bundle, inContainer.bundle, true)]
+    : [];
+  const theirs = (spec.mounts ?? []).map(({ source, target: at, read_only = true }) => bind(source, at, read_only));
+  return {
+    name: containerName(target),
+    Image: spec.image,
+    Labels: labelsOf(target),
+    // The default places for a tenant's files are the ones that the agent empties.
+    Env: [`HOME=${inContainer.work}`, `TMPDIR=${inContainer.temporary}`],
+    ...(mounted && { Entrypoint: [inContainer.node, inContainer.bundle, '--config', inContainer.config], Cmd: [] }),
+    HostConfig: {
+      Mounts: [...ours, ...theirs],
+      // The control plane decides whether an ended machine comes back, not the engine.
+      RestartPolicy: { Name: 'no' },
+      ...(spec.network !== undefined && { NetworkMode: spec.network }),
+      ...(spec.memory_mb !== undefined && { Memory: spec.memory_mb * megabyte }),
+      ...(spec.cpus !== undefined && { NanoCpus: Math.round(spec.cpus * 1e9) }),
+      ...(spec.privileged === true && { Privileged: true }),
+    },
+  };
+}
 
 const max_starts = 3;
 const soon_seconds = 0.2;
@@ -25,7 +65,7 @@ function cannotWork(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpe
       'agent_not_mountable',
       `the engine at ${engine.address} is not reached by a socket of this host, so this host's agent cannot be mounted: use an image that brings it, with \`agent: image\``,
     );
-  if (spec.network !== 'host' && isLoopback(bootstrap.server_url))
+  if (spec.network !== 'host' && isLoopbackUrl(bootstrap.server_url))
     return permanentFailure(
       'server_unreachable',
       `the control plane is at ${bootstrap.server_url}, which inside a container is the container itself: give the pool \`network: host\`, or the server a --public-url`,

@@ -2,8 +2,9 @@
  * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
  * everything of ours (`list_owned`).
  */
-import { onlyProvesAbsence } from '../absence-proof.ts';
-import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
+import { onlyProvesAbsence } from '../answers.ts';
+import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
+import { agentEnd } from './agent-end.ts';
 import { addressOf, type DockerHost, ownAnywhere } from './docker-host.ts';
 import { idsIn, labelNames } from './labels.ts';
 
@@ -48,4 +49,29 @@ export async function listOwned(host: DockerHost, installation_id: string): Prom
   const distinct = [...new Map(engines.map((engine) => [engine.address, engine])).values()];
   const rows = await Promise.all(distinct.map((engine) => host.list(engine, installation_id)));
   return rows.flat().map(({ id, labels }) => ({ resource: id, kind: 'container', ...idsIn(labels) }));
+}
+
+const max_lines = 100;
+
+/**
+ * Collects what only the engine has: how the container ended, and its last lines. Works on a dead
+ * container too.
+ */
+export async function diagnose(host: DockerHost, target: DriverTarget): Promise<Diagnosis> {
+  const [placed] = (await ownAnywhere(host, target)).found;
+  if (!placed) return { summary: 'no container of this instance exists', certain: false, attachments: [] };
+  const { engine, row } = placed;
+  const text = host.redact(await engine.lastLines(row.id, max_lines));
+  const attachments = text ? [{ name: 'container.log', text }] : [];
+  const shown = `container ${row.id.slice(0, 12)} is ${row.state} (${row.status})`;
+  if (row.state !== 'exited' && row.state !== 'dead') return { summary: shown, certain: false, attachments };
+  const end = await agentEnd(engine, row.id);
+  return {
+    summary: host.redact(end?.summary ?? shown),
+    // Nothing restarts a container while its registration is awaited, so waiting longer cannot
+    // help.
+    certain: typeof target.state.stop_asked_at_ms !== 'number',
+    ...(end?.code && { code: end.code }),
+    attachments,
+  };
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { pullProgress } from './pull-progress.ts';
+import { pullProgress } from './pull.ts';
 
 const event = (layer: string | null, status: string, current: number | null = null, total: number | null = null) => ({
   layer,

@@ -7,7 +7,7 @@
  * client.
  */
 import type { Clock } from '../../base/clock.ts';
-import { createBounds } from '../bounds.ts';
+import { isLoopbackUrl } from '../../base/network/insecure-http.ts';
 import type {
   Driver,
   DriverFailure,
@@ -17,16 +17,14 @@ import type {
   DriverWait,
   PlannedStep,
 } from '../driver.ts';
+import { createDriverCalls } from '../driver-call.ts';
 import { openOnce, sharedLists } from '../open-once.ts';
-import { isLoopback } from '../permanent-failure.ts';
-import { unseen } from '../unseen.ts';
 import { type Cloud, openCloud } from './cloud.ts';
 import { messageOf } from './cloud-error.ts';
 import { cloudAway, cloudFailure, type Refused, refusedFor } from './cloud-failure.ts';
-import { diagnose } from './diagnose.ts';
 import { type Ec2Host, regionOf } from './ec2-host.ts';
 import { ensure } from './ensure.ts';
-import { listOwned, observe, prove } from './inspect.ts';
+import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import { type Redact, redactFor } from './secrets.ts';
 import { Ec2Spec } from './spec.ts';
 import { tagNames } from './tags.ts';
@@ -80,12 +78,11 @@ const withoutBackoff = (answer: DriverOutcome, { state }: DriverTarget): DriverO
 
 export function createEc2Driver(options: Ec2DriverOptions): Driver {
   const { clock, endpoint } = options;
-  const bounds = createBounds(clock, 'EC2');
   const host: Ec2Host = {
     clock,
     poll_seconds: options.poll_seconds ?? 2,
     stop_grace_seconds: options.stop_grace_seconds ?? 60,
-    on_this_host: endpoint !== null && isLoopback(endpoint),
+    on_this_host: endpoint !== null && isLoopbackUrl(endpoint),
     cloudAt: openOnce((region) => openCloud({ region, endpoint, clock })),
     regionsInUse: options.regionsInUse,
     bundleDigest: options.bundleDigest,
@@ -98,7 +95,6 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
   };
 
   const placeOf = (target: DriverTarget) => regionOf(target) ?? 'every region in use';
-  const silent = (target: DriverTarget): DriverWait => cloudAway(placeOf(target), 'no answer in time');
 
   const redactOf = async (regions: (string | undefined)[], target: DriverTarget | null): Promise<Redact> => {
     const [region] = regions.filter((each) => each !== undefined);
@@ -112,31 +108,29 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     return redactFor(secrets, target);
   };
 
-  const asOutcome = async <Outcome>(
-    target: DriverTarget,
-    call: () => Promise<Outcome>,
-  ): Promise<Outcome | DriverFailure | DriverWait> => {
-    try {
-      return await call();
-    } catch (error) {
-      const why = refusedFor(error);
-      const times = why ? timesPutOff(target, why) : 0;
-      const redact = await redactOf([regionOf(target)], target);
-      const answer = cloudFailure(error, placeOf(target), redact, times);
-      if (!why || answer.outcome !== 'wait') return answer;
-      const state = putOff(host, target, why, times + 1);
-      // A machine that waits for capacity keeps waiting for it, even if EC2 could not be reached in
-      // between.
-      return { ...answer, state, ...(state.no_room === true && { waits_for: 'capacity' as const }) };
-    }
+  const failureOf = async (error: unknown, target: DriverTarget): Promise<DriverFailure | DriverWait> => {
+    const why = refusedFor(error);
+    const times = why ? timesPutOff(target, why) : 0;
+    const redact = await redactOf([regionOf(target)], target);
+    const answer = cloudFailure(error, placeOf(target), redact, times);
+    if (!why || answer.outcome !== 'wait') return answer;
+    const state = putOff(host, target, why, times + 1);
+    // A machine that waits for capacity keeps waiting for it, even if EC2 could not be reached in
+    // between.
+    return { ...answer, state, ...(state.no_room === true && { waits_for: 'capacity' as const }) };
   };
 
-  const bounded =
-    <T extends DriverTarget>(name: string, call: (host: Ec2Host, target: T) => Promise<DriverOutcome>) =>
-    (target: T): Promise<DriverOutcome> =>
-      bounds.once(target.node_instance_id, name, () =>
-        asOutcome(target, async () => withoutBackoff(await call(host, target), target)),
-      );
+  const calls = createDriverCalls({
+    host,
+    clock,
+    upstream: 'EC2',
+    failureOf,
+    timeoutOf: (target) => cloudAway(placeOf(target), 'no answer in time'),
+    describe: async (error) => (await redactOf(await options.regionsInUse(), null))(messageOf(error)),
+  });
+
+  const change = <T extends DriverTarget>(name: string, call: (host: Ec2Host, target: T) => Promise<DriverOutcome>) =>
+    calls.change<T>(name, async (to, target) => withoutBackoff(await call(to, target), target));
 
   return {
     name: 'ec2',
@@ -146,30 +140,14 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: Ec2Spec,
     plan,
-    ensure: bounded('ensure', ensure),
-    stop: bounded('stop', stop),
-    clean: bounded('clean', clean),
-    destroy: bounded('destroy', destroy),
-    abort: bounded('abort', abort),
-    prove: async (target, wanted) =>
-      (await bounds.within(asOutcome(target, () => prove(host, target, wanted)))) ?? silent(target),
-    async observe(target) {
-      const seen = (await bounds.within(asOutcome(target, () => observe(host, target)))) ?? silent(target);
-      if (!('outcome' in seen)) return seen;
-      return unseen(seen.message);
-    },
-    async diagnose(target) {
-      const look = async () => diagnose(host, target, await redactOf([regionOf(target)], target));
-      const seen = (await bounds.within(asOutcome(target, look))) ?? silent(target);
-      return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
-    },
-    async list_owned(installation_id) {
-      const listed = await bounds.within(listOwned(host, installation_id)).catch(async (error: unknown) => {
-        const redact = await redactOf(await options.regionsInUse(), null);
-        throw new Error(`EC2 could not list what it holds: ${redact(messageOf(error))}`);
-      });
-      if (!listed) throw new Error('EC2 did not list in time what it holds');
-      return listed;
-    },
+    ensure: change('ensure', ensure),
+    stop: change('stop', stop),
+    clean: change('clean', clean),
+    destroy: change('destroy', destroy),
+    abort: change('abort', abort),
+    prove: calls.read(prove),
+    observe: calls.observe(observe),
+    diagnose: calls.diagnose(async (to, target) => diagnose(to, target, await redactOf([regionOf(target)], target))),
+    list_owned: calls.list(listOwned),
   };
 }

@@ -5,15 +5,72 @@
  * outside is started again a few times.
  */
 
-import type { DriverFailure, DriverOutcome, DriverState, DriverWait, EnsureTarget } from '../driver.ts';
-import { isLoopback, permanentFailure } from '../permanent-failure.ts';
+import type { RunInstancesCommandInput, TagSpecification } from '@aws-sdk/client-ec2';
+import { isLoopbackUrl } from '../../base/network/insecure-http.ts';
+import { permanentFailure } from '../answers.ts';
+import type { DriverFailure, DriverOutcome, DriverState, DriverTarget, DriverWait, EnsureTarget } from '../driver.ts';
 import type { Cloud } from './cloud.ts';
 import { isTokenOfOther } from './cloud-error.ts';
 import { refusedFor } from './cloud-failure.ts';
 import { disownedFailure, type Ec2Host, hasEnded, keptId, mayAppear, ownAnywhere, type Placed } from './ec2-host.ts';
-import { clientToken, runRequest } from './run-request.ts';
 import { type Ec2Spec, ec2Spec } from './spec.ts';
+import { type Tags, tagsOf } from './tags.ts';
 import { max_user_data_bytes, userData } from './user-data.ts';
+
+/**
+ * At most 64 ASCII characters. `launch` increases only if a token is known to lead to no machine.
+ */
+const clientToken = ({ node_instance_id }: DriverTarget, launch: number): string =>
+  `slipway-${node_instance_id}${launch > 1 ? `-${launch}` : ''}`.slice(0, 64);
+
+const profile = (named: string) => (named.startsWith('arn:') ? { Arn: named } : { Name: named });
+
+const tagged = (ResourceType: TagSpecification['ResourceType'], tags: Tags): TagSpecification => ({
+  ResourceType,
+  Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
+});
+
+interface Launch {
+  target: DriverTarget;
+  spec: Ec2Spec;
+  user_data: string;
+  token: string;
+  /** The image's root device, needed only if the pool sets the size of the root volume. */
+  root_device: string | null;
+}
+
+/**
+ * The launch request, with all tags, and with a client token that makes a repeat the same launch.
+ */
+function runRequest({ target, spec, user_data, token, root_device }: Launch): RunInstancesCommandInput {
+  const tags = { ...spec.tags, ...tagsOf(target) };
+  return {
+    ClientToken: token,
+    MinCount: 1,
+    MaxCount: 1,
+    ImageId: spec.image_id,
+    InstanceType: spec.instance_type as NonNullable<RunInstancesCommandInput['InstanceType']>,
+    UserData: Buffer.from(user_data).toString('base64'),
+    TagSpecifications: [tagged('instance', tags), tagged('volume', tags), tagged('network-interface', tags)],
+    MetadataOptions: { HttpEndpoint: 'enabled', HttpTokens: spec.metadata_tokens ?? 'required' },
+    ...(spec.subnet_id !== undefined && { SubnetId: spec.subnet_id }),
+    ...(spec.security_group_ids && { SecurityGroupIds: spec.security_group_ids }),
+    ...(spec.key_name !== undefined && { KeyName: spec.key_name }),
+    ...(spec.iam_instance_profile !== undefined && { IamInstanceProfile: profile(spec.iam_instance_profile) }),
+    ...(spec.spot && {
+      InstanceMarketOptions: {
+        MarketType: 'spot',
+        SpotOptions: { SpotInstanceType: 'one-time', InstanceInterruptionBehavior: 'terminate' },
+      },
+    }),
+    ...(spec.root_volume_gb !== undefined &&
+      root_device !== null && {
+        BlockDeviceMappings: [
+          { DeviceName: root_device, Ebs: { VolumeSize: spec.root_volume_gb, DeleteOnTermination: true } },
+        ],
+      }),
+  };
+}
 
 const max_starts = 3;
 /** A launch record older than this is written again before the launch is requested. */
@@ -23,7 +80,7 @@ const token_expires_seconds = 300;
 
 /** Fails before anything costs money if the machine could never register. */
 function cannotWork(host: Ec2Host, { bootstrap }: EnsureTarget, user_data: string): DriverFailure | null {
-  if (!host.on_this_host && isLoopback(bootstrap.server_url))
+  if (!host.on_this_host && isLoopbackUrl(bootstrap.server_url))
     return permanentFailure(
       'server_unreachable',
       `the control plane is at ${bootstrap.server_url}, which no machine of EC2 reaches: give the server a --public-url`,

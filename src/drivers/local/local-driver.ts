@@ -8,18 +8,16 @@
 import { mkdirSync, realpathSync } from 'node:fs';
 import { env } from 'node:process';
 import type { Clock } from '../../base/clock.ts';
+import { unseen } from '../answers.ts';
 import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
-import { unseen } from '../unseen.ts';
-import { clean } from './clean.ts';
-import { diagnose } from './diagnose.ts';
 import { ensure } from './ensure.ts';
 import { hostFailure } from './host-failure.ts';
-import { listOwned, observe, prove } from './inspect.ts';
+import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
 import { processTable, readerOf } from './processes/instance-processes.ts';
 import type { ProcessReader } from './processes/procfs.ts';
 import { LocalSpec } from './spec.ts';
-import { abort, destroy, stop } from './teardown.ts';
+import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface LocalDriverOptions {
   nodes_dir: string;

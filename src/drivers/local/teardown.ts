@@ -1,12 +1,24 @@
 /**
  * Ends an instance: gracefully (`stop`), at once (`abort`), or with everything it has (`destroy`).
  */
-import type { DriverOutcome, DriverTarget } from '../driver.ts';
+
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { kindOf } from '../../base/files/remove-tree.ts';
+import { scriptEnd } from '../../base/files/script-end.ts';
+import { referencesIn } from '../../contract/pool-fields/references.ts';
+import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
+import { literalEnv } from '../workload-spec.ts';
+import { lastLines } from './agent-end.ts';
 import { ofAnother } from './ensure.ts';
 import { exclusively } from './files/exclusive.ts';
-import { directoryOf, removeDirectory } from './files/node-directory.ts';
-import { type LocalHost, lockName } from './local-host.ts';
+import { directoryOf, files, removeDirectory } from './files/node-directory.ts';
+import { readRecord, tailOf, writeAtomically, writeRecord } from './files/small-file.ts';
+import { environmentOf, type LocalHost, lockName } from './local-host.ts';
 import type { InstanceProcesses } from './processes/instance-processes.ts';
+import type { ProcessRow } from './processes/procfs.ts';
+import { spawnDetached } from './processes/spawn-detached.ts';
+import { localSpec } from './spec.ts';
 
 const soon_seconds = 0.1;
 
@@ -81,4 +93,119 @@ async function destroyAlone(host: LocalHost, target: DriverTarget, directory: st
     };
   }
   return { outcome: 'done', message: `processes ended, ${directory} removed` };
+}
+
+/** The name under which the shell is found among the instance's processes. */
+const shellName = 'slipway-clean';
+const shellText = [
+  `/bin/sh "$1/${files.clean_script}"`,
+  `echo $? >"$1/${files.clean_status}.new" && mv "$1/${files.clean_status}.new" "$1/${files.clean_status}"`,
+].join('\n');
+
+/**
+ * Runs the pool's `clean` in the node's directory, once per operation, unless the agent has done
+ * so. It runs as a detached shell that writes its exit code to a file, so that any later call,
+ * after any crash, finds it running, finished or killed.
+ */
+export async function clean(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
+  const script = localSpec(target.spec).clean;
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  if (!script) return { outcome: 'done', message: 'the pool has nothing to clean' };
+  if ((await kindOf(directory)) === 'absent') return { outcome: 'done', message: 'the directory does not exist' };
+  const outcome = await exclusively(lockName(target), () => cleanAlone(host, target, directory, script));
+  return (
+    outcome ?? {
+      outcome: 'wait',
+      retry_seconds: soon_seconds,
+      message: 'another process is working on this machine',
+    }
+  );
+}
+
+async function cleanAlone(
+  host: LocalHost,
+  target: DriverTarget,
+  directory: string,
+  script: string,
+): Promise<DriverOutcome> {
+  const cleaned = join(directory, files.cleaned);
+  // Only a clean by this operation counts: a reused machine has been used since an earlier one.
+  if (await isOf(target, cleaned)) return { outcome: 'done', message: 'already cleaned' };
+
+  // Look for the shell before reading its status: it writes the status before it exits, so finding
+  // neither means that it was killed.
+  const { all } = await host.processes.of(target);
+  const shell = all.find(isCleanShell);
+  if (shell)
+    return stillRunning(
+      host,
+      directory,
+      all.filter((row) => row.session === shell.session),
+    );
+  const ours = await isOf(target, join(directory, files.clean_run));
+  const status = ours ? await tailOf(join(directory, files.clean_status), 16) : null;
+  if (status !== null) {
+    // Read once and removed: a call after a failure is a new try.
+    if (status.trim() === '0') await writeRecord(cleaned, { workflow_id: target.workflow_id });
+    await rm(join(directory, files.clean_status));
+    if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
+    return failed(directory, 'clean_failed', `exited with code ${status.trim()}`);
+  }
+  await start(host, target, directory, script);
+  return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
+}
+
+/** Whether a record was left by the calling operation, in any of its tries. */
+const isOf = async ({ workflow_id }: DriverTarget, record: string): Promise<boolean> =>
+  (await readRecord(record))?.workflow_id === workflow_id;
+
+const isCleanShell = (row: ProcessRow) => row.argv[3] === shellName;
+
+async function start(host: LocalHost, target: DriverTarget, directory: string, script: string): Promise<void> {
+  await writeAtomically(join(directory, files.clean_script), script);
+  for (const former of [files.clean_output, files.clean_status]) await rm(join(directory, former), { force: true });
+  const { workflow_id } = target;
+  await writeRecord(join(directory, files.clean_run), { workflow_id, started_at_ms: host.clock.nowMs() });
+  // The workload may have removed its own working directory.
+  await mkdir(join(directory, files.work), { recursive: true, mode: 0o700 });
+  await spawnDetached({
+    argv: ['/bin/sh', '-c', shellText, shellName, directory],
+    cwd: join(directory, files.work),
+    env: environmentOf(host, target, directory, await cleanEnv(target, directory)),
+    output: join(directory, files.clean_output),
+  });
+}
+
+/** Secrets are read only at launch, so take their values from the agent's configuration. */
+async function cleanEnv({ spec }: DriverTarget, directory: string): Promise<Record<string, string>> {
+  const { env = {} } = localSpec(spec);
+  const secret = new Set(referencesIn({ env }).map(({ variable }) => variable));
+  if (secret.size === 0) return literalEnv(env);
+  const launched = (await readRecord(join(directory, files.agent_config)))?.env;
+  const kept = Object.entries(typeof launched === 'object' && launched !== null ? launched : {}).filter(
+    (entry): entry is [string, string] => secret.has(entry[0]) && typeof entry[1] === 'string',
+  );
+  return { ...literalEnv(env), ...Object.fromEntries(kept) };
+}
+
+async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[]): Promise<DriverOutcome> {
+  const record = await readRecord(join(directory, files.clean_run));
+  const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
+  const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
+  if (seconds < host.clean_timeout_seconds) {
+    return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean runs' };
+  }
+  host.processes.signal(run, 'SIGKILL');
+  return failed(directory, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);
+}
+
+async function failed(directory: string, code: string, how: string): Promise<DriverFailure> {
+  const lines = await lastLines(join(directory, files.clean_output), 5);
+  return {
+    outcome: 'failed',
+    owner_layer: 'node',
+    code,
+    message: scriptEnd('clean', how, lines.split('\n')),
+    retryable: true,
+  };
 }

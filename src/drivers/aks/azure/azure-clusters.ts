@@ -1,13 +1,163 @@
 /** Managed clusters: reading, creating, deleting. Nothing here waits for an operation to end. */
-import type { ManagedCluster, ManagedClusterAgentPoolProfile } from '@azure/arm-containerservice';
-import { moment } from '../../../base/clock.ts';
+import type {
+  ContainerServiceClient,
+  ManagedCluster,
+  ManagedClusterAgentPoolProfile,
+  restorePoller,
+} from '@azure/arm-containerservice';
+import type { ContainerServiceContext } from '@azure/arm-containerservice/api';
+import { type Clock, moment } from '../../../base/clock.ts';
 import { clusterId, type Place } from '../place.ts';
 import type { Tags } from '../tags.ts';
-import { type AzureAccount, clientOptions } from './azure-account.ts';
-import { isMissing, type ProviderError, providerError } from './azure-error.ts';
-import { type LatestOperation, latestOperation, recentEvents } from './azure-looks.ts';
-import { type FollowedOperation, followOperation } from './azure-operation.ts';
-import { azureSdks } from './sdks.ts';
+import { type AzureAccount, azureSdks, clientOptions } from './azure-account.ts';
+import { isMissing, type ProviderError, providerError, secondsIn } from './azure-error.ts';
+
+interface FollowedOperation {
+  state: 'running' | 'succeeded' | 'failed' | 'canceled';
+  error: ProviderError | null;
+  /** When Azure wants the next poll. */
+  retry_after_seconds: number | null;
+  /** The handle to use from now on. */
+  operation: string;
+}
+
+interface Followers {
+  context: ContainerServiceContext;
+  restorePoller: typeof restorePoller;
+}
+
+interface Heard {
+  status: string;
+  body: unknown;
+  headers: Record<string, string | undefined>;
+}
+
+/** The SDK's poller hides the operation's body, so record every response it receives. */
+function listening(context: ContainerServiceContext, heard: Heard[]): ContainerServiceClient {
+  const pathUnchecked = (path: string) => ({
+    get: async (options: object) => {
+      const { status, body, headers, ...others } = await context.pathUnchecked(path).get(options);
+      heard.push({ status, body, headers });
+      return { status, body, headers, ...others };
+    },
+  });
+  return { ...context, pathUnchecked } as unknown as ContainerServiceClient;
+}
+
+const never = () => {
+  throw new TypeError('an operation that is followed is not begun again');
+};
+
+function restored({ context, restorePoller: restore }: Followers, operation: string, heard: Heard[]) {
+  try {
+    return { poller: restore(listening(context, heard), operation, never) };
+  } catch {
+    // Written by another version of the SDK. Its error would quote the handle, so it is dropped.
+    return null;
+  }
+}
+
+const isAnswer = (heard: Heard | undefined) => heard?.status === '200' || heard?.status === '202';
+
+/** Any status that is not final counts as running. */
+const ends: [RegExp, FollowedOperation['state']][] = [
+  [/^succeeded$/i, 'succeeded'],
+  [/^failed$/i, 'failed'],
+  [/^cancell?ed$/i, 'canceled'],
+];
+const stateOf = (status = ''): FollowedOperation['state'] => ends.find(([word]) => word.test(status))?.[1] ?? 'running';
+
+/**
+ * Follows a long-running operation by the SDK's serialized handle, from any process. The handle
+ * contains a signed URL, so it is stored and never shown.
+ */
+async function followOperation(
+  followers: Followers,
+  operation: string,
+  clock: Clock,
+): Promise<FollowedOperation | null> {
+  const heard: Heard[] = [];
+  const follower = restored(followers, operation, heard);
+  if (!follower) return null;
+  const { poller } = follower;
+  try {
+    await poller.poll();
+  } catch (error) {
+    // The first response is the operation's; later ones are about the cluster, which is read
+    // separately.
+    if (heard.length === 0 || !isAnswer(heard[0])) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+  const said = heard[0]?.body as { status?: string; error?: unknown } | undefined;
+  const state = stateOf(said?.status);
+  return {
+    state,
+    error: providerError(said?.error) ?? null,
+    retry_after_seconds: secondsIn(heard[0]?.headers['retry-after'], clock.nowMs()),
+    operation: state === 'running' ? await poller.serialize() : operation,
+  };
+}
+
+interface LatestOperation {
+  status: string;
+  percent: number | null;
+  started_at: string | null;
+}
+
+/** Available only in preview versions of the API. */
+const latest_version = '2025-05-02-preview';
+const events_version = '2015-04-01';
+const max_events = 30;
+
+interface WireOperation {
+  status?: string;
+  percentComplete?: number;
+  startTime?: string;
+}
+
+interface WireEvent {
+  eventTimestamp?: string;
+  operationName?: { localizedValue?: string; value?: string };
+  status?: { value?: string };
+  properties?: { statusMessage?: string };
+}
+
+/** Null if it is not offered or unknown; its absence means nothing. */
+async function latestOperation(context: ContainerServiceContext, place: Place): Promise<LatestOperation | null> {
+  const path = `${clusterId(place)}/operations/latest`;
+  const { status, body } = await context
+    .pathUnchecked(path)
+    .get({ queryParameters: { 'api-version': latest_version } });
+  if (status !== '200') return null;
+  const { status: word = 'Unknown', percentComplete, startTime } = body as WireOperation;
+  return {
+    status: word,
+    percent: typeof percentComplete === 'number' ? percentComplete : null,
+    started_at: startTime ?? null,
+  };
+}
+
+const lineOf = ({ eventTimestamp = '', operationName, status, properties }: WireEvent): string =>
+  [eventTimestamp, operationName?.localizedValue ?? operationName?.value, status?.value, properties?.statusMessage]
+    .filter(Boolean)
+    .join(' · ');
+
+/** The activity log of a cluster, newest first; empty if this account may not read it. */
+async function recentEvents(context: ContainerServiceContext, place: Place, since: Date): Promise<string[]> {
+  const { status, body } = await context
+    .pathUnchecked(`/subscriptions/${place.subscription_id}/providers/Microsoft.Insights/eventtypes/management/values`)
+    .get({
+      queryParameters: {
+        'api-version': events_version,
+        $filter: `eventTimestamp ge '${since.toISOString()}' and resourceUri eq '${clusterId(place)}'`,
+      },
+    });
+  if (status !== '200') return [];
+  const { value = [] } = body as { value?: WireEvent[] };
+  return value.slice(0, max_events).map(lineOf);
+}
 
 export interface ClusterPool {
   name: string;

@@ -1,9 +1,8 @@
 /** Resource groups and their contents. */
 import type { ResourceGroup } from '@azure/arm-resources';
 import type { Tags } from '../tags.ts';
-import { type AzureAccount, clientOptions } from './azure-account.ts';
+import { type AzureAccount, azureSdks, clientOptions } from './azure-account.ts';
 import { isMissing } from './azure-error.ts';
-import { azureSdks } from './sdks.ts';
 
 export interface Group {
   id: string;

@@ -2,9 +2,8 @@
 import type { RoleAssignment } from '@azure/arm-authorization';
 import type { Grant } from '../role-id.ts';
 import type { AksRole } from '../spec.ts';
-import { type AzureAccount, clientOptions } from './azure-account.ts';
+import { type AzureAccount, azureSdks, clientOptions } from './azure-account.ts';
 import { isMissing } from './azure-error.ts';
-import { azureSdks } from './sdks.ts';
 
 export interface Assignment extends Grant {
   name: string;

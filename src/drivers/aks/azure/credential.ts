@@ -4,8 +4,8 @@
  * Never from a pool.
  */
 import type { AccessToken, GetTokenOptions, TokenCredential } from '@azure/identity';
+import { azureSdks } from './azure-account.ts';
 import type { Redact } from './redact.ts';
-import { azureSdks } from './sdks.ts';
 
 export type Environment = Record<string, string | undefined>;
 

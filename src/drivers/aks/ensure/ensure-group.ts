@@ -1,9 +1,7 @@
 /** The resource group of the cluster: its own, or an existing one that the pool names. */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
 import { isOurs, ofAnother, waitAndLook } from '../aks-host.ts';
-import type { Making } from './making.ts';
-import { phases } from './phases.ts';
-import { wantedTags } from './wanted-cluster.ts';
+import { type Making, phases, wantedTags } from './plan.ts';
 
 const phase = phases.group;
 

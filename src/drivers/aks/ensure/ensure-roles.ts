@@ -2,13 +2,14 @@
  * Role assignments of the cluster, under derived names, so that each is created once and can be
  * found.
  */
-import type { DriverFailure, DriverWait } from '../../driver.ts';
+import type { DriverFailure, DriverTarget, DriverWait } from '../../driver.ts';
 import { codeOf } from '../../upstream-error.ts';
+import type { Placed } from '../aks-host.ts';
+import type { Assignment } from '../azure/azure-roles.ts';
 import { clusterId, type Place } from '../place.ts';
 import { type Grant, isSameGrant, roleAssignmentId } from '../role-id.ts';
-import type { AksRole, AksSpec } from '../spec.ts';
-import type { Making } from './making.ts';
-import { phases } from './phases.ts';
+import { type AksRole, type AksSpec, isAksSpec } from '../spec.ts';
+import { type Making, phases } from './plan.ts';
 
 /** The default scope is the cluster. */
 export const grantOf = (place: Place, role: AksRole): Grant => ({
@@ -55,3 +56,17 @@ const takenBySomethingElse = ({ scope, role_definition_id }: Grant, name: string
   retryable: false,
   phase: phases.roles,
 });
+
+/**
+ * The existing role assignments of an instance: those in its pool's spec, and those on its cluster
+ * with a name derived from it.
+ */
+export async function ownRoles({ azure, place }: Placed, target: DriverTarget): Promise<Assignment[]> {
+  const scopes = [
+    clusterId(place),
+    ...(isAksSpec(target.spec) ? grantsOf(place, target.spec) : []).map(({ scope }) => scope),
+  ];
+  const distinct = new Map(scopes.map((scope) => [scope.toLowerCase(), scope]));
+  const found = await Promise.all([...distinct.values()].map((scope) => azure.roles.at(scope)));
+  return found.flat().filter((each) => roleAssignmentId(each, target.node_instance_id) === each.name.toLowerCase());
+}

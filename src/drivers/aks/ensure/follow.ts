@@ -2,8 +2,8 @@
  * Polls the operation in `state` once, and no earlier than Azure wants. A failed poll counts as
  * still running.
  */
-import type { DriverState } from '../../driver.ts';
-import type { AksHost } from '../aks-host.ts';
+import type { DriverState, DriverTarget } from '../../driver.ts';
+import type { AksHost, Placed } from '../aks-host.ts';
 import type { Azure } from '../azure/azure.ts';
 import { type ProviderError, retryAfterOf } from '../azure/azure-error.ts';
 
@@ -37,4 +37,30 @@ export async function follow(
   } catch (error) {
     return stillRunning({ operation_next_at_ms: later(retryAfterOf(error, now_ms)) });
   }
+}
+
+// A cluster is recorded before it is requested. The process may die before the answer, and Azure may
+// show the cluster late: a successor that looks at once would see nothing and call it absent.
+
+/** How long after its record a request may be sent. */
+const sent_within_ms = 10_000;
+/**
+ * How long after its record an invisible cluster is not taken for absent; a request has timed out
+ * by then.
+ */
+const shown_within_ms = 40_000;
+
+const age = ({ asked_at_ms }: DriverState, now_ms: number) =>
+  typeof asked_at_ms === 'number' ? now_ms - asked_at_ms : Number.POSITIVE_INFINITY;
+
+export const isRecorded = (state: DriverState, now_ms: number): boolean => age(state, now_ms) < sent_within_ms;
+
+export const mayStillAppear = (state: DriverState, now_ms: number): boolean => age(state, now_ms) < shown_within_ms;
+
+/** Whether a requested cluster may still appear; it can be deleted only then. */
+export async function isComing(host: AksHost, { azure, place }: Placed, { state }: DriverTarget): Promise<boolean> {
+  if (state.cluster_seen === true) return false;
+  if (typeof state.operation === 'string') return (await follow(host, azure, state))?.state === 'running';
+  // A group of its own is deleted with whatever appears in it.
+  return !place.own_group && mayStillAppear(state, host.clock.nowMs());
 }

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest';
 import { handle } from '../../conformance.ts';
 import { createLocalDriver } from '../local-driver.ts';
 import { type LocalWorld, localWorld } from '../testing/local-world.ts';
-import { psReader } from './ps-reader.ts';
+import { psReader } from './instance-processes.ts';
 
 let world: LocalWorld;
 afterEach(() => world.close());
