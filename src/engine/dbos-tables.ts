@@ -2,8 +2,9 @@
  * Our own statements on DBOS's tables, for what its interface does not offer. DBOS is pinned to one
  * version, and the conformance suite runs each statement.
  */
-import type { Pool } from 'pg';
+import type { Pool, ClientBase } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
+import { createHash } from 'node:crypto';
 
 /** An arbitrary number that must never change: all replicas have to use the same lock. */
 const launchLock = 718_202_601;
@@ -83,4 +84,35 @@ export async function finishedBefore(pool: Pool, beforeMs: number, limit: number
     [Math.floor(beforeMs), limit],
   );
   return rows.map((row) => row.workflow_uuid);
+}
+
+/** More than recur. Texts that are built differently each time must not fill the cache. */
+const maxStatements = 100;
+/** A prepared statement that returns all columns fails once the table gets another one. */
+const returnsAllColumns = /\b(select|returning)\s+(\w+\.)?\*/i;
+const recurs = /^\s*(select|insert|update)\b/i;
+
+type Query = (...given: unknown[]) => unknown;
+
+/**
+ * Turns DBOS's recurring statements into prepared ones. DBOS sends plain text, which PostgreSQL
+ * plans each time, and planning takes longer than execution. We own the connections, so we can name
+ * the statements there.
+ */
+export function prepareStatements(client: ClientBase): void {
+  const names = new Map<string, string>();
+  const nameOf = (text: string): string | undefined => {
+    const known = names.get(text);
+    if (known !== undefined || names.size >= maxStatements || !recurs.test(text) || returnsAllColumns.test(text))
+      return known;
+    const name = `dbos_${createHash('md5').update(text).digest('base64url')}`;
+    names.set(text, name);
+    return name;
+  };
+  const plain = client.query.bind(client) as Query;
+  const prepared: Query = (text, values, ...rest) => {
+    const name = typeof text === 'string' && Array.isArray(values) ? nameOf(text) : undefined;
+    return name === undefined ? plain(text, values, ...rest) : plain({ name, text, values }, ...rest);
+  };
+  client.query = prepared as typeof client.query;
 }

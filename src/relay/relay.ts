@@ -5,14 +5,12 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import { errorCatalogue } from '../contract/errors/errors.ts';
-import { type Batcher, type BatcherLimits, createHeartbeatBatcher, defaultLimits } from './batcher.ts';
-import { checkToken } from './check-token.ts';
+import { errorCatalogue, type ErrorCode } from '../contract/errors/errors.ts';
+import { type Batcher, type BatcherLimits, createHeartbeatBatcher, defaultLimits, type Refusal, type BatcherFigures } from './batcher.ts';
 import { relayListener } from './listener.ts';
-import { logRefusals } from './log-refusals.ts';
-import { type RelayFigures, relayMetrics } from './metrics.ts';
 import type { RelayOptions } from './options.ts';
 import { openUpstream, type Upstream } from './upstream.ts';
+import { agentRoutes } from '../contract/routes/agent.ts';
 
 export interface Relay {
   url: string;
@@ -96,4 +94,95 @@ export async function startRelay(
       await shutDown(parts);
     },
   };
+}
+
+const tokenRefusal: ErrorCode = 'scope_insufficient';
+/** One reason per pool; the bound guards against made-up ones. */
+const maxReasons = 100;
+
+/**
+ * Logs, once per reason, that heartbeats are refused because of the relay's token. Agents handle
+ * the other refusals.
+ */
+export function logRefusals(log: Pick<Log, 'error'>): (refusal: Refusal) => void {
+  const logged = new Set<string>();
+  return ({ code, detail }) => {
+    if (code !== tokenRefusal || logged.has(detail) || logged.size >= maxReasons) return;
+    logged.add(detail);
+    log.error({ why: detail, way_out: errorCatalogue[tokenRefusal].remedy }, 'beats are refused');
+  };
+}
+
+const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
+  taken: ['beats_total', 'counter', 'Heartbeats received from agents'],
+  joined: ['beats_joined_total', 'counter', 'Heartbeats merged with an equal one of their instance'],
+  batches: ['batches_total', 'counter', 'Batches sent to the control plane'],
+  unheard: ['beats_unheard_total', 'counter', 'Heartbeats answered as not delivered'],
+  held: ['beats_held', 'gauge', 'Heartbeats waiting for an answer'],
+  away_seconds: ['upstream_away_seconds', 'gauge', 'Time that no batch could be delivered; 0 if all is well'],
+  streaming: ['upstream_streaming', 'gauge', '1 if batches use a stream'],
+};
+
+/** The relay's figures for Prometheus. They do not identify agents. */
+const relayMetrics = (figures: RelayFigures): string =>
+  Object.entries(described)
+    .map(([key, [name, type, help]]) => {
+      const value = Number(figures[key as keyof RelayFigures]);
+      return `# HELP slipway_relay_${name} ${help}\n# TYPE slipway_relay_${name} ${type}\nslipway_relay_${name} ${value}\n`;
+    })
+    .join('');
+
+interface RelayFigures extends BatcherFigures {
+  streaming: boolean;
+}
+
+const refusals: readonly number[] = [401, 403];
+const streamPath = agentRoutes['agent-stream'].path;
+
+const timeoutMs = 10_000;
+
+class TokenRefused extends Error {
+  override name = 'TokenRefused';
+}
+
+/**
+ * Throws if the token is refused. An unreachable control plane is not an error: it may accept the
+ * token once it is back.
+ */
+export async function checkToken(
+  upstream: Pick<Upstream, 'open'>,
+  token: string,
+  timeout_ms = timeoutMs,
+): Promise<void> {
+  const status = await new Promise<number | undefined>((resolve) => {
+    const request = upstream.open('GET', streamPath, { authorization: `Bearer ${token}` });
+    request.on('response', (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    request.on('error', () => resolve(undefined));
+    // A server that accepts the connection and never answers counts as unreachable.
+    request.setTimeout(timeout_ms, () => request.destroy());
+    request.end();
+  });
+  if (status !== undefined && refusals.includes(status))
+    throw new TokenRefused(
+      'the control plane refuses this token.\n  A relay needs one of its own: slipway tokens create --name NAME --role relay --pool POOL',
+    );
+}
+
+const byCode: Record<string, (at: string) => string> = {
+  EADDRINUSE: (at) =>
+    `something else listens at ${at} already, perhaps another relay.\n  Stop that, or give this one another --port and name it in --server of its agents.`,
+  EADDRNOTAVAIL: (at) =>
+    `${at} is no address of this machine.\n  Give as --host one that it has; 127.0.0.1 is reached from this machine alone.`,
+  EACCES: (at) =>
+    `this user may not listen at ${at}.\n  Choose a --port from 1024 on, or let the user listen below that.`,
+};
+
+/** Explains why a relay could not start, and what to do about it. */
+export function describeStartFailure(error: Error, { host, port }: { host: string; port: number }): string {
+  const code = 'code' in error ? String(error.code) : '';
+  const words = 'syscall' in error && error.syscall === 'listen' ? byCode[code] : undefined;
+  return words?.(`${host.includes(':') ? `[${host}]` : host}:${port}`) ?? error.message;
 }

@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
 import { expect, test } from 'vitest';
-import { prepareStatements } from './dbos-prepared.ts';
+import { prepareStatements } from './dbos-tables.ts';
 
 /** A client that records its queries. */
 function recordingClient() {
