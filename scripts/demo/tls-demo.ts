@@ -39,7 +39,7 @@ interface Stage {
 
 const pool = 'demo';
 const staleSeconds = 3;
-const patience_seconds = 5;
+const timeout_seconds = 5;
 const plain = (_tone: string, text: string) => text;
 const isOfProxy = (fault: Fault | null): fault is ProxyFault => proxyFaults.some((name) => name === fault);
 
@@ -126,7 +126,7 @@ export async function startTlsDemo(options: {
       correlation_id: 'demo',
       clock: systemClock,
       signal: new AbortController().signal,
-      patience_seconds,
+      timeout_seconds,
     });
     for await (const report of examination) {
       reports.push(report);
@@ -162,7 +162,7 @@ export async function startTlsDemo(options: {
       if (fault === 'dns' || fault === 'credential') return;
       say('\nOn the machine it says:');
       await agentDoctor(
-        ['--config', config, '--patience', String(patience_seconds)],
+        ['--config', config, '--patience', String(timeout_seconds)],
         {},
         { clock: systemClock, out: say, err: say },
       );

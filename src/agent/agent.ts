@@ -3,19 +3,16 @@ import { builtInRedactor } from '../base/redaction/redact.ts';
 import type { Log as ServerLog } from '../base/telemetry/log.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';
 import type { RegisterReply } from '../contract/agent/agent.ts';
-import { anyServer } from './connection/any-server.ts';
 import type { CallFailure } from './connection/call-failure.ts';
 import { type ControlPlane, type ControlPlaneParts, controlPlane } from './connection/control-plane.ts';
-import { credentialRotation } from './connection/credential/rotation.ts';
-import { credentialDoubt } from './connection/credential-doubt.ts';
+import { credentialDoubt, credentialRotation } from './connection/credential.ts';
 import { register } from './connection/register.ts';
-import { transport } from './connection/transport.ts';
+import { anyServer, transport } from './connection/transport.ts';
 import { type AgentParts, type AgentSurroundings, agentParts } from './life/agent-parts.ts';
 import { boot } from './life/boot.ts';
-import { crashed, type Ending, ending } from './life/ending.ts';
 import type { AgentEnd } from './life/exit.ts';
 import { startLoops } from './life/loops.ts';
-import { shutDown } from './life/shut-down.ts';
+import { type AgentStop, crashed, createStop, shutDown } from './life/stop.ts';
 import { type PrerequisiteGate, prerequisiteGate } from './prerequisites/prerequisite-gate.ts';
 import { requiredNow } from './prerequisites/prerequisites.ts';
 import type { LogShipper } from './spool/log-shipper.ts';
@@ -26,7 +23,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const parts = agentParts(config, surroundings);
   const { clock, state, spool, time, timing, work } = parts;
   surroundings.atExit(work.kill);
-  const life = ending(surroundings.stop);
+  const stop = createStop(surroundings.stop);
   const connect = (url: string) => transport(url, clock, time, config.ca);
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
@@ -38,7 +35,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
       if (failure.status !== 423 && failure.code !== 'beats_slow_down') parts.facts.callFailed(failure);
       // The registration handles its own failures.
       if (failure.call === 'agent-register') return;
-      if (failure.code === 'instance_fenced') life.end({ code: 'instance_fenced', reason: failure.detail });
+      if (failure.code === 'instance_fenced') stop.request({ code: 'instance_fenced', reason: failure.detail });
       if (doubt.confirmedBy(failure)) lost(failure);
       if (failure.code === 'credential_expired' && failure.call !== 'agent-credential-rotate') rotateNow();
     },
@@ -52,9 +49,9 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     ...callEvents,
   });
   const resumed = state.read().identity !== null;
-  const gate = prerequisiteGate({ ...parts, signal: life.signal, first_start: !resumed, begin: work.begin });
+  const gate = prerequisiteGate({ ...parts, signal: stop.signal, first_start: !resumed, begin: work.begin });
   let rotateNow = () => {};
-  const lost = credentialLost(parts, server, gate, life);
+  const lost = credentialLost(parts, server, gate, stop);
 
   const tracer = await openTracer({
     endpoint: config.otlp_endpoint,
@@ -67,15 +64,15 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   });
   let shipper: LogShipper | null = null;
   const live = async () => {
-    if (!(await start(parts, server, gate, life))) return;
-    const rotation = credentialRotation({ ...parts, server, signal: life.signal, onLost: lost });
+    if (!(await start(parts, server, gate, stop))) return;
+    const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost: lost });
     rotateNow = rotation.now;
-    const loops = startLoops({ ...parts, ...callEvents, server, signal: life.signal, tracer });
+    const loops = startLoops({ ...parts, ...callEvents, server, signal: stop.signal, tracer });
     shipper = loops.shipper;
     await Promise.all([loops.done, rotation.done]);
   };
-  await Promise.all([live(), gate.done]).catch((error) => life.end(crashed(error)));
-  const how = life.how() ?? crashed(new Error('the agent ended without a reason'));
+  await Promise.all([live(), gate.done]).catch((error) => stop.request(crashed(error)));
+  const how = stop.how() ?? crashed(new Error('the agent ended without a reason'));
   await shutDown(parts, server, shipper, how);
   await tracer?.stop();
   http.close();
@@ -84,17 +81,22 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
 }
 
 /** Returns whether the agent is registered. */
-async function start(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, life: Ending): Promise<boolean> {
+async function start(
+  parts: AgentParts,
+  server: ControlPlane,
+  gate: PrerequisiteGate,
+  stop: AgentStop,
+): Promise<boolean> {
   const { config, state, log, spool } = parts;
-  const { signal } = life;
+  const { signal } = stop;
   const resumed = state.read().identity !== null;
   log.info('agent starts', { version: agentVersion, resumed });
   const notBooted = await boot({ ...parts, signal });
-  if (notBooted) life.end(notBooted);
+  if (notBooted) stop.request(notBooted);
   if (resumed && !signal.aborted) await gate.require(requiredNow(config, state));
   const onRegistered = (reply: RegisterReply) => spool.goOnBeyond(reply.log_acknowledged_seq ?? 0);
   const notRegistered = await register({ ...parts, server, signal, onRegistered });
-  if (notRegistered) life.end(notRegistered);
+  if (notRegistered) stop.request(notRegistered);
   if (!signal.aborted) await gate.require(requiredNow(config, state));
   return !signal.aborted;
 }
@@ -107,7 +109,7 @@ function credentialLost(
   parts: AgentParts,
   server: ControlPlane,
   gate: PrerequisiteGate,
-  life: Ending,
+  stop: AgentStop,
 ): (failure: CallFailure) => void {
   const { config, state, findings, report } = parts;
   let joining = false;
@@ -117,13 +119,13 @@ function credentialLost(
     // may be ready.
     report.hold('the machine is joining again');
     findings.forget();
-    const refused = await register({ ...parts, server, signal: life.signal });
+    const refused = await register({ ...parts, server, signal: stop.signal });
     joining = false;
-    if (refused) life.end(refused);
-    else if (!life.signal.aborted) await gate.require(requiredNow(config, state));
+    if (refused) stop.request(refused);
+    else if (!stop.signal.aborted) await gate.require(requiredNow(config, state));
   };
   return ({ detail }) => {
-    if (!parts.config.join_token) life.end({ code: 'credential_unknown', reason: detail });
-    else if (!joining) joinAgain().catch((error) => life.end(crashed(error)));
+    if (!parts.config.join_token) stop.request({ code: 'credential_unknown', reason: detail });
+    else if (!joining) joinAgain().catch((error) => stop.request(crashed(error)));
   };
 }

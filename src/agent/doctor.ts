@@ -29,7 +29,7 @@ const flags = {
 
 /** The exit statuses of every Slipway command. */
 const exitCodes = { ok: 0, failed: 1, unreachable: 3, refused: 4 };
-const defaultPatienceSeconds = 10;
+const defaultTimeoutSeconds = 10;
 
 export interface DoctorSurroundings {
   clock: Clock;
@@ -39,7 +39,7 @@ export interface DoctorSurroundings {
 
 interface DoctorOptions {
   config: AgentConfig;
-  patience_seconds: number;
+  timeout_seconds: number;
   json: boolean;
 }
 
@@ -48,14 +48,14 @@ function optionsFrom(args: string[], env: NodeJS.ProcessEnv): DoctorOptions | nu
   const { values: given } = parsed(args);
   if (given.help) return null;
   const values = agentFlags(given, flags, env);
-  const patience_seconds = Number(values.patience ?? defaultPatienceSeconds);
-  if (!(patience_seconds > 0 && patience_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
+  const timeout_seconds = Number(values.patience ?? defaultTimeoutSeconds);
+  if (!(timeout_seconds > 0 && timeout_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
   const ca = readAuthority(values.ca);
   const dir = resolve(values.dir ?? '.slipway-agent');
   const config = values.config
     ? readConfigFile(values.config)
     : configFrom({ server_url: values.server, dir, ca, allow_insecure_http: values['allow-insecure-http'] });
-  return { config: { ...config, ca: ca ?? config.ca }, patience_seconds, json: values.json === true };
+  return { config: { ...config, ca: ca ?? config.ca }, timeout_seconds, json: values.json === true };
 }
 
 function parsed(args: string[]) {
@@ -86,7 +86,7 @@ export async function agentDoctor(
     out(usage);
     return 0;
   }
-  const { config, patience_seconds, json } = options;
+  const { config, timeout_seconds, json } = options;
   const state = keptState(config.dir);
   const correlation_id = newCorrelationId();
   const reports: LayerReport[] = [];
@@ -98,7 +98,7 @@ export async function agentDoctor(
     correlation_id,
     clock,
     signal: new AbortController().signal,
-    patience_seconds,
+    timeout_seconds,
   });
   for await (const report of examination) {
     reports.push(report);

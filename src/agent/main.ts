@@ -17,9 +17,8 @@ import {
 } from './life/exit.ts';
 import { configFromCommandLine, usage } from './options.ts';
 import { type AgentConfig, UsageError } from './state/config.ts';
-import { lockDirectory, unlockDirectory } from './state/directory-lock.ts';
 import { errorCode, errorText } from './state/shape.ts';
-import { agentDirectory, makeAgentDirectory } from './state/state-file.ts';
+import { agentDirectory, lockDirectory, makeAgentDirectory, unlockDirectory } from './state/state-file.ts';
 import { defaultTiming } from './timing.ts';
 
 function giveUp(exit_code: number, words: string | null): never {

@@ -23,7 +23,7 @@ export type Caller =
   | { kind: 'person'; token: string | null; node_id: string | null }
   | { kind: 'agent'; credential: string | null };
 
-export interface Patient {
+export interface DoctorTarget {
   url: URL;
   /** PEM, trusted in addition to the system's authorities. */
   ca: string | null;
@@ -34,7 +34,7 @@ export interface Patient {
   clock: Clock;
   signal: AbortSignal;
   /** Time limit for each layer, and for the agent to answer a ping. */
-  patience_seconds: number;
+  timeout_seconds: number;
 }
 
 /** Results of earlier layers, for the later ones. */

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import { failed, type Patient } from './examination.ts';
+import { type DoctorTarget, failed } from './examination.ts';
 import { examine } from './examine.ts';
 
-async function adviceOn(code: string, caller: Patient['caller']): Promise<string | null | undefined> {
-  const patient: Patient = {
+async function adviceOn(code: string, caller: DoctorTarget['caller']): Promise<string | null | undefined> {
+  const target: DoctorTarget = {
     url: new URL('http://127.0.0.1:1'),
     ca: null,
     known_keys: null,
@@ -12,9 +12,9 @@ async function adviceOn(code: string, caller: Patient['caller']): Promise<string
     correlation_id: 'c',
     clock: systemClock,
     signal: new AbortController().signal,
-    patience_seconds: 1,
+    timeout_seconds: 1,
   };
-  for await (const { remedy } of examine(patient, [{ layer: 'fence', check: async () => failed(code, 'no') }]))
+  for await (const { remedy } of examine(target, [{ layer: 'fence', check: async () => failed(code, 'no') }]))
     return remedy;
 }
 

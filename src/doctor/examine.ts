@@ -4,7 +4,7 @@
  * call `examine`.
  */
 import { faultEntry } from '../contract/errors/error-entry.ts';
-import type { Found, LayerName, LayerReport, Outcome, Patient } from './examination.ts';
+import type { DoctorTarget, Found, LayerName, LayerReport, Outcome } from './examination.ts';
 import { skipped } from './examination.ts';
 import { agreeOnTls, openConnection, resolveName, trustCertificate } from './path-checks.ts';
 import { beAnswered, beClaimed, beHeard, passFence, recognise, showCredential } from './server-checks.ts';
@@ -12,13 +12,14 @@ import { beAnswered, beClaimed, beHeard, passFence, recognise, showCredential } 
 interface Layer {
   layer: LayerName;
   needs?: keyof typeof unmet;
-  check(patient: Patient, found: Found): Promise<Outcome>;
+  check(target: DoctorTarget, found: Found): Promise<Outcome>;
 }
 
 /** Returns why a layer does not apply, or null if it does. */
 const unmet = {
-  tls: ({ url }: Patient) => (url.protocol === 'https:' ? null : 'plain HTTP is used'),
-  node: ({ caller }: Patient) => (caller.kind === 'person' && caller.node_id === null ? 'no node was named' : null),
+  tls: ({ url }: DoctorTarget) => (url.protocol === 'https:' ? null : 'plain HTTP is used'),
+  node: ({ caller }: DoctorTarget) =>
+    caller.kind === 'person' && caller.node_id === null ? 'no node was named' : null,
 };
 
 export const layers: readonly Layer[] = [
@@ -35,7 +36,7 @@ export const layers: readonly Layer[] = [
 ];
 
 /** Remedies that fit better than the catalogue's, because here the caller is known. */
-const remediesHere: Record<Patient['caller']['kind'], Record<string, string>> = {
+const remediesHere: Record<DoctorTarget['caller']['kind'], Record<string, string>> = {
   person: { node_not_found: 'See which nodes there are: `slipway nodes --all`.' },
   agent: {
     heartbeat_stale:
@@ -43,14 +44,14 @@ const remediesHere: Record<Patient['caller']['kind'], Record<string, string>> = 
   },
 };
 
-function remedyOf(code: string, caller: Patient['caller']): string | null {
+function remedyOf(code: string, caller: DoctorTarget['caller']): string | null {
   const remedy = remediesHere[caller.kind][code] ?? faultEntry(code)?.remedy ?? null;
   return caller.kind === 'person' && caller.node_id !== null
     ? (remedy?.replaceAll(' ID`', ` ${caller.node_id}\``) ?? null)
     : remedy;
 }
 
-function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: Patient['caller']): LayerReport {
+function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: DoctorTarget['caller']): LayerReport {
   const { state, says } = outcome;
   const nothing = { code: null, title: null, owner_layer: null, detail_layer: null, remedy: null };
   if (outcome.state !== 'failed') return { layer, state, says, ...nothing, seconds };
@@ -64,15 +65,15 @@ function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: P
   return { layer: detail_layer, state, says, code, title, owner_layer, detail_layer, remedy, seconds };
 }
 
-export async function* examine(patient: Patient, table: readonly Layer[] = layers): AsyncGenerator<LayerReport> {
+export async function* examine(target: DoctorTarget, table: readonly Layer[] = layers): AsyncGenerator<LayerReport> {
   const found: Found = { addresses: [], address: null, distrust: null, checkup: null, ping: null };
   for (const { layer, needs, check } of table) {
-    const began = patient.clock.monotonicMs();
-    const why_not = needs ? unmet[needs](patient) : null;
-    const outcome = why_not === null ? await check(patient, found) : skipped(why_not);
-    if (patient.signal.aborted) return;
-    const seconds = Math.round(patient.clock.monotonicMs() - began) / 1000;
-    yield reportOf(layer, outcome, seconds, patient.caller);
+    const began = target.clock.monotonicMs();
+    const why_not = needs ? unmet[needs](target) : null;
+    const outcome = why_not === null ? await check(target, found) : skipped(why_not);
+    if (target.signal.aborted) return;
+    const seconds = Math.round(target.clock.monotonicMs() - began) / 1000;
+    yield reportOf(layer, outcome, seconds, target.caller);
     if (outcome.state === 'failed') return;
   }
 }

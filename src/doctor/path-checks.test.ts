@@ -3,14 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
-import type { LayerReport, Patient } from './examination.ts';
+import type { DoctorTarget, LayerReport } from './examination.ts';
 import { examine } from './examine.ts';
 
 test("reports a server without TLS in plain words, without OpenSSL's source lines", async () => {
   const server = createServer();
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
-  const patient: Patient = {
+  const target: DoctorTarget = {
     url: new URL(`https://127.0.0.1:${port}`),
     ca: null,
     known_keys: null,
@@ -18,11 +18,11 @@ test("reports a server without TLS in plain words, without OpenSSL's source line
     correlation_id: 'c',
     clock: systemClock,
     signal: new AbortController().signal,
-    patience_seconds: 10,
+    timeout_seconds: 10,
   };
   try {
     const reports: LayerReport[] = [];
-    for await (const report of examine(patient)) reports.push(report);
+    for await (const report of examine(target)) reports.push(report);
     const found = reports.find(({ code }) => code !== null);
     expect(found).toMatchObject({ layer: 'tls', code: 'tls_failed' });
     expect(JSON.stringify(found)).toContain('wrong version number');

@@ -7,11 +7,12 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
 import { errorName, faultOfError, pathFaults } from '../contract/errors/path-faults.ts';
-import { type Found, failed, type Outcome, type Patient, well } from './examination.ts';
+import { type DoctorTarget, type Found, failed, type Outcome, well } from './examination.ts';
 
 /** Without the brackets of an IPv6 address. */
-export const hostOf = ({ url }: Pick<Patient, 'url'>) => url.hostname.replace(/^\[|\]$/g, '');
-export const portOf = ({ url }: Pick<Patient, 'url'>) => Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+export const hostOf = ({ url }: Pick<DoctorTarget, 'url'>) => url.hostname.replace(/^\[|\]$/g, '');
+export const portOf = ({ url }: Pick<DoctorTarget, 'url'>) =>
+  Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
 
 /** Extracts the reason from an OpenSSL message: `…:error:…:routines:function:reason:file:…`. */
 const openSslReason = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/;
@@ -25,11 +26,11 @@ class TimedOut extends Error {
 }
 
 /** Rejects if `work` takes longer than a layer may, or if the examination is interrupted. */
-export function within<T>({ clock, signal, patience_seconds }: Patient, work: Promise<T>): Promise<T> {
+export function within<T>({ clock, signal, timeout_seconds }: DoctorTarget, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new Error('interrupted'));
-    const cancel = clock.after(patience_seconds * 1000, () =>
-      reject(new TimedOut(`nothing came of it within ${patience_seconds} s`)),
+    const cancel = clock.after(timeout_seconds * 1000, () =>
+      reject(new TimedOut(`nothing came of it within ${timeout_seconds} s`)),
     );
     signal.addEventListener('abort', stop, { once: true });
     work.then(resolve, reject).finally(() => {
@@ -39,14 +40,14 @@ export function within<T>({ clock, signal, patience_seconds }: Patient, work: Pr
   });
 }
 
-export async function resolveName(patient: Patient, found: Found): Promise<Outcome> {
-  const host = hostOf(patient);
+export async function resolveName(target: DoctorTarget, found: Found): Promise<Outcome> {
+  const host = hostOf(target);
   if (isIP(host)) {
     found.addresses = [host];
     return well(`${host} is an address; there is no name to resolve`);
   }
   try {
-    const answers = await within(patient, lookup(host, { all: true }));
+    const answers = await within(target, lookup(host, { all: true }));
     found.addresses = answers.map(({ address }) => address);
   } catch (error) {
     return failed('dns_unresolved', `${host} does not resolve: ${reasonOf(error)}`);
@@ -57,10 +58,14 @@ export async function resolveName(patient: Patient, found: Found): Promise<Outco
 }
 
 /** `opened` is the event that signals that the socket is connected. */
-async function reached<S extends Socket>(patient: Patient, socket: S, opened: 'connect' | 'secureConnect'): Promise<S> {
+async function reached<S extends Socket>(
+  target: DoctorTarget,
+  socket: S,
+  opened: 'connect' | 'secureConnect',
+): Promise<S> {
   try {
     await within(
-      patient,
+      target,
       new Promise<void>((resolve, reject) => {
         socket.once(opened, () => resolve());
         socket.once('error', reject);
@@ -74,12 +79,12 @@ async function reached<S extends Socket>(patient: Patient, socket: S, opened: 'c
   }
 }
 
-export async function openConnection(patient: Patient, found: Found): Promise<Outcome> {
-  const port = portOf(patient);
+export async function openConnection(target: DoctorTarget, found: Found): Promise<Outcome> {
+  const port = portOf(target);
   const failures: unknown[] = [];
   for (const host of found.addresses) {
     try {
-      (await reached(patient, connectTcp({ host, port }), 'connect')).destroy();
+      (await reached(target, connectTcp({ host, port }), 'connect')).destroy();
       found.address = host;
       return well(`${host} takes connections on port ${port}`);
     } catch (error) {
@@ -91,18 +96,18 @@ export async function openConnection(patient: Patient, found: Found): Promise<Ou
 }
 
 /** Checks only that a TLS handshake succeeds; the certificate is checked by the next layer. */
-export async function agreeOnTls(patient: Patient, found: Found): Promise<Outcome> {
-  const host = hostOf(patient);
+export async function agreeOnTls(target: DoctorTarget, found: Found): Promise<Outcome> {
+  const host = hostOf(target);
   const socket = connectTls({
     host: found.address ?? host,
-    port: portOf(patient),
+    port: portOf(target),
     ...(isIP(host) ? {} : { servername: host }),
-    ca: trustedWith(patient.ca),
+    ca: trustedWith(target.ca),
     // Safe because nothing is sent over this connection.
     rejectUnauthorized: false,
   });
   try {
-    const secured: TLSSocket = await reached(patient, socket, 'secureConnect');
+    const secured: TLSSocket = await reached(target, socket, 'secureConnect');
     const distrust: unknown = secured.authorizationError;
     found.distrust = secured.authorized ? null : distrust instanceof Error ? reasonOf(distrust) : String(distrust);
     const spoken = secured.getProtocol();
@@ -113,7 +118,7 @@ export async function agreeOnTls(patient: Patient, found: Found): Promise<Outcom
   }
 }
 
-export async function trustCertificate({ ca }: Patient, { distrust }: Found): Promise<Outcome> {
+export async function trustCertificate({ ca }: DoctorTarget, { distrust }: Found): Promise<Outcome> {
   if (distrust === null)
     return well(ca === null ? 'its certificate is trusted' : 'its certificate is trusted, by --ca');
   const code = faultOfError(distrust);

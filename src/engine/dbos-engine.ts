@@ -13,7 +13,15 @@ import { createBatcher } from '../base/batching/batch.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
-import { prepareStatements, executorsOfUnfinished, finishedBefore, messagesSent, messageUnread, returnToQueue, withLaunchLock } from './dbos-tables.ts';
+import {
+  executorsOfUnfinished,
+  finishedBefore,
+  messagesSent,
+  messageUnread,
+  prepareStatements,
+  returnToQueue,
+  withLaunchLock,
+} from './dbos-tables.ts';
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';

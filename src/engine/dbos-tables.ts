@@ -2,9 +2,10 @@
  * Our own statements on DBOS's tables, for what its interface does not offer. DBOS is pinned to one
  * version, and the conformance suite runs each statement.
  */
-import type { Pool, ClientBase } from 'pg';
-import { type Clock, pause } from '../base/clock.ts';
+
 import { createHash } from 'node:crypto';
+import type { ClientBase, Pool } from 'pg';
+import { type Clock, pause } from '../base/clock.ts';
 
 /** An arbitrary number that must never change: all replicas have to use the same lock. */
 const launchLock = 718_202_601;

@@ -6,7 +6,7 @@ import { pause } from '../base/clock.ts';
 import { OperationCancelled, type OperationDefinition, type RunOutcome, StepError, StepFailed } from './engine.ts';
 import { createOperationContext } from './operation-context.ts';
 import { unknownProblem } from './retry.ts';
-import { never, type JournalEntry, type RunJournal } from './run-journal.ts';
+import { type JournalEntry, never, type RunJournal } from './run-journal.ts';
 import { type ExecutionParts, identity, notify } from './tries.ts';
 
 /** Shorter outages are not worth reporting. */

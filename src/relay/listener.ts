@@ -1,5 +1,6 @@
 /** The relay's HTTP listener for agents: batches heartbeats and forwards every other agent call. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream';
 import { Compile } from 'typebox/compile';
 import { Heartbeat } from '../contract/agent/agent.ts';
 import { ApiProblem } from '../contract/errors/errors.ts';
@@ -9,7 +10,6 @@ import { isAgentPath, type Target, targetOf } from './agent-paths.ts';
 import { type Batcher, undeliveredBecause } from './batcher.ts';
 import { sendOutcome, sendProblem } from './send-answer.ts';
 import type { Upstream } from './upstream.ts';
-import { pipeline } from 'node:stream';
 
 export interface ListenerParts {
   batcher: Batcher;

@@ -8,7 +8,7 @@ import { createRedactor } from '../base/redaction/redact.ts';
 import { SettingsError } from '../base/settings/settings.ts';
 import { createLog } from '../base/telemetry/log.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
-import { startRelay, describeStartFailure } from './relay.ts';
+import { describeStartFailure, startRelay } from './relay.ts';
 
 const usageExitCode = 2;
 

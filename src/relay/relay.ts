@@ -5,12 +5,19 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { openTlsFiles, type TlsFiles } from '../base/network/tls-files.ts';
 import type { Log } from '../base/telemetry/log.ts';
-import { errorCatalogue, type ErrorCode } from '../contract/errors/errors.ts';
-import { type Batcher, type BatcherLimits, createHeartbeatBatcher, defaultLimits, type Refusal, type BatcherFigures } from './batcher.ts';
+import { type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
+import { agentRoutes } from '../contract/routes/agent.ts';
+import {
+  type Batcher,
+  type BatcherFigures,
+  type BatcherLimits,
+  createHeartbeatBatcher,
+  defaultLimits,
+  type Refusal,
+} from './batcher.ts';
 import { relayListener } from './listener.ts';
 import type { RelayOptions } from './options.ts';
 import { openUpstream, type Upstream } from './upstream.ts';
-import { agentRoutes } from '../contract/routes/agent.ts';
 
 export interface Relay {
   url: string;

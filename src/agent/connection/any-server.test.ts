@@ -1,7 +1,6 @@
 /** The agent's calls find the address of the control plane that answers. */
 import { expect, test } from 'vitest';
-import { anyServer } from './any-server.ts';
-import type { Answer, Call, Transport } from './transport.ts';
+import { type Answer, anyServer, type Call, type Transport } from './transport.ts';
 
 const call: Call = { name: 'agent-heartbeat', method: 'POST', path: '/', headers: {}, timeout_ms: 1 };
 const failure = {

@@ -8,7 +8,7 @@ import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
 import type { Log } from '../log.ts';
 import type { StateFile } from '../state/state-file.ts';
-import { keepKeys } from '../tasks/task-keys/accept.ts';
+import { keepKeys } from '../tasks/task-keys.ts';
 import type { Timing } from '../timing.ts';
 import { describeFailure } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';

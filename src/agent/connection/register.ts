@@ -11,12 +11,12 @@ import type { AgentEnd } from '../life/exit.ts';
 import type { Log } from '../log.ts';
 import type { AgentConfig } from '../state/config.ts';
 import { type StateFile, tokenDigest } from '../state/state-file.ts';
-import { acceptedKeys } from '../tasks/task-keys/accept.ts';
+import { acceptedKeys } from '../tasks/task-keys.ts';
 import type { Timing } from '../timing.ts';
 import { agentVersion } from '../version.ts';
 import { type CallFailure, describeFailure, isTransient } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { rotateOnce } from './credential/rotation.ts';
+import { rotateOnce } from './credential.ts';
 import { publicKeyOf, signed } from './keys.ts';
 import type { ServerTime } from './server-time.ts';
 

@@ -2,13 +2,179 @@
  * Keeps a stream to the control plane open if the agent was configured to. While it is open,
  * heartbeats and tasks use it; otherwise they use HTTP. Reconnects with growing, random pauses.
  */
+
+import type { IncomingMessage } from 'node:http';
+import type { WebSocket } from 'ws';
 import { backoff } from '../../base/backoff.ts';
-import { pause } from '../../base/clock.ts';
+import { type Clock, pause } from '../../base/clock.ts';
+import { trustedWith } from '../../base/network/trusted-certificates.ts';
+import type { Heartbeat, SignedTask } from '../../contract/agent/agent.ts';
 import type { Log } from '../log.ts';
+import { isFields, numberOf } from '../state/shape.ts';
 import type { Timing } from '../timing.ts';
-import { describeFailure } from './call-failure.ts';
+import {
+  type CallFailure,
+  describeFailure,
+  failureOfError,
+  failureOfProblem,
+  failureOfStranger,
+} from './call-failure.ts';
 import type { ControlPlane, ControlPlaneParts } from './control-plane.ts';
-import { openStreamConnection, type StreamConnection, type StreamConnectionParts } from './stream-connection.ts';
+import { type BeatReply, readBeatReply, readNextTask } from './replies.ts';
+import type { ServerTime } from './server-time.ts';
+import type { Answer } from './transport.ts';
+
+interface StreamConnectionParts {
+  clock: Clock;
+  time: ServerTime;
+  ca: string | null;
+  credential: string;
+  timeout_ms: number;
+  /** A failure that the server sent by itself; it concerns no particular heartbeat. */
+  onFailure(failure: CallFailure): void;
+  onInterval(seconds: number): void;
+}
+
+interface StreamConnection {
+  /** Null if the connection ended, or was given up, before the answer came. */
+  beat(beat: Heartbeat): Promise<Answer<BeatReply> | null>;
+  /** Null if the connection ended before a task came. */
+  nextTask(signal: AbortSignal): Promise<SignedTask | null>;
+  ended: Promise<{ close_code: number; reason: string }>;
+  close(): void;
+}
+
+/** A test compares this with the route table. */
+export const streamPath = '/v1/agent/stream';
+const call = 'agent-stream';
+const max_frame_bytes = 2 * 1024 * 1024;
+const max_problem_bytes = 64 * 1024;
+
+async function failureOfResponse(response: IncomingMessage): Promise<CallFailure> {
+  let text = '';
+  for await (const chunk of response) if (text.length < max_problem_bytes) text += chunk;
+  const status = response.statusCode ?? 0;
+  return failureOfProblem(call, status, parsed(text)) ?? failureOfStranger(call, status, text);
+}
+
+/** Invalid JSON reads as undefined, which no frame reader accepts. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Opens one WebSocket to the control plane: frames up, answers by number, tasks and intervals as they
+ * come. It never reconnects; pending calls resolve with null when it ends.
+ */
+async function openStreamConnection(
+  server_url: string,
+  parts: StreamConnectionParts,
+): Promise<{ ok: true; connection: StreamConnection } | { ok: false; failure: CallFailure }> {
+  const { WebSocket } = await import('ws');
+  const sent_ms = parts.clock.monotonicMs();
+  const socket = new WebSocket(server_url.replace(/^http/, 'ws') + streamPath, {
+    headers: { authorization: `Bearer ${parts.credential}` },
+    ca: trustedWith(parts.ca),
+    perMessageDeflate: false,
+    handshakeTimeout: parts.timeout_ms,
+    maxPayload: max_frame_bytes,
+  });
+  return new Promise((resolve) => {
+    const refused = (failure: CallFailure) => resolve({ ok: false, failure });
+    socket.on('upgrade', ({ headers }) => parts.time.heard(headers.date, sent_ms, parts.clock.monotonicMs()));
+    socket.once('unexpected-response', (request, response) => {
+      failureOfResponse(response)
+        .catch((error) => failureOfError(call, error))
+        .then(refused)
+        .finally(() => request.destroy());
+    });
+    // Once it is open, an error is followed by `close`, which reports it.
+    socket.on('error', (error) => refused(failureOfError(call, error)));
+    socket.once('open', () => resolve({ ok: true, connection: connectionOf(socket, parts) }));
+  });
+}
+
+function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInterval }: StreamConnectionParts) {
+  const waiting = new Map<number, (answer: Answer<BeatReply> | null) => void>();
+  let takeTask: ((task: SignedTask | null) => void) | null = null;
+  let saysIdle = true;
+  let seq = 0;
+
+  const send = (frame: object) => socket.send(JSON.stringify(frame));
+  const wantTask = () => send(saysIdle ? { tasks: true, idle: true } : { tasks: true });
+  const answered = (number: number | null, answer: Answer<BeatReply> | null) => {
+    if (number === null) return;
+    waiting.get(number)?.(answer);
+    waiting.delete(number);
+  };
+  const onFrame = (frame: unknown) => {
+    if (!isFields(frame)) return;
+    const number = numberOf(frame.seq);
+    const status = isFields(frame.problem) ? numberOf(frame.problem.status) : null;
+    const failure = status === null ? null : failureOfProblem('agent-heartbeat', status, frame.problem);
+    // A server of an earlier version does not know `idle`. Heartbeats have a number, so this is
+    // about the request for tasks.
+    if (failure?.code === 'invalid_request' && number === null && saysIdle) {
+      saysIdle = false;
+      if (takeTask) wantTask();
+      return;
+    }
+    if (failure) return number === null ? onFailure(failure) : answered(number, { ok: false, failure });
+    const reply = readBeatReply(frame);
+    if (reply) return answered(number, { ok: true, status: 200, body: reply });
+    const next = readNextTask(frame);
+    const seconds = numberOf(frame.heartbeat_interval_seconds);
+    if (next) takeTask?.(next.task);
+    else if (seconds !== null) onInterval(seconds);
+  };
+
+  const ended = new Promise<{ close_code: number; reason: string }>((resolve) => {
+    socket.on('close', (close_code, reason) => {
+      for (const number of [...waiting.keys()]) answered(number, null);
+      takeTask?.(null);
+      resolve({ close_code, reason: String(reason) });
+    });
+  });
+  socket.on('message', (data) => onFrame(parsed(String(data))));
+
+  const connection: StreamConnection = {
+    ended,
+    close: () => socket.close(1000),
+    beat(beat) {
+      if (socket.readyState !== socket.OPEN) return Promise.resolve(null);
+      const number = ++seq;
+      return new Promise((resolve) => {
+        // No answer means the connection is dead; give it up.
+        const cancel = clock.after(timeout_ms, () => socket.terminate());
+        waiting.set(number, (answer) => {
+          cancel();
+          resolve(answer);
+        });
+        send({ seq: number, ...beat });
+      });
+    },
+    nextTask(signal) {
+      if (socket.readyState !== socket.OPEN || signal.aborted) return Promise.resolve(null);
+      return new Promise((resolve) => {
+        const give = (task: SignedTask | null) => {
+          takeTask = null;
+          signal.removeEventListener('abort', giveUp);
+          resolve(task);
+        };
+        const giveUp = () => give(null);
+        signal.addEventListener('abort', giveUp, { once: true });
+        takeTask = give;
+        wantTask();
+      });
+    },
+  };
+  return connection;
+}
 
 export interface StreamParts extends Omit<StreamConnectionParts, 'credential' | 'timeout_ms' | 'onInterval'> {
   server_urls: readonly [string, ...string[]];

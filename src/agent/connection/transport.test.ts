@@ -7,7 +7,7 @@ import { isTransient } from './call-failure.ts';
 import { agentCalls } from './control-plane.ts';
 import { readAcknowledged } from './replies.ts';
 import { serverTime } from './server-time.ts';
-import { streamPath } from './stream-connection.ts';
+import { streamPath } from './stream.ts';
 import { transport } from './transport.ts';
 
 let server: ProtocolServer;

@@ -1,22 +1,21 @@
 /** Starts everything that a registered agent does concurrently, until its life ends. */
 import { mkdirSync } from 'node:fs';
-import { withoutScripts } from '../../base/files/hidden-scripts.ts';
-import type { Tracer } from '../../base/telemetry/trace.ts';
+import { withoutScripts } from '../../base/files/pool-scripts.ts';
+import { newSpanId, parseTraceparent, type Span, type Tracer } from '../../base/telemetry/trace.ts';
+import type { SignedTask } from '../../contract/agent/agent.ts';
 import type { ControlPlane, ControlPlaneParts } from '../connection/control-plane.ts';
 import { heartbeatLoop } from '../connection/heartbeat.ts';
 import { keepStream, type Stream } from '../connection/stream.ts';
-import { prerequisiteShipper } from '../prerequisites/prerequisite-shipper.ts';
-import { requiredNow } from '../prerequisites/prerequisites.ts';
+import { prerequisiteShipper, requiredNow } from '../prerequisites/prerequisites.ts';
 import { runShell, type ShellParts } from '../process/shell.ts';
 import { factShipper } from '../spool/fact-shipper.ts';
 import { type LogShipper, logShipper } from '../spool/log-shipper.ts';
 import { agentDirectory } from '../state/state-file.ts';
 import { createTenantForgetter } from '../tasks/forget-tenant.ts';
-import type { Machine } from '../tasks/task.ts';
-import { taskKeyLoop } from '../tasks/task-keys/refresh.ts';
+import type { Machine, TaskOutcome } from '../tasks/task.ts';
+import { taskKeyLoop } from '../tasks/task-keys.ts';
 import { type TaskLoopParts, taskLoop } from '../tasks/task-loop.ts';
 import { openTaskResults } from '../tasks/task-results.ts';
-import { spansOfTask } from '../tasks/task-span.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
 
@@ -96,4 +95,27 @@ async function run(shell: ShellParts, stream: 'setup' | 'clean', script: string,
   // The workload may have removed its own working directory.
   mkdirSync(shell.cwd, { recursive: true, mode: 0o700 });
   return runShell(shell, { script, stream, signal });
+}
+
+/**
+ * The span of a task, as a child of the span that requested it, by the server's clock. Empty if the
+ * task has no trace, or one that is not sampled.
+ */
+function spansOfTask(task: SignedTask, outcome: TaskOutcome, start_ms: number, end_ms: number): Span[] {
+  const parent = parseTraceparent(task.traceparent);
+  if (!parent?.sampled) return [];
+  const { task_id, node_id, node_instance_id, correlation_id, allocation_id, workflow_id } = task;
+  return [
+    {
+      trace_id: parent.trace_id,
+      span_id: newSpanId(),
+      parent_span_id: parent.span_id,
+      name: `agent ${task.type}`,
+      kind: 'internal',
+      start_ms,
+      end_ms: Math.max(start_ms, end_ms),
+      attributes: { task_id, node_id, node_instance_id, correlation_id, allocation_id, workflow_id },
+      error: outcome.status === 'failed' ? `${outcome.error.code}: ${outcome.error.message}` : null,
+    },
+  ];
 }

@@ -2,8 +2,14 @@
  * The prerequisites that a machine must meet before it may be ready: how each is checked, and the
  * findings.
  */
+
+import type { Clock } from '../../base/clock.ts';
 import type { PrerequisiteReport } from '../../contract/agent/agent.ts';
+import { describeFailure, isTransient } from '../connection/call-failure.ts';
+import type { ControlPlane } from '../connection/control-plane.ts';
+import type { Log } from '../log.ts';
 import { runShell, type ShellEnd, type ShellParts } from '../process/shell.ts';
+import { type ShipLoop, shipLoop } from '../spool/ship-loop.ts';
 import type { AgentConfig, Prerequisite } from '../state/config.ts';
 import type { StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
@@ -98,4 +104,42 @@ export function findings(): Findings {
     },
     onConcluded: (listener) => void listeners.push(listener),
   };
+}
+
+interface PrerequisiteShipperParts {
+  clock: Clock;
+  findings: Findings;
+  server: ControlPlane;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+/** Reports met and missing prerequisites to the control plane, as soon as it can be reached. */
+export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
+  const { clock, findings, server, log, timing, signal } = parts;
+  const loop = shipLoop({
+    clock,
+    signal,
+    batch_ms: 0,
+    retry: timing.ship_retry,
+    async ship() {
+      const unsent = findings.unsent();
+      if (!unsent) return 'empty';
+      const { results, markSent } = unsent;
+      const answer = await server.prerequisites(results, signal);
+      if (answer.ok) {
+        markSent();
+        return 'more';
+      }
+      // An older control plane does not know the call; it learns what it needs from heartbeats.
+      if (!isTransient(answer.failure) && answer.failure.status !== 401) {
+        log.warn('the server does not take what was found', { failure: describeFailure(answer.failure), results });
+        markSent();
+      }
+      return answer.failure;
+    },
+  });
+  findings.onConcluded(loop.wake);
+  return loop;
 }

@@ -10,12 +10,38 @@ import type { SelfReport } from '../life/report.ts';
 import type { Log } from '../log.ts';
 import type { FactBox } from '../spool/fact-box.ts';
 import type { AgentConfig } from '../state/config.ts';
+import { readJsonFile, writeAtomically } from '../state/durable-file.ts';
+import { isFields } from '../state/shape.ts';
 import { agentDirectory, type StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 import { type Command, superviseCommand } from './command.ts';
-import { commandWasStarted, endLeftover, rememberCommand } from './leftover.ts';
 import { endProcesses } from './process-group.ts';
 import { instanceProcesses, type ProcessRow } from './process-table.ts';
+
+const recordPath = (agent_directory: string) => join(agent_directory, 'command.json');
+
+const commandWasStarted = (agent_directory: string) => existsSync(recordPath(agent_directory));
+
+function rememberCommand(agent_directory: string, pid: number): void {
+  writeAtomically(recordPath(agent_directory), JSON.stringify({ group: pid }));
+}
+
+/**
+ * Returns how many processes were found. Only tagged members count: the group id may have been
+ * reused.
+ */
+async function endLeftover(
+  agent_directory: string,
+  node_instance_id: string,
+  grace_ms: number,
+  clock: Clock,
+): Promise<number> {
+  const record = readJsonFile(recordPath(agent_directory));
+  if (!isFields(record)) return 0;
+  const left = instanceProcesses(node_instance_id).filter(({ group }) => group === record.group);
+  await endProcesses(left, grace_ms, clock);
+  return left.length;
+}
 
 export interface WorkloadParts {
   config: AgentConfig;

@@ -1,14 +1,18 @@
-/** The state that must survive a kill: identity, credential, and progress. */
+/**
+ * The agent's directory: the state that must survive a kill (identity, credential, progress), and the
+ * lock that allows one agent per directory.
+ */
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskKey } from '../../contract/agent/agent.ts';
 import { isTaskKeys } from '../../contract/agent/task-key-chain.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { newKeyPair } from '../connection/keys.ts';
+import { processRow } from '../process/process-table.ts';
 import { type AgentConfig, isPrerequisites, type Prerequisite } from './config.ts';
 import { readJsonFile, writeDurably } from './durable-file.ts';
-import { type Fields, isFields, numberOf, textOf } from './shape.ts';
+import { errorCode, type Fields, isFields, numberOf, textOf } from './shape.ts';
 
 export interface Identity {
   node_id: string;
@@ -148,3 +152,44 @@ function identityFrom(value: unknown): Identity | null {
 
 const isStage = (value: unknown): value is BootStage =>
   isFields(value) && typeof value.name === 'string' && typeof value.seconds === 'number';
+
+/**
+ * Returns the pid of the agent that already runs there, or null if the lock is ours now. Two agents
+ * would number the same spool twice. The lock names a process, so a dead one does not hold it.
+ */
+export function lockDirectory(agent_directory: string): number | null {
+  const path = join(agent_directory, 'agent.pid');
+  const mine = JSON.stringify({ pid: process.pid, start: startOf(process.pid) });
+  for (;;) {
+    try {
+      writeFileSync(path, mine, { flag: 'wx', mode: 0o600 });
+      return null;
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw error;
+    }
+    const holder = livingHolder(path);
+    if (holder !== null) return holder;
+    rmSync(path, { force: true });
+  }
+}
+
+export function unlockDirectory(agent_directory: string): void {
+  const path = join(agent_directory, 'agent.pid');
+  const mine = JSON.stringify({ pid: process.pid, start: startOf(process.pid) });
+  if (readFileSync(path, 'utf8') === mine) rmSync(path, { force: true });
+}
+
+const startOf = (pid: number) => processRow(pid)?.start ?? null;
+
+function livingHolder(path: string): number | null {
+  const holder = readJsonFile(path);
+  if (!isFields(holder) || typeof holder.pid !== 'number' || holder.pid === process.pid) return null;
+  if (process.platform === 'linux') return startOf(holder.pid) === holder.start ? holder.pid : null;
+  try {
+    process.kill(holder.pid, 0);
+    return holder.pid;
+  } catch (error) {
+    if (errorCode(error) === 'ESRCH') return null;
+    throw error;
+  }
+}

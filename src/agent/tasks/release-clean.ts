@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
+import { scriptEnd } from '../../base/files/pool-scripts.ts';
 import { emptyDirectory } from '../../base/files/remove-tree.ts';
-import { scriptEnd } from '../../base/files/script-end.ts';
 import type { ShellEnd } from '../process/shell.ts';
 import { writeAtomically } from '../state/durable-file.ts';
 import { errorText, textOf } from '../state/shape.ts';

@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { ServerSettings } from '../../base/settings/settings.ts';
 import type { Log } from '../../base/telemetry/log.ts';
-import { openLogForwarders } from '../../base/telemetry/open-log-forwarders.ts';
+import { openLogForwarders } from '../../base/telemetry/log-forwarder.ts';
 import type { LogSettings } from '../../lifecycle/limits/retention.ts';
 import { createLogWriter, forwardedLines, type StoredLines } from '../../store/logs/log-writer.ts';
 import type { Database } from '../../store/pg/database.ts';

@@ -8,8 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { until } from '../../../test/support/until.ts';
 import { systemClock } from '../clock.ts';
-import { createLogForwarder, type ForwardedLine } from './log-forwarder.ts';
-import { lokiReceiver, otlpReceiver } from './log-receivers.ts';
+import { createLogForwarder, type ForwardedLine, lokiReceiver, otlpReceiver } from './log-forwarder.ts';
 import { traceIdOf } from './trace.ts';
 
 interface Heard {

@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withoutScripts } from '../../base/files/hidden-scripts.ts';
+import { withoutScripts } from '../../base/files/pool-scripts.ts';
 import { kindOf } from '../../base/files/remove-tree.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { onlyProvesAbsence } from '../answers.ts';

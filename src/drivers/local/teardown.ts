@@ -4,8 +4,8 @@
 
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { scriptEnd } from '../../base/files/pool-scripts.ts';
 import { kindOf } from '../../base/files/remove-tree.ts';
-import { scriptEnd } from '../../base/files/script-end.ts';
 import { referencesIn } from '../../contract/pool-fields/references.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';

@@ -97,7 +97,7 @@ it('an agent that was away for a whole rotation runs tasks, and its doctor recog
     correlation_id: 'c',
     clock: systemClock,
     signal: new AbortController().signal,
-    patience_seconds: 10,
+    timeout_seconds: 10,
   };
   expect(await recognise(patient)).toMatchObject({ state: 'ok' });
   const strange = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];

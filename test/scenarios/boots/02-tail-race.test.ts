@@ -85,13 +85,13 @@ scenario({
         effectOfRegistration: (node, now) => (node.status === 'failed' ? 'fenced' : effectOfRegistration(node, now)),
       })),
       fails: /waited .* for allocation to be active/,
-      patience_seconds: provision_seconds + late_by_seconds + 3,
+      timeout_seconds: provision_seconds + late_by_seconds + 3,
     },
     {
       broken: 'no provision-deadline rule',
       composition: withoutSweep('provision-deadline'),
       fails: /waited .* for allocation to be failed/,
-      patience_seconds: provision_seconds + 2,
+      timeout_seconds: provision_seconds + 2,
     },
   ],
 });

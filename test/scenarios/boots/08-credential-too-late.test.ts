@@ -179,7 +179,7 @@ scenario({
         replaceProblem: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
       }),
       fails: /waited .* for the machine to give up/,
-      patience_seconds: 2 * hopeless_seconds,
+      timeout_seconds: 2 * hopeless_seconds,
     },
   ],
 });

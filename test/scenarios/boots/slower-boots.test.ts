@@ -74,7 +74,7 @@ scenario({
       broken: 'no boot-shift rule',
       composition: withoutSweep('boot-shift'),
       fails: /waited .* for a finding to be open/,
-      patience_seconds: 10 * pass_seconds,
+      timeout_seconds: 10 * pass_seconds,
     },
   ],
 });

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused, ServerUnreachable } from '../../../contract/client.ts';
-import type { LayerReport, Patient } from '../../../doctor/examination.ts';
+import type { LayerReport, DoctorTarget } from '../../../doctor/examination.ts';
 import { examine } from '../../../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../../../doctor/render.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -52,11 +52,11 @@ async function nodeToExamine(session: Session, id: string): Promise<string | nul
   }
 }
 
-async function examineAndPrint(session: Session, patient: Patient): Promise<LayerReport[]> {
+async function examineAndPrint(session: Session, target: DoctorTarget): Promise<LayerReport[]> {
   const { out } = session.terminal;
   const fit = fitOf(out);
   const reports: LayerReport[] = [];
-  for await (const report of examine(patient)) {
+  for await (const report of examine(target)) {
     reports.push(report);
     if (!session.json) printLines(out, [layerLine({ ...report, says: printable(report.says) }, fit.paint)]);
   }
@@ -90,7 +90,7 @@ export const makeDoctor: MakeCommand = (cli) =>
             correlation_id: session.correlation_id,
             clock: session.clock,
             signal: session.signal,
-            patience_seconds: options.patience,
+            timeout_seconds: options.patience,
           });
           if (session.signal.aborted) throw new Interrupted();
           const { out } = session.terminal;

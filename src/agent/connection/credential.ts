@@ -3,18 +3,18 @@
  * it expired. The new one is on disk before its first use, and the former one stays valid until
  * then, so a crash loses nothing.
  */
-import { backoff } from '../../../base/backoff.ts';
-import type { Clock } from '../../../base/clock.ts';
-import { rotationBody } from '../../../contract/agent/credential-rotation.ts';
-import type { SelfReport } from '../../life/report.ts';
-import { waker } from '../../life/waker.ts';
-import type { Log } from '../../log.ts';
-import type { StateFile } from '../../state/state-file.ts';
-import type { Timing } from '../../timing.ts';
-import { type CallFailure, describeFailure } from '../call-failure.ts';
-import type { ControlPlane } from '../control-plane.ts';
-import { signed } from '../keys.ts';
-import type { ServerTime } from '../server-time.ts';
+import { backoff } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import { rotationBody } from '../../contract/agent/credential-rotation.ts';
+import type { SelfReport } from '../life/report.ts';
+import { waker } from '../life/waker.ts';
+import type { Log } from '../log.ts';
+import type { StateFile } from '../state/state-file.ts';
+import type { Timing } from '../timing.ts';
+import { type CallFailure, describeFailure } from './call-failure.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { signed } from './keys.ts';
+import type { ServerTime } from './server-time.ts';
 
 /** Returns null on success; from then on every call uses the new credential. */
 export async function rotateOnce(parts: {
@@ -116,5 +116,31 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
       rest.wake();
     },
     done: run(),
+  };
+}
+
+interface CredentialDoubt {
+  /** A call was answered, so the credential is known. */
+  dispelled(): void;
+  confirmedBy(failure: CallFailure): boolean;
+}
+
+/**
+ * Decides when to believe `credential_unknown`: one may come from a server whose store is being
+ * restored, many over a while do not.
+ */
+export function credentialDoubt(clock: Clock, doubt_ms: number): CredentialDoubt {
+  let since: number | null = null;
+  return {
+    dispelled() {
+      since = null;
+    },
+    confirmedBy({ code }) {
+      if (code !== 'credential_unknown') return false;
+      since ??= clock.monotonicMs();
+      if (clock.monotonicMs() - since < doubt_ms) return false;
+      since = null;
+      return true;
+    },
   };
 }

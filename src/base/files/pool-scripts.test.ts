@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hiddenScript, withoutScripts } from './hidden-scripts.ts';
+import { hiddenScript, scriptEnd, withoutScripts } from './pool-scripts.ts';
 
 test('shows programs in a process list, but not the scripts of the pool', () => {
   const hide = withoutScripts(['export KEY=plum\nrun $KEY', null, undefined, '', '--key plum serve']);
@@ -7,4 +7,11 @@ test('shows programs in a process list, but not the scripts of the pool', () => 
   expect(hide('worker --key plum serve')).toBe(`worker ${hiddenScript}`);
   expect(withoutScripts(['10'])('sleep 10')).toBe('sleep 10');
   expect(hide('python train.py')).toBe('python train.py');
+});
+
+test('names the script, its exit and its last output lines', () => {
+  expect(scriptEnd('clean', 'exited with code 3', ['checking the disk', ' ', 'disk is busy '])).toBe(
+    'clean exited with code 3: checking the disk · disk is busy',
+  );
+  expect(scriptEnd('setup', 'was ended after 60 s', [])).toBe('setup was ended after 60 s');
 });
