@@ -4,8 +4,7 @@ import { freePort } from '../../test/support/free-port.ts';
 import { until } from '../../test/support/until.ts';
 import { systemClock } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
-import { type ProbeTarget, probe } from './http-probe.ts';
-import type { Resolve } from './resolve-name.ts';
+import { type ProbeTarget, probe, type Resolve } from './http-probe.ts';
 import { httpServer } from './testing/loopback-servers.ts';
 import { silentPort } from './testing/silent-port.ts';
 

@@ -2,12 +2,39 @@
  * Probes a node with one GET. Decides nothing about the node. The name is resolved once, every
  * address is checked, and only checked addresses are connected to.
  */
+
+import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import { judgeAddress } from './address-policy.ts';
 import { getAddress, isSuccess, max_bytes, type Reply } from './get-address.ts';
 import { hostOf, probeUrl } from './probe-url.ts';
-import { type Resolve, systemResolve } from './resolve-name.ts';
+
+export type Resolve = (name: string) => Promise<readonly string[]>;
+
+/**
+ * Shares one running lookup between all callers of the same name. A lookup cannot be cancelled and
+ * blocks one of few threads, so a name server that does not answer would otherwise take one more
+ * thread per probe.
+ */
+export function oneLookupPerName(resolve: Resolve): Resolve {
+  const running = new Map<string, Promise<readonly string[]>>();
+  return (name) => {
+    const known = running.get(name);
+    if (known) return known;
+    const fresh = resolve(name).finally(() => running.delete(name));
+    running.set(name, fresh);
+    return fresh;
+  };
+}
+
+/**
+ * Resolves a name to all its addresses, as this host does: hosts file, search domains, name
+ * servers.
+ */
+export const systemResolve: Resolve = oneLookupPerName(async (name) =>
+  (await lookup(name, { all: true })).map(({ address }) => address),
+);
 
 export interface ProbeTarget {
   base_url: string;

@@ -2,14 +2,75 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { Compile } from 'typebox/compile';
+import { newCorrelationId } from '../base/ids.ts';
 import { Heartbeat } from '../contract/agent/agent.ts';
-import { ApiProblem } from '../contract/errors/errors.ts';
+import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors/errors.ts';
+import { problemBody } from '../contract/errors/problem-body.ts';
 import { agentRoutes } from '../contract/routes/agent.ts';
 import { serverRoutes } from '../contract/routes/server.ts';
-import { isAgentPath, type Target, targetOf } from './agent-paths.ts';
-import { type Batcher, undeliveredBecause } from './batcher.ts';
-import { sendOutcome, sendProblem } from './send-answer.ts';
+import { routes } from '../contract/routes.ts';
+import { type Batcher, type BeatOutcome, undeliveredBecause } from './batcher.ts';
 import type { Upstream } from './upstream.ts';
+
+function send(response: ServerResponse, status: number, type: string, body: object): void {
+  if (response.headersSent || response.destroyed) return;
+  // Agents take the Date header for the control plane's time, so the relay sends none.
+  response.sendDate = false;
+  const text = JSON.stringify(body);
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(text);
+}
+
+function sendProblem(request: IncomingMessage, response: ServerResponse, problem: ApiProblem, more: object = {}): void {
+  const correlation_id = String(request.headers['x-correlation-id'] ?? newCorrelationId());
+  const body = { ...problemBody(problem, correlation_id), ...more };
+  if (body.retry_after_seconds !== undefined && !response.headersSent)
+    response.setHeader('retry-after', Math.ceil(body.retry_after_seconds));
+  send(response, body.status, 'application/problem+json; charset=utf-8', body);
+}
+
+const isOurs = (code: string): code is ErrorCode => Object.hasOwn(errorCatalogue, code);
+
+function sendOutcome(request: IncomingMessage, response: ServerResponse, outcome: BeatOutcome): void {
+  if ('node_status' in outcome) {
+    send(response, 200, 'application/json; charset=utf-8', outcome);
+    return;
+  }
+  const { code, status, detail, ...more } = outcome;
+  // A newer control plane may send a code that this relay does not know; its status still applies.
+  const known = isOurs(code) ? code : 'relay_upstream_away';
+  sendProblem(request, response, new ApiProblem(known, { detail, ...more }), { code, status });
+}
+
+interface Target {
+  path: string;
+  /** Includes the question mark; empty if there is no query. */
+  search: string;
+}
+
+/** Placeholder so that URL can parse a path; never used as a host. */
+const anyHost = 'http://relay';
+
+/** Returns null if the URL names another host or cannot be parsed. */
+export function targetOf(url: string): Target | null {
+  if (!url.startsWith('/') || !URL.canParse(anyHost + url)) return null;
+  const { pathname, search } = new URL(anyHost + url);
+  return { path: pathname, search };
+}
+
+/** The characters of an id, as agents encode it. Nothing here can be read as another path. */
+const oneId = '(?:[A-Za-z0-9._:-]|%3A)+';
+
+const agentPaths = Object.values(routes)
+  .filter(({ tag }) => tag === 'agent')
+  .map(({ path }) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, oneId)}$`));
+
+export const isAgentPath = (path: string): boolean => agentPaths.some((each) => each.test(path));
 
 export interface ListenerParts {
   batcher: Batcher;

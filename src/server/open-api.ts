@@ -13,7 +13,7 @@ import { apiSettings } from '../api/settings.ts';
 import { openTokenChecks } from '../api/sign-in/open-token-checks.ts';
 import { createLiveFeed } from '../api/stream/live-feed.ts';
 import { systemClock } from '../base/clock.ts';
-import { openFilesLimit } from '../base/network/open-files.ts';
+import { openFilesLimit } from '../base/network/host.ts';
 import { openTlsFiles } from '../base/network/tls-files.ts';
 import { createAgentSessions } from '../store/agents/agent-sessions.ts';
 import { followSecrets } from '../store/rows/secrets/known-values.ts';

@@ -4,8 +4,8 @@ import type { Clock } from '../../base/clock.ts';
 import { type ServerTime, serverTime } from '../connection/server-time.ts';
 import { agentLog, type Log } from '../log.ts';
 import { type Findings, findings } from '../prerequisites/prerequisites.ts';
-import { childEnvironment } from '../process/child-environment.ts';
 import { redactKnown } from '../process/known-secrets.ts';
+import { instanceTag } from '../process/process-table.ts';
 import type { ShellParts } from '../process/shell.ts';
 import { type Workload, workload } from '../process/workload.ts';
 import { type FactBox, openFactBox } from '../spool/fact-box.ts';
@@ -68,4 +68,28 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
   const shared = { config, clock, timing, state, facts, log, stages, report };
   const work = workload({ ...shared, isCrowded, env: childEnv });
   return { ...shared, spool, time, findings: findings(), work, shell };
+}
+
+const neverInherited = ['SLIPWAY_JOIN_TOKEN', 'SLIPWAY_ENROLLMENT_TOKEN', 'SLIPWAY_ADMIN_TOKEN', 'SLIPWAY_TOKEN'];
+
+interface KnownIds {
+  node_id: string | null;
+  node_instance_id: string | null;
+}
+
+/**
+ * The environment of the agent's children: the agent's own, the pool's, and the ids; never our
+ * secrets.
+ */
+function childEnvironment(config: AgentConfig, ids: KnownIds, own: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const inherited = Object.entries(own).filter(([name]) => !neverInherited.includes(name));
+  const known = {
+    [instanceTag]: ids.node_instance_id,
+    SLIPWAY_NODE_ID: ids.node_id,
+    SLIPWAY_NODE_NAME: config.name,
+    SLIPWAY_CORRELATION_ID: config.correlation_id,
+    SLIPWAY_WORKFLOW_ID: config.workflow_id,
+  };
+  const idEntries = Object.entries(known).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
+  return { ...Object.fromEntries(inherited), ...config.env, ...Object.fromEntries(idEntries) };
 }

@@ -1,21 +1,26 @@
 /** Starts everything that a registered agent does concurrently, until its life ends. */
 import { mkdirSync } from 'node:fs';
+import type { Clock } from '../../base/clock.ts';
 import { withoutScripts } from '../../base/files/pool-scripts.ts';
 import { newSpanId, parseTraceparent, type Span, type Tracer } from '../../base/telemetry/trace.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
+import { isTransient } from '../connection/call-failure.ts';
 import type { ControlPlane, ControlPlaneParts } from '../connection/control-plane.ts';
 import { heartbeatLoop } from '../connection/heartbeat.ts';
 import { keepStream, type Stream } from '../connection/stream.ts';
+import type { Log } from '../log.ts';
 import { prerequisiteShipper, requiredNow } from '../prerequisites/prerequisites.ts';
 import { runShell, type ShellParts } from '../process/shell.ts';
-import { factShipper } from '../spool/fact-shipper.ts';
+import type { FactBox } from '../spool/fact-box.ts';
 import { type LogShipper, logShipper } from '../spool/log-shipper.ts';
+import { type ShipLoop, shipLoop } from '../spool/ship-loop.ts';
 import { agentDirectory } from '../state/state-file.ts';
 import { createTenantForgetter } from '../tasks/forget-tenant.ts';
 import type { Machine, TaskOutcome } from '../tasks/task.ts';
 import { taskKeyLoop } from '../tasks/task-keys.ts';
 import { type TaskLoopParts, taskLoop } from '../tasks/task-loop.ts';
 import { openTaskResults } from '../tasks/task-results.ts';
+import type { Timing } from '../timing.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
 
@@ -118,4 +123,39 @@ function spansOfTask(task: SignedTask, outcome: TaskOutcome, start_ms: number, e
       error: outcome.status === 'failed' ? `${outcome.error.code}: ${outcome.error.message}` : null,
     },
   ];
+}
+
+interface FactShipperParts {
+  clock: Clock;
+  facts: FactBox;
+  server: ControlPlane;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+const max_at_once = 50;
+
+/** Sends the kept facts to the control plane, as soon as it can be reached. */
+function factShipper({ clock, facts, server, log, timing, signal }: FactShipperParts): ShipLoop {
+  return shipLoop({
+    clock,
+    signal,
+    batch_ms: timing.log_batch_ms,
+    retry: timing.ship_retry,
+    async ship() {
+      if (facts.isEmpty()) return 'empty';
+      const { facts: some, markSent } = facts.take(max_at_once);
+      const answer = await server.evidence(some, signal);
+      if (answer.ok) {
+        markSent();
+        return 'more';
+      }
+      if (answer.failure.code === 'invalid_request' && !isTransient(answer.failure)) {
+        log.error('the server refuses these facts; they stay in the log only', { facts: some });
+        markSent();
+      }
+      return answer.failure;
+    },
+  });
 }

@@ -1,7 +1,4 @@
-/**
- * Identifies this host, so that a replica knows whether another replica's process id is meaningful
- * here.
- */
+/** This host: its identity, its processes, and its limit of open files. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
@@ -15,6 +12,7 @@ function orNothing(read: () => string): string {
   }
 }
 
+/** Tells a replica whether another replica's process id is meaningful here. */
 export const hostIdentity = (): string =>
   [
     hostname(),
@@ -32,4 +30,19 @@ export function isProcessAlive(pid: number): boolean {
     // Not being allowed to signal a process means that it exists.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
+}
+
+/** Also used if the limit cannot be read. */
+const unlimited = 1_000_000;
+
+/**
+ * The maximum number of files and connections this process may have open. Node raises the soft
+ * limit to the hard one at startup.
+ */
+export function openFilesLimit(): number {
+  // Otherwise the report queries every network interface.
+  const report = Object.assign(process.report, { excludeNetwork: true });
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | 'unlimited' } } };
+  const soft = userLimits?.open_files?.soft;
+  return typeof soft === 'number' ? soft : unlimited;
 }

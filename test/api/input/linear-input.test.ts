@@ -22,7 +22,7 @@ import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { problemBody } from '../../../src/contract/errors/problem-body.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { routes } from '../../../src/contract/routes.ts';
-import { isAgentPath, targetOf } from '../../../src/relay/agent-paths.ts';
+import { isAgentPath, targetOf } from '../../../src/relay/listener.ts';
 import { parseCursor } from '../../../src/store/evidence/evidence.ts';
 import { parseLogCursor } from '../../../src/store/logs/node-logs.ts';
 import { expectLinear } from '../../support/growth.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { oneLookupPerName, systemResolve } from './resolve-name.ts';
+import { oneLookupPerName, systemResolve } from './http-probe.ts';
 
 /** A resolver that answers when the test says so. */
 function slowResolver() {
