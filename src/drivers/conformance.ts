@@ -47,7 +47,7 @@ export const faults: Fault[] = ['none', 'crash_before_each_call', 'crash_after_e
 
 type Call = 'ensure' | 'stop' | 'clean' | 'destroy' | 'abort';
 
-const patience_seconds = 30;
+const timeout_seconds = 30;
 
 /** How long an operation may take to react to a cancel. */
 const cancel_heard_within_seconds = 5;
@@ -82,7 +82,7 @@ export function handle(world: DriverWorld, target: EnsureTarget, fault: Fault = 
       if (outcome.outcome !== 'failed') keep(outcome.state);
       if (outcome.outcome !== 'wait') return outcome;
       expect(secondsBetween(began, now(systemClock)), `${call} still says: ${outcome.message}`).toBeLessThan(
-        patience_seconds,
+        timeout_seconds,
       );
       await pause(systemClock, outcome.retry_seconds * 1000);
     }

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused, ServerUnreachable } from '../../../contract/client.ts';
-import type { LayerReport, DoctorTarget } from '../../../doctor/examination.ts';
+import type { DoctorTarget, LayerReport } from '../../../doctor/examination.ts';
 import { examine } from '../../../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../../../doctor/render.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
