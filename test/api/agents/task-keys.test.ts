@@ -89,7 +89,7 @@ it('an agent that was away for a whole rotation runs tasks, and its doctor recog
   await signsOnBoth(kid);
   await isPast(former_accepted_until);
   expect(kidsOf(agent)).not.toContain(kid);
-  const patient = {
+  const target = {
     url: new URL(beside.url),
     ca: null,
     known_keys,
@@ -99,9 +99,9 @@ it('an agent that was away for a whole rotation runs tasks, and its doctor recog
     signal: new AbortController().signal,
     timeout_seconds: 10,
   };
-  expect(await recognise(patient)).toMatchObject({ state: 'ok' });
+  expect(await recognise(target)).toMatchObject({ state: 'ok' });
   const strange = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];
-  expect(await recognise({ ...patient, known_keys: strange })).toMatchObject({ code: 'ingress_other_installation' });
+  expect(await recognise({ ...target, known_keys: strange })).toMatchObject({ code: 'ingress_other_installation' });
   agent.process.kill('SIGCONT');
   expect(await isPinged(agent)).toBe(true);
   expect(kidsOf(agent)).toContain(kid);

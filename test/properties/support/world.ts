@@ -137,10 +137,10 @@ export async function openWorld(sequences: readonly Sequence[]): Promise<World> 
   const beats = createHeartbeatBuffer(db, clock, (error) => {
     throw error;
   });
-  const say = async ({ services }: Replica, timeout_seconds: number) => {
+  const say = async ({ services }: Replica, patience_seconds: number) => {
     const { replica_id } = services.executor;
     await renewLease(db, replica_id, secondsLater(now(clock), leaseSeconds));
-    await publishHeard(db, { replica_id, flushed_through: now(clock) }, timeout_seconds, now(clock));
+    await publishHeard(db, { replica_id, flushed_through: now(clock) }, patience_seconds, now(clock));
   };
   return {
     clock,

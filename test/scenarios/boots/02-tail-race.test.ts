@@ -85,13 +85,13 @@ scenario({
         effectOfRegistration: (node, now) => (node.status === 'failed' ? 'fenced' : effectOfRegistration(node, now)),
       })),
       fails: /waited .* for allocation to be active/,
-      timeout_seconds: provision_seconds + late_by_seconds + 3,
+      patience_seconds: provision_seconds + late_by_seconds + 3,
     },
     {
       broken: 'no provision-deadline rule',
       composition: withoutSweep('provision-deadline'),
       fails: /waited .* for allocation to be failed/,
-      timeout_seconds: provision_seconds + 2,
+      patience_seconds: provision_seconds + 2,
     },
   ],
 });

@@ -156,7 +156,7 @@ scenario({
       broken: 'no provision-deadline rule',
       composition: withoutSweep('provision-deadline'),
       fails: /waited .* for node to be failed/,
-      timeout_seconds: class_seconds + 2,
+      patience_seconds: class_seconds + 2,
     },
   ],
 });

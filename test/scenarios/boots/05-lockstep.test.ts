@@ -120,7 +120,7 @@ scenario({
         sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline'),
       },
       fails: /waited .* for the allocation to have failed/,
-      timeout_seconds: provision_seconds + extended_by + 3,
+      patience_seconds: provision_seconds + extended_by + 3,
     },
   ],
   settings: { drivers: (built) => new Map([...built, ['simulated', lockstepDriver]]) },

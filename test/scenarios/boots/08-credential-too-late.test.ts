@@ -179,7 +179,7 @@ scenario({
         replaceProblem: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
       }),
       fails: /waited .* for the machine to give up/,
-      timeout_seconds: 2 * hopeless_seconds,
+      patience_seconds: 2 * hopeless_seconds,
     },
   ],
 });

@@ -204,7 +204,7 @@ scenario({
       broken: 'check reports that are ignored',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for machine of equipped-others to be ready/,
-      timeout_seconds: 10,
+      patience_seconds: 10,
     },
   ],
 });

@@ -74,7 +74,7 @@ scenario({
       broken: 'no boot-shift rule',
       composition: withoutSweep('boot-shift'),
       fails: /waited .* for a finding to be open/,
-      timeout_seconds: 10 * pass_seconds,
+      patience_seconds: 10 * pass_seconds,
     },
   ],
 });

@@ -32,7 +32,7 @@ vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) =>
 
 const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
 /** For each layer, and for a ping. */
-const patience_seconds = 5;
+const timeout_seconds = 5;
 
 interface Stage {
   world: World;
@@ -91,7 +91,7 @@ async function fromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy
   const lines: string[] = [];
   const args = ['--server', server, '--dir', dir, '--ca', authorityFile(agent), '--json'];
   await agentDoctor(
-    [...args, '--patience', String(patience_seconds)],
+    [...args, '--patience', String(timeout_seconds)],
     {},
     {
       clock: systemClock,
@@ -113,7 +113,7 @@ async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: s
     correlation_id: 'which-layer',
     clock: systemClock,
     signal: new AbortController().signal,
-    patience_seconds,
+    timeout_seconds,
   });
   for await (const report of examination) reports.push(report);
   return named(reports);
@@ -242,10 +242,10 @@ scenario({
       // Until then the server may hold an abandoned poll of the agent and answer that one.
       if (layer === 'claim') await reported();
       const lost = { layer, code, owner_layer: 'node' };
-      const body = { within_seconds: patience_seconds };
+      const body = { within_seconds: timeout_seconds };
       const { task_id } = await world.client.call('node-ping', { params: { id: node_id }, body });
       expect(await both(), layer).toEqual(twice(lost));
-      const query = { wait: 2 * patience_seconds };
+      const query = { wait: 2 * timeout_seconds };
       const { over, checks } = await world.client.call('node-ping-get', { params: { id: node_id, task_id }, query });
       expect({ over, checks }).toMatchObject({
         over: true,

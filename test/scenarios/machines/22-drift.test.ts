@@ -28,7 +28,7 @@ const settings: Pick<Composition, 'environment'> = {
 };
 /** No machine goes offline for silence here; only the drift rule finds anything. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
-const timeout_seconds = 10 * pass_seconds;
+const patience_seconds = 10 * pass_seconds;
 
 async function activeIn(world: World, pool: string): Promise<Allocation & { node_id: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
@@ -146,7 +146,7 @@ scenario({
       broken: 'no drift rule',
       composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be open/,
-      timeout_seconds,
+      patience_seconds,
     },
     {
       broken: 'findings that are opened at the first look',
@@ -205,7 +205,7 @@ scenario({
       broken: 'no drift rule',
       composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be open/,
-      timeout_seconds,
+      patience_seconds,
     },
   ],
 });
@@ -260,7 +260,7 @@ scenario({
       broken: 'no drift rule',
       composition: withoutSweep('drift'),
       fails: /waited .* for a finding to be repaired/,
-      timeout_seconds,
+      patience_seconds,
     },
   ],
 });
@@ -289,7 +289,7 @@ scenario({
       broken: 'no repeat-failure rule',
       composition: withoutSweep('repeat-failure'),
       fails: /waited .* for a finding to be open/,
-      timeout_seconds,
+      patience_seconds,
     },
   ],
 });

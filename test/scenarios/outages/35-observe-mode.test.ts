@@ -218,7 +218,7 @@ scenario({
       broken: 'rules that keep observing',
       composition: withDeciders(() => ({ isObserveOnly: (_cause, trigger) => trigger === 'rule' })),
       fails: /waited .* for node to be failed/,
-      timeout_seconds: 10,
+      patience_seconds: 10,
     },
   ],
 });

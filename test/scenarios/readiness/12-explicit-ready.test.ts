@@ -64,7 +64,7 @@ scenario({
       broken: 'no start-deadline rule',
       composition: withoutSweep('start-deadline'),
       fails: /waited .* for node to be failed/,
-      timeout_seconds: start_seconds + 2,
+      patience_seconds: start_seconds + 2,
     },
     {
       broken: 'a report of ready that is only recorded',

@@ -13,7 +13,7 @@ const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
 /** A silent machine returns after one stale time at the earliest, so its budget must be longer. */
 const offline_seconds = 3 * heartbeat.stale_after_seconds;
-const timeout_seconds = offline_seconds + heartbeat.stale_after_seconds;
+const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
 async function activeIn(world: World, pool: string): Promise<Allocation> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
@@ -67,7 +67,7 @@ scenario({
       broken: 'no offline-deadline rule',
       composition: withoutSweep('offline-deadline'),
       fails: /waited .* for allocation to be failed/,
-      timeout_seconds,
+      patience_seconds,
     },
   ],
 });
@@ -97,13 +97,13 @@ scenario({
       broken: 'no look at the provider',
       composition: withoutSweep('absence'),
       fails: /waited .* for allocation to be failed/,
-      timeout_seconds,
+      patience_seconds,
     },
     {
       broken: 'no offline-deadline rule',
       composition: withoutSweep('offline-deadline'),
       fails: /waited .* for allocation to be failed/,
-      timeout_seconds,
+      patience_seconds,
     },
   ],
 });

@@ -85,7 +85,7 @@ const neverLooked: Counter = {
   broken: 'no look at the provider',
   composition: withoutSweep('observation'),
   fails: /for it to be seen again/,
-  timeout_seconds: 4 * heartbeat.stale_after_seconds,
+  patience_seconds: 4 * heartbeat.stale_after_seconds,
 };
 
 scenario({

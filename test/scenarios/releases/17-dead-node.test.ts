@@ -67,7 +67,7 @@ scenario({
         observe: async () => ({ state: 'running', present: true, ready: true, detail: null }),
       })),
       fails: /for the release to end/,
-      timeout_seconds: withinSeconds,
+      patience_seconds: withinSeconds,
     },
     {
       broken: 'a driver that freezes no evidence',
