@@ -84,8 +84,8 @@ const stranger = (status: number, text: string): Outcome => {
 };
 
 /**
- * Sends one request over its own connection, and returns the body or the layer that failed. Times out
- * after `target.timeout_seconds`, plus `wait_seconds` if the server was asked to wait.
+ * Sends one request over its own connection, and returns the body or the layer that failed. Times
+ * out after `target.timeout_seconds`, plus `wait_seconds` if the server was asked to wait.
  */
 async function ask(target: DoctorTarget, question: Question, wait_seconds = 0): Promise<Heard> {
   let reply: Reply;

@@ -126,7 +126,9 @@ export function createDriverCalls<Host>(options: DriverCallOptions<Host>) {
       timeoutOf(target);
 
   return {
-    /** A call that changes something: one at a time for each machine, and a repeated call joins it. */
+    /**
+     * A call that changes something: one at a time for each machine, and a repeated call joins it.
+     */
     change:
       <Target extends DriverTarget>(
         name: string,

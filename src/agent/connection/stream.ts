@@ -68,8 +68,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Opens one WebSocket to the control plane: frames up, answers by number, tasks and intervals as they
- * come. It never reconnects; pending calls resolve with null when it ends.
+ * Opens one WebSocket to the control plane: frames up, answers by number, tasks and intervals as
+ * they come. It never reconnects; pending calls resolve with null when it ends.
  */
 async function openStreamConnection(
   server_url: string,

@@ -41,8 +41,8 @@ export function crashed(error: unknown): AgentEnd {
 }
 
 /**
- * Reports `stopping`, ends the workload, ships the last lines. Each part has a time limit. `shipper`
- * is null if the agent never registered; there is then no node to report for.
+ * Reports `stopping`, ends the workload, ships the last lines. Each part has a time limit.
+ * `shipper` is null if the agent never registered; there is then no node to report for.
  */
 export async function shutDown(
   parts: AgentParts,

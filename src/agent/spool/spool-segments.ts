@@ -41,9 +41,9 @@ function readRecord(record: string): WholeRecord | null {
 const missing = (count: number | null) => lossLine(count, "the spool on the machine's disk was damaged");
 
 /**
- * Repairs a spool file that a power cut, a full disk or a person damaged: readable lines stay, a loss
- * record stands for the rest. Such a file must stop neither the start nor the shipping. Returns the
- * number of the last line, or null if there is none.
+ * Repairs a spool file that a power cut, a full disk or a person damaged: readable lines stay, a
+ * loss record stands for the rest. Such a file must stop neither the start nor the shipping.
+ * Returns the number of the last line, or null if there is none.
  */
 function repairSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
   const content = readFileSync(path);

@@ -1,6 +1,6 @@
 /**
- * The agent's directory: the state that must survive a kill (identity, credential, progress), and the
- * lock that allows one agent per directory.
+ * The agent's directory: the state that must survive a kill (identity, credential, progress), and
+ * the lock that allows one agent per directory.
  */
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

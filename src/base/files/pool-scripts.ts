@@ -1,4 +1,6 @@
-/** Keeps the text of a pool's scripts out of what people see, because only admins may see scripts. */
+/**
+ * Keeps the text of a pool's scripts out of what people see, because only admins may see scripts.
+ */
 export const hiddenScript = '[script of the pool]';
 
 /** A shorter script reveals nothing, and hiding it would also hide unrelated text. */

@@ -28,7 +28,8 @@ const formsOf = (literal: string): string[] => [...new Set([literal, JSON.string
 /**
  * Finds exact secret values. The scan uses a short part of each value as keyword and compares the
  * rest afterwards, so memory grows with the number of values, not with their length. Returns a
- * replacement of the literals that a text may hold; undefined if it holds none, or if there are none.
+ * replacement of the literals that a text may hold; undefined if it holds none, or if there are
+ * none.
  */
 function createLiteralSearch(
   literals: readonly string[],

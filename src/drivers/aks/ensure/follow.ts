@@ -39,8 +39,8 @@ export async function follow(
   }
 }
 
-// A cluster is recorded before it is requested. The process may die before the answer, and Azure may
-// show the cluster late: a successor that looks at once would see nothing and call it absent.
+// A cluster is recorded before it is requested. The process may die before the answer, and Azure
+// may show the cluster late: a successor that looks at once would see nothing and call it absent.
 
 /** How long after its record a request may be sent. */
 const sent_within_ms = 10_000;
