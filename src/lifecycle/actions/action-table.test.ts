@@ -16,14 +16,14 @@ const fill: ActionRow<Status, Subject> = {
 };
 const sink: ActionRow<Status, Subject> = { does: 'sinks it', for: 'fleet', from: ['up'] };
 
-test('an action is open in its statuses, unless its condition is not met', () => {
+test('makes an action available in its statuses if its condition holds', () => {
   expect(whyNot(fill, { status: 'up', full: false })).toBeNull();
   expect(whyNot(fill, { status: 'down', full: false })).toBeNull();
   expect(whyNot(fill, { status: 'up', full: true })).toBe('It is full.');
   expect(whyNot(sink, { status: 'up', full: true })).toBeNull();
 });
 
-test('elsewhere it says which statuses it needs, or what the table says of that status', () => {
+test("names the required statuses elsewhere, or the table's reason", () => {
   expect(whyNot(fill, { status: 'gone', full: true })).toBe('Nothing is left to fill.');
   expect(whyNot(sink, { status: 'gone', full: false })).toBe('It is gone; this needs up.');
   expect(whyNot({ ...fill, elsewhere: {} }, { status: 'gone', full: false })).toBe('It is gone; this needs up, down.');
@@ -42,7 +42,7 @@ test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
   expect(whyNotForCaller('fleet', { role, visibility })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
 });
 
-test('every action is offered; who looks is told before how it stands', () => {
+test('offers every action; the role is checked before the status', () => {
   const table = { fill, sink };
   const subject: Subject = { status: 'down', full: false };
   expect(

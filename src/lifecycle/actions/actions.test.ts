@@ -28,7 +28,7 @@ const operator = { role: 'operator', visibility: wholeFleet } as const;
 const offer = (action: string, over: Partial<ActionSubject> = {}) =>
   offeredActions(subject(over), operator).find((each) => each.action === action);
 
-test('every action is offered, with what it does and whether it is open', () => {
+test('offers every action with its description and availability', () => {
   const offered = offeredActions(subject(), operator);
   expect(offered.map(({ action }) => action)).toEqual(nodeActionNames);
   for (const { action, does, open, why_not } of offered) {
@@ -38,13 +38,13 @@ test('every action is offered, with what it does and whether it is open', () => 
   }
 });
 
-test('what is offered is what is asked before it is done', () => {
+test('offers exactly the actions that would be accepted', () => {
   for (const status of nodeStatusNames)
     for (const { action, why_not } of offeredActions(subject({ status }), operator))
       expect(whyNotOnNode(action, subject({ status })), `${action} ${status}`).toBe(why_not);
 });
 
-test('nothing about a node is for a tenant', () => {
+test('offers no node action to a tenant', () => {
   for (const each of offeredActions(subject(), { role: 'admin', visibility: tenantOnly('acme') }))
     expect(each).toMatchObject({ open: false, why_not: 'Only operators of the whole fleet may do this.' });
 });
@@ -68,7 +68,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
 };
 
-test.each(nodeActionNames)('%s is open exactly where the door has a way for it', (action) => {
+test.each(nodeActionNames)('%s is available exactly where a transition exists', (action) => {
   const open = nodeStatusNames.filter((status) => offer(action, { status })?.open);
   expect(open.toSorted()).toEqual(openWhenFree[action].toSorted());
 });
@@ -85,18 +85,18 @@ test.each([
   for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
 
-test('a machine that was drained and is set aside by now hears what brings it back', () => {
+test('names reactivate for a drained machine that is quarantined', () => {
   expect(offer('undrain', { status: 'quarantined' })?.why_not).toContain('reactivate brings it back');
   expect(offer('reactivate', { status: 'quarantined' })?.open).toBe(true);
 });
 
-test('a machine that is fenced while it drains is not let back: re-enrol may be replacing it', () => {
+test('does not undrain a fenced machine, which a re-enrolment may be replacing', () => {
   const fenced = { status: 'draining', instance_fenced: 'the machine enrols anew' } as const;
   expect(offer('undrain', fenced)).toMatchObject({ open: false, why_not: expect.stringContaining('enrols anew') });
   expect(offer('retire', fenced)?.open).toBe(true);
 });
 
-describe('what somebody uses', () => {
+describe('a machine in use', () => {
   test.each([
     ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],
     ['occupied', 'active', 'An allocation is served by it; release that first.'],
@@ -105,7 +105,7 @@ describe('what somebody uses', () => {
     expect(offer('retire', { occupancy, allocation_status })).toMatchObject({ open: false, why_not });
   });
 
-  test('is not imaged anew either', () => {
+  test('is not reimaged', () => {
     const status = 'ready';
     expect(offer('reimage', { status, occupancy: 'occupied' })).toMatchObject({
       open: false,
@@ -113,7 +113,7 @@ describe('what somebody uses', () => {
     });
   });
 
-  test('is reactivated only when nothing of its last allocation can be left', () => {
+  test('is reactivated only without residue', () => {
     const why = {
       reserved: 'An allocation that failed still holds it; release that first.',
       cleanup: 'What its last allocation left on it is not proven gone; release that first.',
@@ -125,7 +125,7 @@ describe('what somebody uses', () => {
       });
   });
 
-  test('is let back to the allocation that it serves, while only that keeps it from being made anew', () => {
+  test('can be reactivated for its allocation, but not reimaged', () => {
     const aside = { status: 'quarantined', occupancy: 'occupied', allocation_status: 'active' } as const;
     expect(offer('reactivate', aside)).toMatchObject({ open: true, why_not: null });
     expect(offer('reactivate', { ...aside, instance_fenced: 'let go' })?.open).toBe(false);
@@ -137,26 +137,26 @@ describe('what somebody uses', () => {
       });
   });
 
-  test('is not brought back while something still takes it down', () => {
+  test('is not reactivated during its teardown', () => {
     expect(offer('reactivate', { status: 'quarantined', taken_down_by: 'op_1' })).toMatchObject({
       open: false,
       why_not: 'Operation op_1, which takes it down, has not ended yet; wait for that.',
     });
   });
 
-  test('is reactivated only while what it says still counts', () => {
+  test('is reactivated only if its instance is not fenced', () => {
     expect(offer('reactivate', { status: 'quarantined', instance_fenced: 'deleted as residue' })).toMatchObject({
       open: false,
       why_not: 'Nothing that it says is believed any more (deleted as residue); re-enroll it, reimage it or retire it.',
     });
   });
 
-  test('is tried again only for an allocation that waits', () => {
+  test('is retried only for a waiting allocation', () => {
     expect(offer('retry', { status: 'failed', occupancy: 'reserved' })).toMatchObject({ open: true });
     expect(offer('retry', { status: 'failed' })).toMatchObject({ open: false, why_not: 'No allocation waits for it.' });
   });
 
-  test('has its release tried again only where one failed', () => {
+  test('has its release retried only after a failure', () => {
     for (const status of nodeStatusNames)
       expect(offer('retry-release', { status, allocation_status: 'release_failed' })?.open, status).toBe(
         status !== 'retired',
@@ -173,9 +173,9 @@ describe('what somebody uses', () => {
   });
 });
 
-describe('a machine whose credential was lost', () => {
+describe('a machine that lost its credential', () => {
   const why = (over: Partial<ActionSubject>) => offer('re-enroll', { status: 'offline', ...over })?.why_not;
-  test('keeps its allocation where others bring it', () => {
+  test('keeps its allocation if it is external', () => {
     expect(why({ occupancy: 'occupied', external: true })).toBeNull();
     expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
     expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release it first/);
@@ -184,19 +184,19 @@ describe('a machine whose credential was lost', () => {
     );
     expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/see to its residue/);
   });
-  test('would lose it where a driver makes it anew', () => {
+  test('would lose its allocation if a driver launches it again', () => {
     expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);
     expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry brings that a new instance/);
   });
 });
 
-describe('a machine that others bring', () => {
-  test('is imaged by them', () => {
+describe('an external machine', () => {
+  test('cannot be reimaged here', () => {
     const offered = offer('reimage', { status: 'ready', external: true });
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('then re-enroll it') });
   });
 
-  test('has its release forced only where one is under way or failed', () => {
+  test('has its release forced only if one runs or failed', () => {
     for (const status of nodeStatusNames)
       for (const allocation_status of ['releasing', 'release_failed'] as const)
         expect(offer('force-release', { status, allocation_status })?.open, status).toBe(status !== 'retired');
@@ -208,10 +208,10 @@ describe('a machine that others bring', () => {
   });
 });
 
-describe('what a forced release left unproven', () => {
+describe('residue of a forced release', () => {
   const left = { status: 'quarantined', occupancy: 'cleanup', allocation_status: null } as const;
 
-  test('keeps it from being reactivated, and not from being taken down', () => {
+  test('prevents reactivation, but not teardown', () => {
     expect(offer('reactivate', left)).toMatchObject({
       open: false,
       why_not:
@@ -220,18 +220,18 @@ describe('what a forced release left unproven', () => {
     expect(offer('retire', left)).toMatchObject({ open: true });
   });
 
-  test('is no release that could be tried again or forced', () => {
+  test('is not a release to retry or force', () => {
     for (const action of ['retry-release', 'force-release']) expect(offer(action, left)?.open, action).toBe(false);
   });
 });
 
-describe('more time', () => {
-  test('can be given wherever a deadline runs, and nowhere else', () => {
+describe('a deadline', () => {
+  test('can be extended in every status that has one', () => {
     for (const status of nodeStatusNames)
       expect(offer('extend-deadline', { status })?.open, status).toBe(nodeStatuses[status].deadline !== null);
   });
 
-  test('is refused with the reason', () => {
+  test('gives the reason if it cannot be extended', () => {
     expect(offer('extend-deadline', { deadline_at: null })).toMatchObject({
       open: false,
       why_not: 'It has no deadline.',
@@ -243,15 +243,15 @@ describe('more time', () => {
   });
 });
 
-describe('a verdict that is held back', () => {
-  test('can be applied wherever a rule may decide, and nowhere else', () => {
+describe('a held verdict', () => {
+  test('can be applied wherever a rule may decide', () => {
     for (const status of nodeStatusNames) {
       const kind = nodeStatuses[status].class;
       expect(offer('apply-held-verdict', { status })?.open, status).toBe(kind === 'moving' || kind === 'serving');
     }
   });
 
-  test('must be there', () => {
+  test('must exist', () => {
     expect(offer('apply-held-verdict', { held: null })).toMatchObject({
       open: false,
       why_not: 'No verdict is held back.',
@@ -259,15 +259,15 @@ describe('a verdict that is held back', () => {
   });
 });
 
-describe('whether a machine lives', () => {
-  test('is asked of an instance', () => {
+describe('a probe', () => {
+  test('needs an instance', () => {
     expect(offer('probe', { node_instance_id: null })).toMatchObject({
       open: false,
       why_not: 'It has no instance that could be asked.',
     });
   });
 
-  test('is asked at its address, or of its agent as long as that takes tasks', () => {
+  test('needs an address, or an agent that takes tasks', () => {
     for (const status of liveNodeStatuses) {
       const open = !['failed', 'draining', 'cleaning', 'quarantined'].includes(status);
       expect(offer('probe', { status, endpoint: 'http://pier' })).toMatchObject({ open: true });
@@ -279,15 +279,15 @@ describe('whether a machine lives', () => {
   });
 });
 
-describe('what a machine alone knows', () => {
-  test('is asked of an instance', () => {
+describe('diagnostics', () => {
+  test('needs an instance', () => {
     expect(offer('collect-diagnostics', { node_instance_id: null })).toMatchObject({
       open: false,
       why_not: 'It has no instance that could be asked.',
     });
   });
 
-  test('was kept before the machine went, and it is said where', () => {
+  test('are found in the timeline after the machine is gone', () => {
     expect(offer('collect-diagnostics', { status: 'retired' })).toMatchObject({
       open: false,
       why_not:
@@ -296,7 +296,7 @@ describe('what a machine alone knows', () => {
   });
 });
 
-test('no advice leads in a circle where something may be left on a machine of others', () => {
+test('gives advice without a cycle for residue on an external machine', () => {
   const left = { status: 'quarantined', occupancy: 'cleanup', external: true } as const;
   for (const action of ['reactivate', 're-enroll', 'reimage'] as const) {
     expect(whyNotOnNode(action, subject(left)), action).toMatch(/[Rr]etire it.* join anew/);

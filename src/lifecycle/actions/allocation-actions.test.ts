@@ -36,7 +36,7 @@ const operator = { role: 'operator', visibility: wholeFleet } as const;
 const openIn = (action: AllocationActionName, over: Partial<AllocationSubject> = {}) =>
   allocationStatusNames.filter((status) => whyNotOnAllocation(action, subject({ ...over, status })) === null);
 
-test('every action is offered, with what it does and whether it is open', () => {
+test('offers every action with its description and availability', () => {
   for (const status of allocationStatusNames) {
     const offered = offeredAllocationActions(subject({ status }), operator);
     expect(offered.map(({ action }) => action)).toEqual(allocationActionNames);
@@ -64,7 +64,7 @@ const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]>
   'collect-diagnostics': allocationStatusNames,
 };
 
-test.each(allocationActionNames)('%s is open exactly here', (action) => {
+test.each(allocationActionNames)('%s is available exactly here', (action) => {
   expect(openIn(action).toSorted()).toEqual(openWithMachine[action].toSorted());
 });
 
@@ -92,7 +92,7 @@ test.each([
     expect(findEdge(allocationEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
 
-test('a tenant does what concerns its own claim, and nothing to the fleet', () => {
+test('offers a tenant only the actions on its own claim', () => {
   const own = allocationActionNames.filter((action) => allocationActions[action].for === 'tenant');
   expect(own).toEqual(['retry', 'release', 'retry-release']);
   const offered = offeredAllocationActions(subject({ status: 'failed' }), {
@@ -133,14 +133,14 @@ describe('why not', () => {
     expect(whyNotOnAllocation(action, subject(over))).toBe(why_not);
   });
 
-  test('a deadline of its own needs no machine to be moved', () => {
+  test('extends its own deadline without a machine', () => {
     for (const status of ['requested', 'releasing'] as const)
       expect(
         whyNotOnAllocation('extend-deadline', subject({ status, node: machine({ deadline_at: null }) })),
       ).toBeNull();
   });
 
-  test('a deadline that it shares is asked of its machine alone', () => {
+  test('extends a shared deadline through its machine', () => {
     for (const status of ['provisioning', 'failed'] as const)
       expect(whyNotOnAllocation('extend-deadline', subject({ status, deadline_at: null }))).toBeNull();
   });

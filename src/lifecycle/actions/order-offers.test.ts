@@ -12,12 +12,12 @@ const failing = (...newest: object[]) => ({
 const noDisk = { by: 'provision-error', code: 'no_disk', reason: 'disk 3 is full' };
 const overdue = { by: 'provision-deadline', code: null, reason: 'waited 4 s' };
 
-test('what leads on from a failed release is its retry', () => {
+test('puts retry-release first after a failed release', () => {
   expect(names({ repeated: null, release_failed: false })).toEqual(['retry', 'quarantine', 'retry-release']);
   expect(names({ repeated: null, release_failed: true })).toEqual(['retry-release', 'retry', 'quarantine']);
 });
 
-test('what failed again and again is not offered first, and says what to change before', () => {
+test('puts a repeatedly failed retry last, with advice', () => {
   const repeated = repeatedFailureIn([failing(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
   expect(repeated).toEqual({ failures: 3, same_way: true, pool: 'render' });
   const ordered = orderOffers(offers, { repeated, release_failed: false });
@@ -27,7 +27,7 @@ test('what failed again and again is not offered first, and says what to change 
   });
 });
 
-test('failures that differ are counted, and not called the same; other findings are none', () => {
+test('counts different failures without calling them the same', () => {
   const differs = (...newest: object[]) => {
     expect(repeatedFailureIn([failing(...newest)])).toMatchObject({ failures: newest.length, same_way: false });
   };

@@ -23,20 +23,20 @@ const resting: RecoveryFacts = {
   seconds_since_act: null,
 };
 
-describe('what a recovery does next', () => {
-  it('acts on one at first, and on the next when its time has come', () => {
+describe('the next move of a recovery', () => {
+  it('acts on one first, and on the next at the configured rate', () => {
     expect(nextRecoveryMove(resting)).toMatchObject({ act: 1, stop: false, over: false, wait_seconds: 1 });
     const soon = { ...resting, acting: 1, acted_last_minute: 1, seconds_since_act: 0.4 };
     expect(nextRecoveryMove(soon)).toMatchObject({ act: 0, wait_seconds: 0.6 });
     expect(nextRecoveryMove({ ...soon, seconds_since_act: 1 })).toMatchObject({ act: 1 });
   });
 
-  it('saves nothing up: after a long pause a burst is a second’s worth', () => {
+  it("limits the burst after a long pause to one second's worth", () => {
     const rested = { ...resting, per_minute: 120, seconds_since_act: 3600 };
     expect(nextRecoveryMove(rested).act).toBe(2);
   });
 
-  it('stops at the first canary that fails, and at the named number of others', () => {
+  it('stops at the first failed canary, or at the limit of failures', () => {
     expect(nextRecoveryMove({ ...resting, phase: 'canary', failed: 1 })).toMatchObject({
       act: 0,
       stop: true,
@@ -46,19 +46,19 @@ describe('what a recovery does next', () => {
     expect(nextRecoveryMove({ ...resting, failed: 3 })).toMatchObject({ act: 0, stop: true, over: true });
   });
 
-  it('is over only when nothing is under way any more', () => {
+  it('is over only when nothing is in progress', () => {
     expect(nextRecoveryMove({ ...resting, failed: 3, acting: 1 })).toMatchObject({ stop: true, over: false });
     expect(nextRecoveryMove({ ...resting, waiting: 0, acting: 1 }).over).toBe(false);
     expect(nextRecoveryMove({ ...resting, waiting: 0 }).over).toBe(true);
   });
 
-  it('has no more under way at once than it may', () => {
+  it('limits the targets in progress', () => {
     const full = { ...resting, per_minute: 6000, acting: maxUnderWay };
     expect(nextRecoveryMove(full).act).toBe(0);
     expect(nextRecoveryMove({ ...full, acting: maxUnderWay - 2 }).act).toBe(2);
   });
 
-  it('never acts on more than the cap in any minute, and comes to an end', () => {
+  it('never exceeds the rate in any minute, and ends', () => {
     const orders = fc.record({
       per_minute: fc.integer({ min: 1, max: 600 }),
       targets: fc.integer({ min: 1, max: 400 }),
@@ -87,14 +87,14 @@ describe('what a recovery does next', () => {
   });
 });
 
-describe('when a recovery looks again', () => {
-  it('acts on nobody while the minute has had all that it may', () => {
+describe('the next check of a recovery', () => {
+  it('acts on none while the rate of the last minute is used up', () => {
     const spent = { ...resting, acted_last_minute: 60, seconds_since_act: 30 };
     expect(nextRecoveryMove(spent).act).toBe(0);
     expect(nextRecoveryMove({ ...spent, acted_last_minute: 59 }).act).toBe(1);
   });
 
-  it('ever less often where it only waits: for those under way, or for the last of them', () => {
+  it('comes less and less often while it only waits', () => {
     const waits = { ...resting, acted_last_minute: 1, seconds_since_act: 8 };
     expect(nextRecoveryMove({ ...waits, acting: maxUnderWay }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
@@ -102,19 +102,19 @@ describe('when a recovery looks again', () => {
     expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
   });
 
-  it('soon, when it has just acted on the last one or on as many as may be under way', () => {
+  it('comes soon after it acted on the last one or reached the limit', () => {
     expect(nextRecoveryMove({ ...resting, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
     expect(nextRecoveryMove({ ...resting, acting: maxUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
   });
 
-  it('when there is room for those that are left, not for more', () => {
+  it('comes when the rate allows the remaining ones', () => {
     const quick = { ...resting, per_minute: 600, waiting: 12, acted_last_minute: 5, seconds_since_act: 0 };
     expect(nextRecoveryMove(quick)).toMatchObject({ act: 0, wait_seconds: 1 });
     expect(nextRecoveryMove({ ...quick, waiting: 5 })).toMatchObject({ act: 0, wait_seconds: 0.5 });
   });
 });
 
-describe('how a target stands', () => {
+describe('the result of a target', () => {
   const acted_at = moment(Date.parse('2030-01-01T00:00:00Z'));
   const later = secondsLater(acted_at, 5);
   const earlier = secondsLater(acted_at, -5);
@@ -132,21 +132,21 @@ describe('how a target stands', () => {
     expect(judgeTarget('retry-release', known)).toBe(outcome);
   });
 
-  it('one that begins where it ends is recovered once it came back there', () => {
+  it('counts as recovered once it returned to a status in which the action can start', () => {
     const ready = { ...facts, status: 'ready' } as const;
     expect(judgeTarget('reimage', { ...ready, status_since: earlier })).toBe(undefined);
     expect(judgeTarget('reimage', { ...ready, acted_at: null })).toBe(undefined);
     expect(judgeTarget('reimage', ready)).toBe('recovered');
   });
 
-  it.each(bulkActionNames)('%s tells its ends apart', (action) => {
+  it.each(bulkActionNames)('%s has disjoint end statuses', (action) => {
     const { from, under_way, recovered, failed } = bulkAction(action);
     expect(recovered.filter((status) => failed.includes(status) || under_way.includes(status))).toEqual([]);
     expect(under_way.filter((status) => from.includes(status))).toEqual([]);
   });
 });
 
-describe('whom an action is not open to', () => {
+describe('a bulk action is refused', () => {
   const failed: ActionSubject = {
     status: 'failed',
     node_instance_id: 'inst_1',
@@ -162,18 +162,18 @@ describe('whom an action is not open to', () => {
   const open = { paused: false };
   const paused = { paused: true };
 
-  it('a machine of a pool that is paused or gone is not brought up again', () => {
+  it('if it launches machines in a paused or deleted pool', () => {
     expect(whyNotInBulk('retry', failed, open)).toBe(null);
     expect(whyNotInBulk('retry', failed, paused)).toMatch(/paused/);
     expect(whyNotInBulk('retry', failed, null)).toMatch(/deleted; retire it/);
   });
 
-  it('what launches nothing asks nothing of the pool', () => {
+  it('but not for the pool if it launches nothing', () => {
     const aside: ActionSubject = { ...failed, status: 'quarantined', occupancy: 'free' };
     for (const pool of [open, paused, null]) expect(whyNotInBulk('retire', aside, pool)).toBe(null);
   });
 
-  it('its own state is asked first', () => {
+  it('for the status of the machine first', () => {
     const serving: ActionSubject = { ...failed, status: 'ready' };
     const why = whyNotInBulk('retry', serving, open);
     expect(why).not.toBe(null);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { stageStarts } from './boot-chart.ts';
 
-test('stages follow one another, and nested ones run inside their parent', () => {
+test('places stages in sequence and nested ones inside their parent', () => {
   const stages = [
     { name: 'pull', seconds: 100 },
     { name: 'set-up', seconds: 300 },
@@ -11,7 +11,7 @@ test('stages follow one another, and nested ones run inside their parent', () =>
   expect(stageStarts(stages)).toEqual([0, 100, 100, 300]);
 });
 
-test('they stand where their own times put them', () => {
+test('uses reported start times', () => {
   const stages = [
     { name: 'a', seconds: 10, started_at: '2026-01-01T00:00:00Z' },
     { name: 'b', seconds: 10, started_at: '2026-01-01T00:00:30Z' },
@@ -20,7 +20,7 @@ test('they stand where their own times put them', () => {
   expect(stageStarts(stages)).toEqual([0, 30, 40]);
 });
 
-test('what tells how far into the boot it began stands there, and the next one behind it', () => {
+test('uses reported offsets, and continues from there', () => {
   const stages = [
     { name: 'a', seconds: 2, starts_seconds: 4.5 },
     { name: 'b', seconds: 1 },
@@ -28,7 +28,7 @@ test('what tells how far into the boot it began stands there, and the next one b
   expect(stageStarts(stages)).toEqual([4.5, 6.5]);
 });
 
-test('parts of something that nobody told of do not all begin at once', () => {
+test('places sub-stages in sequence if their parent is not reported', () => {
   const stages = [
     { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
     { name: 'config-growpart', seconds: 30, parent: 'init-network' },
@@ -36,7 +36,7 @@ test('parts of something that nobody told of do not all begin at once', () => {
   expect(stageStarts(stages)).toEqual([0, 381]);
 });
 
-test('confused families have a place, too', () => {
+test('places stages with cyclic parents', () => {
   const stages = [
     { name: 'a', seconds: 1, parent: 'b' },
     { name: 'b', seconds: 1, parent: 'a' },

@@ -23,16 +23,16 @@ describe('a boot leaves a sample', () => {
     for (const had of [true, false]) expect(sampleOf(from, to, by, had)).toEqual(sample);
   });
 
-  test('late, when the machine registers after it was given up', () => {
+  test('late, when the machine registers after it failed', () => {
     expect(unregistered('failed', 'starting', 'late-registration')).toEqual({ phase: 'provision', outcome: 'late' });
   });
 
-  test('not twice: one that had registered was given up while it started, and that phase goes on', () => {
+  test('only one, if it had registered and failed during start-up', () => {
     expect(registered('failed', 'starting', 'late-registration')).toBeUndefined();
   });
 });
 
-test('each change out of a phase ends it once, and nothing else is a sample', () => {
+test('samples each change out of a phase once, and nothing else', () => {
   const leaving = (edge: Edge<NodeStatus>) => edge.from === 'provisioning' || edge.from === 'starting';
   for (const edge of nodeEdges)
     for (const by of edge.by) {

@@ -79,15 +79,15 @@ const seeds = (count: number) => Array.from({ length: count }, (_, seed) => seed
 const alarms = (count: number, shape?: Shape) =>
   seeds(count).filter((seed) => askedAllAlong(fleet(seed, 400, shape), 70, 22)).length;
 
-describe('boots as they always were', () => {
-  it('raise no alarm, however often it is asked', () => {
+describe('unchanged boots', () => {
+  it('raise no alarm in repeated tests', () => {
     expect(alarms(300)).toBeLessThanOrEqual(3);
   });
-  it('raise hardly one where boots of the same hours share their luck', () => {
+  it('raise hardly any alarm if boots of the same hours are correlated', () => {
     const alarmed = seeds(40).filter((seed) => askedAllAlong(fleet(seed, 400, weather(seed * 7919)), 70, 22));
     expect(alarmed.length).toBeLessThanOrEqual(1);
   });
-  it('that are slower every night raise none once some nights are known', () => {
+  it('that are slower every night raise none after a few nights', () => {
     const nightly: Shape = (_, started_at) => ({ setup: started_at.getUTCHours() < 9 ? 1.8 : 1 });
     const week = seeds(20).map((seed) => fleet(seed, 7 * 120, nightly, 120));
     expect(week.filter((boots) => askedAllAlong(boots, 3 * 120, 30)).length).toBeLessThanOrEqual(1);
@@ -98,7 +98,7 @@ const changed = 240;
 const since = (place: number) => place >= changed;
 const slowPull: Shape = (place) => ({ pull: since(place) ? 2 : 1 });
 
-describe('an image pull that takes twice as long, a third of the boot', () => {
+describe('an image pull of a third of the boot that takes twice as long', () => {
   const found = seeds(100).map((seed) => {
     const boots = fleet(seed, changed + 60, slowPull);
     return { boots, shift: askedAllAlong(boots, changed + 20, 5)?.shift };
@@ -122,17 +122,17 @@ describe('an image pull that takes twice as long, a third of the boot', () => {
   });
 });
 
-describe('what is no slower pace', () => {
-  it('faster boots', () => expect(alarms(40, (place) => ({ pull: since(place) ? 0.4 : 1 }))).toBe(0));
-  it.each([0.3, 0.7, 1])('an outage in which %d of the boots never come, and the others as ever', (share) => {
+describe('raises no alarm', () => {
+  it('for faster boots', () => expect(alarms(40, (place) => ({ pull: since(place) ? 0.4 : 1 }))).toBe(0));
+  it.each([0.3, 0.7, 1])('for an outage in which %d of the boots never arrive', (share) => {
     expect(alarms(40, (place) => ({ stuck: since(place) ? share : 0.02 }))).toBe(0);
   });
-  it('a second more, far from the budget', () => {
+  it('for one second more, far from the budget', () => {
     const small = fleet(3, 300, slowPull).map((boot) => ({ ...boot, seconds: boot.seconds / 100 }));
     expect(ask(small)).toBeUndefined();
     expect(ask(small, { budget_seconds: 10 })).toBeDefined();
   });
-  it('too few to tell', () => {
+  it('for too few boots', () => {
     expect(ask(fleet(1, changed + settings.fewest_boots - 1, (place) => ({ pull: since(place) ? 9 : 1 })))).toBe(
       undefined,
     );
@@ -141,23 +141,23 @@ describe('what is no slower pace', () => {
     );
     expect(ask([])).toBeUndefined();
   });
-  it('slower boots of which many never come are slower all the same', () => {
+  it('but one for slower boots of which many never arrive', () => {
     const both: Shape = (place) => ({ pull: since(place) ? 2 : 1, stuck: since(place) ? 0.4 : 0.02 });
     expect(seeds(20).filter((seed) => ask(fleet(seed, changed + 160, both))).length).toBeGreaterThanOrEqual(19);
   });
 });
 
-describe('its end', () => {
+describe('the end of a shift', () => {
   const spell = (count: number): Shape => {
     return (place) => ({ pull: since(place) && place < changed + count ? 2 : 1 });
   };
-  it('comes when boots are as quick as before, long before as many are as were slow', () => {
+  it('comes soon after boots are as fast as before', () => {
     const boots = fleet(5, changed + 120 + 30, spell(120));
     const standing = true;
     expect(ask(boots.slice(0, changed + 120), { standing })).toBeDefined();
     expect(ask(boots, { standing })).toBeUndefined();
   });
-  it('does not come by chance: who is asked again needs less to say the same', () => {
+  it('does not come by chance, because a known shift needs less to stay', () => {
     const ended = seeds(40).filter((seed) => {
       const boots = fleet(seed, changed + 160, slowPull);
       const first = askedAllAlong(boots, changed + 20, 5);
@@ -168,7 +168,7 @@ describe('its end', () => {
     });
     expect(ended.length).toBeLessThanOrEqual(1);
   });
-  it('comes when the slower pace has lasted so long that it is the usual; slower still is then news again', () => {
+  it('comes when the slower pace counts as normal; a further slowdown is reported again', () => {
     const lasting = changed + boots_a_day * 8;
     const boots = fleet(2, lasting + 80, (place) => ({
       pull: since(place) ? 2 : 1,
@@ -182,7 +182,7 @@ describe('its end', () => {
   });
 });
 
-it('says the same of the same boots', () => {
+it('is deterministic', () => {
   const boots = fleet(9, 300, slowPull);
   expect(ask(boots)).toEqual(ask(boots));
 });

@@ -24,20 +24,20 @@ function comesTo(seconds: number, question: Partial<LearningQuestion>): void {
   expect(Math.abs(at - seconds) / at, `${at} s, and not ${seconds} s`).toBeLessThan(0.05);
 }
 
-describe('what boots teach', () => {
-  it('is nothing while too few completed', () => {
+describe('the lesson from boots', () => {
+  it('needs a minimum of completed boots', () => {
     expect(lessonOf('make', evenly(minBootsToLearn - 1, 100))).toBeUndefined();
     const many: TimedBoot[] = Array.from({ length: 500 }, () => ({ seconds: 900, outcome: 'timed_out' }));
     expect(lessonOf('make', [...evenly(minBootsToLearn - 1, 100), ...many])).toBeUndefined();
   });
 
-  it('is the slowest while the tail is not known, and the 99th of a hundred from then on', () => {
+  it('uses the maximum with few boots and the 99th percentile with many', () => {
     expect(lessonOf('make', evenly(minBootsToLearn, 100))).toMatchObject({ basis: 'largest', basis_seconds: 100 });
     expect(lessonOf('make', evenly(enoughForQuantile - 1, 100))).toMatchObject({ basis: 'largest' });
     expect(lessonOf('make', evenly(enoughForQuantile, 100))).toMatchObject({ basis: 'p99', basis_seconds: 99 });
   });
 
-  it('counts a late one at its true time, and leaves out those that never came', () => {
+  it('counts a late boot with its full time and ignores boots that never arrived', () => {
     const late: TimedBoot = { seconds: 400, outcome: 'late' };
     expect(lessonOf('make', [...evenly(40, 100), late])).toMatchObject({ basis_seconds: 400, completions: 41 });
     const never: TimedBoot = { seconds: 720, outcome: 'timed_out' };
@@ -49,7 +49,7 @@ describe('what boots teach', () => {
     });
   });
 
-  it('is asked of the most alike boots that are enough', () => {
+  it('uses the most similar stratum with enough boots', () => {
     const boots = { 'make-in-zone': evenly(10, 50), make: evenly(40, 100), pool: evenly(400, 2000) };
     expect(learnBudget({ ...standing, boots }).lesson?.stratum).toBe('make');
     expect(learnBudget({ ...standing, boots: { ...boots, 'make-in-zone': evenly(30, 50) } }).lesson?.stratum).toBe(
@@ -58,14 +58,14 @@ describe('what boots teach', () => {
   });
 });
 
-describe('where a budget goes', () => {
-  it('is half as much again as the boots took, in steps of a quarter a day', () => {
+describe('the learned budget', () => {
+  it('aims at 1.5 times the boots, by at most 25 % per day', () => {
     const boots = { make: evenly(40, 200) };
     expect(learnBudget({ ...standing, boots })).toMatchObject({ seconds: 540, aim_seconds: 300, limits: ['day'] });
     comesTo(300, { boots });
   });
 
-  it('does not stand beyond the ceiling or the floor, however little that is', () => {
+  it('returns to the floor or ceiling even by a small step', () => {
     const slow = { boots: { make: evenly(40, 9000) }, ceiling_seconds: 3600 };
     const beyond = { ...standing, ...slow, fixed_seconds: 3700, standing_seconds: 3700 };
     expect(learnBudget(beyond)).toMatchObject({ seconds: 3600, moved: true });
@@ -74,7 +74,7 @@ describe('where a budget goes', () => {
     expect(learnBudget(quick)).toMatchObject({ seconds: 60, moved: true });
   });
 
-  it('stays below a ceiling that somebody set, where the floor is the usual one', () => {
+  it('respects a ceiling below the default floor', () => {
     const quick = { boots: { make: evenly(40, 2) }, ceiling_seconds: 30, fixed_seconds: 20, standing_seconds: 20 };
     expect(learnBudget({ ...standing, ...quick })).toMatchObject({ aim_seconds: 30, seconds: 25 });
     expect(learnBudget({ ...standing, ...quick, floor_seconds: 10 }).aim_seconds).toBe(10);
@@ -88,25 +88,25 @@ describe('where a budget goes', () => {
     comesTo(7200, { boots: { make: evenly(40, 9000) }, fixed_seconds: 7200, standing_seconds: 7200 });
   });
 
-  it.for(['pool', 'class'] as const)('is raised by the boots of another make, and never lowered (%s)', (stratum) => {
+  it.for(['pool', 'class'] as const)('is raised but never lowered by other boots (%s)', (stratum) => {
     comesTo(fixed_seconds, { boots: { [stratum]: evenly(400, 20) } });
     comesTo(1485, { boots: { [stratum]: evenly(400, 1000) } });
   });
 
-  it('is back at what is fixed when the boots are forgotten, no faster', () => {
+  it('returns to the fixed budget at the same rate when the boots are gone', () => {
     expect(learnBudget({ ...standing, standing_seconds: 300 })).toMatchObject({ seconds: 375, lesson: null });
     comesTo(fixed_seconds, { standing_seconds: 300 });
     expect(learnBudget({ ...standing, standing_seconds: 715 }).seconds, 'the last small step').toBe(fixed_seconds);
   });
 
-  it('stands for a day where an operator set it, whatever boots say', () => {
+  it("keeps an operator's setting for a day", () => {
     const question = { ...standing, boots: { make: evenly(40, 100) }, new_number: true };
     const budget = learnBudget(question);
     expect(budget).toMatchObject({ seconds: fixed_seconds, moved: false, aim_seconds: 150, limits: ['operator'] });
     expect(learnedReason(budget, question)).toContain('(what an operator set stands for a day)');
   });
 
-  it('stands still for less than a twentieth', () => {
+  it('ignores moves below 5 %', () => {
     const boots = { make: evenly(40, 100) };
     expect(learnBudget({ ...standing, boots, standing_seconds: 155 })).toMatchObject({ seconds: 155, moved: false });
     expect(learnBudget({ ...standing, boots, standing_seconds: 160 })).toMatchObject({ seconds: 150, moved: true });
@@ -118,7 +118,7 @@ describe('where a budget goes', () => {
     outcome: fc.constantFrom('completed', 'late', 'timed_out', 'cancelled', 'running'),
   });
 
-  it('is moved by a quarter within any day at most, whatever boots are told of', () => {
+  it('moves by at most 25 % in any day, whatever boots are reported', () => {
     const hour = fc.record({ boots: fc.array(anyBoot, { maxLength: 60 }), hours: fc.integer({ min: 1, max: 12 }) });
     fc.assert(
       fc.property(fc.array(hour, { maxLength: 30 }), fc.double({ min: 30, max: 3600, noNaN: true }), (hours, first) => {
@@ -141,7 +141,7 @@ describe('where a budget goes', () => {
     );
   });
 
-  it('hardly moves by one that lies among three hundred, and not beyond the day by a mass outage', () => {
+  it('resists one false report in three hundred and a mass outage', () => {
     const honest = evenly(399, 100);
     const lie: TimedBoot = { seconds: 1e6, outcome: 'late' };
     comesTo(150, { boots: { make: [...honest, lie] }, standing_seconds: 150 });
@@ -150,13 +150,13 @@ describe('where a budget goes', () => {
   });
 });
 
-describe('why', () => {
+describe('the reason', () => {
   const reasonFor = (question: Partial<LearningQuestion>) => {
     const whole = { ...standing, ...question };
     return learnedReason(learnBudget(whole), whole);
   };
 
-  it('names the boots, what they took and what kept the budget from it', () => {
+  it('names the boots, their time and the limits', () => {
     expect(reasonFor({ boots: { make: evenly(40, 200) } })).toBe(
       'of 40 completed boots of what the pool makes now, the slowest took 200 s; with half as much again that is 300 s, aimed at 300 s (at most 25 % in a day)',
     );
@@ -165,7 +165,7 @@ describe('why', () => {
     );
   });
 
-  it('says how many are missing where nothing is learned', () => {
+  it('says how many boots are missing', () => {
     expect(reasonFor({ boots: { make: evenly(12, 100) } })).toBe(
       '12 of the 30 completed boots that it takes are on record, so it is what is fixed, 720 s',
     );

@@ -52,15 +52,15 @@ const say = (
   return shiftSays(ours, theirs);
 };
 
-describe('slower boots in words', () => {
-  it('begin with how much, since when, and by which stage; a part before its whole', () => {
+describe('the text about slower boots', () => {
+  it('starts with how much, since when and which stage, sub-stage first', () => {
     expect(say(shift())).toBe(
       'boots take 1.3 times as long since 2026-01-07T14:00:00.000Z: usually 520 s, before 400 s. ' +
         'The stage pull went from 100 s to 220 s (2.2 times as long). ' +
         'None of them has taken longer than the budget of 720 s yet, the slowest 529 s',
     );
   });
-  it('say what is not known', () => {
+  it('says what is not known', () => {
     expect(say(shift(), new Map())).toContain('. Which stage it is nobody knows, for they report none. ');
     const spread = new Map(
       [...shift().former, ...shift().slower].map((boot) => [
@@ -70,14 +70,14 @@ describe('slower boots in words', () => {
     );
     expect(say(shift(), spread)).toContain('. None of the stages that they report explains it. ');
   });
-  it('say how many are given up at this pace', () => {
+  it('says how many fail at this pace', () => {
     expect(say(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
       'At this pace 50 of 100 take longer than the budget of 515 s and are given up although they would come',
     );
     const { ours, theirs } = shiftSides(shift(), slowPull, 'provision', budget);
     expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 take longer');
   });
-  it('name what was changed in the pool at that time, and only then', () => {
+  it('names the change of the pool at that time', () => {
     expect(say(shift({ pool_generation: 7, image: 'b' }))).toMatch(
       /The pool was changed at that time: generation 7, image none → b$/,
     );
@@ -86,7 +86,7 @@ describe('slower boots in words', () => {
     const some = mixed.slower.map((boot, place) => ({ ...boot, pool_generation: place % 2 }));
     expect(say({ ...mixed, slower: some })).not.toContain('The pool was changed');
   });
-  it('speak of machines that have registered as such', () => {
+  it('names the start-up phase', () => {
     expect(say(shift(), slowPull, budget, 'start')).toMatch(
       /^machines that have registered take 1\.3 times as long to be ready since /,
     );
@@ -95,16 +95,16 @@ describe('slower boots in words', () => {
 
 describe('the stages that make boots slower', () => {
   const many = (...stages: TimedStage[]) => Array.from({ length: 30 }, () => stages);
-  it('are those that add most, the most first', () => {
+  it('are those that add most, in order', () => {
     const former = many({ name: 'a', seconds: 10 }, { name: 'b', seconds: 20 }, { name: 'c', seconds: 30 });
     const slower = many({ name: 'a', seconds: 60 }, { name: 'b', seconds: 120 }, { name: 'c', seconds: 31 });
     expect(slowerStages(former, slower, 151).map(({ stage }) => stage)).toEqual(['b', 'a']);
   });
-  it('may be new, and one that is gone makes nothing slower', () => {
+  it('can be new; a removed one slows nothing', () => {
     const [former, slower] = [many({ name: 'a', seconds: 10 }), many({ name: 'scan', seconds: 90 })];
     expect(slowerStages(former, slower, 80)).toEqual([{ stage: 'scan', former_seconds: 0, slower_seconds: 90 }]);
   });
-  it('are none where one side reports none', () => {
+  it('are empty if one side reports none', () => {
     expect(slowerStages(many(), many({ name: 'a', seconds: 10 }), 5)).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ const stage = (name: string, seconds: number, parent?: string): TimedStage => ({
 const names = (stages: TimedStage[], usual: Record<string, number> = {}) =>
   slowStages(stages, new Map(Object.entries(usual))).map((slow) => slow.name);
 
-test('the measured boot of 423 s: its script, the set-up and the image pull in it, and not the rest', () => {
+test('names script, set-up and image pull of the measured boot of 423 s', () => {
   const boot = [
     stage('before the script', 42),
     stage('script', 381),
@@ -19,7 +19,7 @@ test('the measured boot of 423 s: its script, the set-up and the image pull in i
   ]);
 });
 
-test('parts of a stage that is not told itself make the whole, as in what cloud-init blames', () => {
+test('sums up sub-stages whose parent is not reported, as cloud-init does', () => {
   const boot = [
     stage('scripts-user', 381, 'modules-final'),
     stage('growpart', 30.5, 'init-network'),
@@ -28,7 +28,7 @@ test('parts of a stage that is not told itself make the whole, as in what cloud-
   expect(slowStages(boot, new Map()).map((slow) => slow.says)).toEqual(['scripts-user took 381 s of 423 s']);
 });
 
-test('a stage that the pool knows is slow beyond twice its usual time, whatever its part of the whole', () => {
+test('names a known stage that took more than twice its usual time', () => {
   const boot = [stage('image-pull', 20.26), stage('set-up', 1000)];
   expect(names(boot, { 'image-pull': 10.13, 'set-up': 900 })).toEqual([]);
   expect(slowStages(boot, new Map([['image-pull', 10.1]]))).toContainEqual({
@@ -39,12 +39,12 @@ test('a stage that the pool knows is slow beyond twice its usual time, whatever 
   });
 });
 
-test('a stage that nobody knows is slow when it is more than a quarter of the whole', () => {
+test('names an unknown stage that took more than a quarter of the boot', () => {
   expect(names([stage('a', 25), stage('b', 75)])).toEqual(['b']);
   expect(names([stage('a', 26), stage('b', 74)])).toEqual(['b', 'a']);
 });
 
-test('what took less than a second is not worth naming, however much slower than usual', () => {
+test('ignores stages below one second', () => {
   expect(names([stage('a', 0.99)], { a: 0.01 })).toEqual([]);
   expect(names([stage('a', 1)], { a: 0.01 })).toEqual(['a']);
   expect(names([])).toEqual([]);

@@ -59,7 +59,7 @@ describe('published tables', () => {
   });
 });
 
-it('six boots do not tell what 99 of 100 need, though the slowest of them has come', () => {
+it('does not take the slowest of six boots for the 99th percentile', () => {
   const steps = estimateSurvival(arrivedAt(2.7, 2.8, 3, 3.1, 3.3, 3.4));
   expect(bandedQuantile(steps, 0.99)).toEqual({ seconds: 3.4, low: 3.3, high: null });
   expect(steps.at(-1)).toMatchObject({ share: 0, low: 0, high: steps.at(-2)?.high });
@@ -109,7 +109,7 @@ function randomFrom(seed: number): () => number {
  * Enough boots that hardly any fleet has fewer than ten at risk at the last time: selecting fleets
  * by that would bias the result.
  */
-it('its bands of 95 % hold the truth in 92 to 98 of a hundred, where at least ten are at risk', () => {
+it('95 % bands contain the truth in 92 to 98 % of fleets with at least ten boots at risk', () => {
   const random = randomFrom(20_261);
   const exponential = (mean: number) => -mean * Math.log(1 - random());
   const [fleets, boots, mean, watched] = [2000, 200, 100, 250];

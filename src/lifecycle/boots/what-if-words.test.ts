@@ -34,7 +34,7 @@ it.each([
   [{ false_kill_count: 3, rescued_count: 2 }, /3 of 212 boots .* they arrived; 2 of them would have been rescued\.$/],
   [{ false_kill_count: 3, rescued_count: 3 }, /all of them would have been rescued\.$/],
   [{ false_kill_count: 3 }, /none of them would have been rescued\.$/],
-])('the headline of %o', (fields, says) => {
+])('headline of %o', (fields, says) => {
   expect(headlineOf(counts(fields))).toMatch(says);
 });
 
@@ -46,11 +46,11 @@ it.each([
     'The 4 that were stuck would have been found 80 s later, in the mean.',
   ],
   [{ stuck_count: 2, stuck_found_sooner_seconds: 0.01 }, 'The 2 that were stuck would have been found just as soon.'],
-])('what is said of the stuck of %o', (fields, says) => {
+])('sentence about stuck boots of %o', (fields, says) => {
   expect(stuckSentence(counts(fields))).toBe(says);
 });
 
-it('says what nobody knows, and what is to be expected', () => {
+it('says what is unknown and what to expect', () => {
   expect(undecidedSentence(counts())).toBe('');
   expect(undecidedSentence(counts({ undecided_count: 1 }))).toMatch(/^1 was ended .* past 400 s: whether it would/);
   expect(undecidedSentence(counts({ undecided_count: 2 }))).toMatch(/^2 were ended .* whether they would/);
@@ -64,18 +64,18 @@ it.each([
   [{ boots: 6, predicted_false_kill_share: 0 }, 'at most 39 %'],
   [{ boots: 8, stuck_count: 1, undecided_count: 1, predicted_false_kill_share: 0 }, 'at most 39 %'],
   [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
-])('claims no more of boots to come than %o shows', (fields, share) => {
+])('predicts no more than %o shows', (fields, share) => {
   expect(predictedSentence(counts(fields))).toBe(
     `Of boots to come that arrive, ${share} would take longer than that (95 % sure).`,
   );
 });
 
-it('never rounds something to nothing', () => {
+it('never rounds a share above zero to zero', () => {
   expect([0, 0.0004, 0.012, 0.123, 1].map(percent)).toEqual(['0 %', '< 0.1 %', '1.2 %', '12 %', '100 %']);
   expect([4.21, 9, 423.4, 1800].map(inSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
 });
 
-it('says of none or all so far how little that may mean', () => {
+it('gives a bound while none or all were slow', () => {
   expect(tooSlowWords({ share: 1, low: 1, high: 1 }, 6)).toBe('all 6 that arrived (95 % sure: at least 61 %)');
   expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 5)).toBe('none of 5 that arrived (95 % sure: at most 45 %)');
   expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 300)).toMatch(/none of 300 .* at most 1 %/);

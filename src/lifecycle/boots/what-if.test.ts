@@ -13,7 +13,7 @@ const boots: fc.Arbitrary<TimedBoot[]> = fc.array(
 const seconds = fc.integer({ min: 1, max: 2500 });
 
 describe('another budget', () => {
-  it('names the boot that it would have killed, and whether it would have been taken back', () => {
+  it('names the boot it would have failed, and whether it would have been rescued', () => {
     const slow = { node_id: 'slow', seconds: 423, outcome: 'completed' as const };
     const quick = { node_id: 'quick', seconds: 90, outcome: 'completed' as const };
     const stuck = { node_id: 'stuck', seconds: 720, outcome: 'timed_out' as const };
@@ -31,7 +31,7 @@ describe('another budget', () => {
     expect(whatIf([stuck], { budget_seconds: 900, rescue_seconds: 0 }).stuck_found_sooner_seconds).toBe(-180);
   });
 
-  it('kills no more when it is larger, and finds the stuck no sooner', () => {
+  it('fails no more boots and finds stuck ones no sooner when it is larger', () => {
     fc.assert(
       fc.property(boots, seconds, seconds, (all, one, other) => {
         const [small, large] = [Math.min(one, other), Math.max(one, other)].map((budget_seconds) =>
@@ -43,7 +43,7 @@ describe('another budget', () => {
     );
   });
 
-  it('decides on every boot once', () => {
+  it('decides every boot once', () => {
     fc.assert(
       fc.property(boots, seconds, (all, budget_seconds) => {
         const result = whatIf(all, { budget_seconds, rescue_seconds: 60 });
@@ -55,8 +55,8 @@ describe('another budget', () => {
   });
 });
 
-describe('the share of boots that a budget would kill', () => {
-  it('is of those that complete, and lies within its band', () => {
+describe('the share of boots that a budget would fail', () => {
+  it('counts completing boots and lies within its band', () => {
     fc.assert(
       fc.property(boots, seconds, (all, budget_seconds) => {
         const result = falseKillShare(estimateSurvival(all), budget_seconds);
@@ -69,7 +69,7 @@ describe('the share of boots that a budget would kill', () => {
     );
   });
 
-  it('is what is counted where nobody is missing', () => {
+  it('equals the plain share without censoring', () => {
     const all: TimedBoot[] = Array.from({ length: 200 }, (_, at) => ({ seconds: at + 1, outcome: 'completed' }));
     expect(falseKillShare(estimateSurvival(all), 190)?.share).toBeCloseTo(0.05, 12);
     expect(falseKillShare([], 10)).toBeNull();

@@ -21,7 +21,7 @@ const decide = (
   settings = defaultBrakeSettings,
 ) => decideBrake({ due: 0, recent: 0, population: 100, ...share }, defaultBrakePolicy, settings, open, now);
 
-test('the numbers are the documented ones', () => {
+test('has the documented defaults', () => {
   expect(defaultBrakePolicy).toEqual({ fraction: 0.2, min_nodes: 5 });
   expect(defaultBrakeSettings).toEqual({
     window_seconds: 60,
@@ -38,12 +38,12 @@ describe('a mass failure', () => {
     // Fewer than five are never a mass failure.
     { of: 10, is: 5, not: 4 },
     { of: 5, is: 5, not: 4 },
-  ])('of $of machines is $is of them, and $not are none', ({ of, is, not }) => {
+  ])('of $of machines starts at $is, not at $not', ({ of, is, not }) => {
     expect(isMassFailure(is, of, defaultBrakePolicy)).toBe(true);
     expect(isMassFailure(not, of, defaultBrakePolicy)).toBe(false);
   });
 
-  test('follows the policy of the pool', () => {
+  test("follows the pool's policy", () => {
     expect(isMassFailure(2, 4, { fraction: 0.4, min_nodes: 2 })).toBe(true);
     expect(isMassFailure(2, 5, { fraction: 0.4, min_nodes: 2 })).toBe(false);
     expect(isMassFailure(2, 4, { fraction: 0.4, min_nodes: 3 })).toBe(false);
@@ -51,33 +51,33 @@ describe('a mass failure', () => {
 });
 
 describe('the brake', () => {
-  test('lets a few through', () => {
+  test('allows a few', () => {
     expect(decide({ due: 20 })).toEqual({ allow: 'all' });
     expect(decide({})).toEqual({ allow: 'all' });
   });
 
-  test('holds all that remain once it would be a mass failure, for as long as it may', () => {
+  test('holds all in a mass failure, for the configured time', () => {
     const held = { allow: 'none', held_until: at(defaultBrakeSettings.mass_failure_seconds), opens: true };
     expect(decide({ due: 21 })).toEqual(held);
     expect(decide({ due: 60 })).toEqual(held);
   });
 
-  test('counts those that turned within the window with those that would turn now', () => {
+  test('counts recent verdicts and due ones together', () => {
     expect(decide({ due: 1, recent: 19 })).toEqual({ allow: 'all' });
     expect(decide({ due: 1, recent: 20 })).toMatchObject({ allow: 'none', opens: true });
   });
 
-  test('keeps to the end that its hold named, however many there are', () => {
+  test('keeps the end of a hold, however many are due', () => {
     const open = { held_until: at(10), resumed: false };
     for (const due of [0, 1, 90])
       expect(decide({ due }, open)).toEqual({ allow: 'none', held_until: at(10), opens: false });
   });
 
-  test('lets all through once an operator said so, also under mass failure', () => {
+  test('allows all once an operator resumed it', () => {
     expect(decide({ due: 90 }, { held_until: at(10), resumed: true })).toEqual({ allow: 'all' });
   });
 
-  test('goes on by itself when the hold has ended, at its pace', () => {
+  test('resumes at a limited rate when the hold has ended', () => {
     const over = { held_until: now, resumed: false };
     expect(decide({ due: 90 }, over)).toEqual({ allow: 'some', now: 5, per_minute: 5 });
     expect(decide({ due: 90, recent: 3 }, over)).toEqual({ allow: 'some', now: 2, per_minute: 5 });
@@ -85,7 +85,7 @@ describe('the brake', () => {
   });
 });
 
-describe('the pace after a hold', () => {
+describe('the rate after a hold', () => {
   test.for([
     [1000, 50],
     [100, 5],
@@ -97,7 +97,7 @@ describe('the pace after a hold', () => {
     expect(resumeRate(population, defaultBrakeSettings)).toBe(pace);
   });
 
-  test('gives each its turn, so that every hold names its end', () => {
+  test('gives each held verdict a time', () => {
     expect([0, 4, 5, 9, 10].map((place) => resumesAt(place, 5, now))).toEqual([
       at(60),
       at(60),
@@ -108,7 +108,7 @@ describe('the pace after a hold', () => {
   });
 });
 
-test('the brake is never limbo: whatever is held has an end, and after it at least one goes on in each minute', () => {
+test('every hold ends, and then at least one verdict per minute goes through', () => {
   const counts = fc.nat({ max: 5000 });
   const settings: fc.Arbitrary<BrakeSettings> = fc.record({
     window_seconds: fc.constant(60),
@@ -134,12 +134,12 @@ test('the brake is never limbo: whatever is held has an end, and after it at lea
   );
 });
 
-describe('everything has been heard', () => {
-  test('up to what the slowest replica has flushed', () => {
+describe('all heartbeats are stored', () => {
+  test('up to the flush of the slowest replica', () => {
     expect(heardThrough(at(-3), defaultBrakeSettings, now)).toEqual(at(-3));
   });
 
-  test('up to ten minutes ago at least, so that a replica that hangs holds nothing for ever', () => {
+  test('up to ten minutes ago at least, so that a hung replica cannot hold verdicts forever', () => {
     expect(heardThrough(at(-601), defaultBrakeSettings, now)).toEqual(at(-600));
     expect(heardThrough(null, defaultBrakeSettings, now)).toEqual(at(-600));
     expect(heardThrough(null, { ...defaultBrakeSettings, self_fault_seconds: 5 }, now)).toEqual(at(-5));

@@ -17,52 +17,52 @@ const boot = (over: Partial<AdvancingPhase> = {}): AdvancingPhase => ({
 });
 const advancedAt = (now: number, over: Partial<AdvancingPhase> = {}) => deadlineAfterAdvance(boot(over), at(now));
 
-describe('the silence window', () => {
-  test('is a quarter of the budget, and a minute at least', () => {
+describe('the allowed silence', () => {
+  test('is a quarter of the budget, at least a minute', () => {
     expect(silenceSeconds(720)).toBe(180);
     expect(silenceSeconds(240)).toBe(60);
     expect(silenceSeconds(100)).toBe(60);
   });
 
-  test('is what the pool says, however short', () => {
+  test("is the pool's setting, however short", () => {
     expect(silenceSeconds(720, 2)).toBe(2);
     expect(silenceSeconds(720, 0)).toBe(0);
   });
 });
 
-describe('a progress-aware boot that advances', () => {
-  test('may be silent for one window from then: it fails sooner than its budget, or is spared beyond it', () => {
+describe('a progress-aware boot with progress', () => {
+  test('gets a new deadline, before or after the end of its budget', () => {
     expect(advancedAt(10)).toEqual(at(10 + silence));
     expect(advancedAt(budget)).toEqual(at(budget + silence));
   });
 
-  test('is never spared beyond twice its budget', () => {
+  test('never gets more than twice its budget', () => {
     expect(advancedAt(ceiling - silence - 1)).toEqual(at(ceiling - 1));
     expect(advancedAt(ceiling - silence + 1)).toEqual(at(ceiling));
     expect(advancedAt(ceiling - 1)).toEqual(at(ceiling));
   });
 
-  test('keeps its deadline where that is the same', () => {
+  test('keeps an equal deadline', () => {
     expect(advancedAt(10, { deadline_at: at(10 + silence) })).toBeUndefined();
     expect(advancedAt(ceiling - 1, { deadline_at: at(ceiling) })).toBeUndefined();
   });
 
-  test('has the window that its pool sets', () => {
+  test("uses the pool's setting", () => {
     expect(advancedAt(10, { silence_seconds: 5 })).toEqual(at(15));
   });
 });
 
-test('a boot whose pool did not ask for it keeps its deadline', () => {
+test('a boot in another pool keeps its deadline', () => {
   expect(advancedAt(10, { progress_aware: false })).toBeUndefined();
   expect(advancedAt(budget - 1, { progress_aware: false })).toBeUndefined();
 });
 
-describe.for([true, false])('start-up that advances (progress_aware: %s)', (progress_aware) => {
+describe.for([true, false])('start-up with progress (progress_aware: %s)', (progress_aware) => {
   const start = 120;
   const starting = (now: number, over: Partial<AdvancingPhase> = {}) =>
     advancedAt(now, { status: 'starting', budget_seconds: start, deadline_at: at(start), progress_aware, ...over });
 
-  test('is postponed, since it cannot be over while stages still come', () => {
+  test('is postponed while stages arrive', () => {
     expect(starting(100)).toEqual(at(100 + start));
   });
 
@@ -71,14 +71,14 @@ describe.for([true, false])('start-up that advances (progress_aware: %s)', (prog
     expect(starting(start + 10, { deadline_at: at(2 * start) })).toBeUndefined();
   });
 
-  test('never ends sooner for it: nobody is taken for ready before start-up had its time', () => {
+  test('never ends sooner, so that no machine is promoted early', () => {
     expect(starting(0)).toBeUndefined();
     expect(starting(5, { silence_seconds: 1 })).toEqual(at(5 + start));
     expect(starting(5, { deadline_at: at(1000) })).toBeUndefined();
   });
 });
 
-test('whatever advances ends: no advance moves a deadline past twice the budget', () => {
+test('no progress moves a deadline past twice the budget', () => {
   const seconds = fc.integer({ min: 1, max: 5000 });
   const phases: fc.Arbitrary<AdvancingPhase> = fc.record({
     status: fc.constantFrom('provisioning' as const, 'starting' as const),

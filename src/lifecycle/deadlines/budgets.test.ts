@@ -39,7 +39,7 @@ const questions: fc.Arbitrary<BudgetQuestion> = fc.record(
 /** Cleaning has no setting of its own; it uses the release budget. */
 const keyOf = (phase: BudgetPhase) => `${phase === 'clean' ? 'release' : phase}_seconds` as const;
 
-test('the first that says something decides: allocation, learned, pool, class, server, default', () => {
+test('uses the first of allocation, learned, pool, class, server and default', () => {
   fc.assert(
     fc.property(questions, (question) => {
       const { phase, pool, runtime_class, server, requested_seconds, learned_seconds } = question;
@@ -62,21 +62,18 @@ test('the first that says something decides: allocation, learned, pool, class, s
   );
 });
 
-test.for(['pool', 'runtime_class'] as const)(
-  'what an allocation asks for is capped at the ceiling of its %s',
-  (level) => {
-    const asking = { phase: 'provision', pool: {}, [level]: { ceiling_seconds: 900 } } as const;
-    expect(resolveBudget({ ...asking, requested_seconds: 1000 })).toEqual({ seconds: 900, source: 'allocation' });
-    expect(resolveBudget({ ...asking, requested_seconds: 60 })).toEqual({ seconds: 60, source: 'allocation' });
-  },
-);
+test.for(['pool', 'runtime_class'] as const)('caps the requested budget at the ceiling of its %s', (level) => {
+  const asking = { phase: 'provision', pool: {}, [level]: { ceiling_seconds: 900 } } as const;
+  expect(resolveBudget({ ...asking, requested_seconds: 1000 })).toEqual({ seconds: 900, source: 'allocation' });
+  expect(resolveBudget({ ...asking, requested_seconds: 60 })).toEqual({ seconds: 60, source: 'allocation' });
+});
 
-test('the ceiling of the pool goes before that of its class', () => {
+test("prefers the pool's ceiling over that of its class", () => {
   const ceilings = { pool: { ceiling_seconds: 900 }, runtime_class: { ceiling_seconds: 100 } };
   expect(resolveBudget({ phase: 'provision', ...ceilings, requested_seconds: 1000 }).seconds).toBe(900);
 });
 
-test('what the boots of a pool taught is a budget to provision, and the rescue window is half of it', () => {
+test('applies a learned budget to provisioning, with half of it as rescue window', () => {
   for (const phase of phases) {
     const learned = resolveBudget({ phase, pool: {}, learned_seconds: 1000 });
     if (phase === 'provision') expect(learned).toEqual({ seconds: 1000, source: 'learned' });
@@ -85,7 +82,7 @@ test('what the boots of a pool taught is a budget to provision, and the rescue w
   }
 });
 
-test('the defaults are the documented numbers', () => {
+test('has the documented defaults', () => {
   const requested = Object.fromEntries(phases.map((phase) => [phase, resolveBudget({ phase, pool: {} }).seconds]));
   expect(requested).toEqual({
     queue: 3600,
@@ -104,7 +101,7 @@ test('the defaults are the documented numbers', () => {
   }
 });
 
-test('the rescue window is half of what provisioning gets, or all of it where silence is given up early, never under a minute; a machine of others has a week', () => {
+test('sets the rescue window to half of the budget, all of it if progress-aware, at least a minute, and a week for external machines', () => {
   fc.assert(
     fc.property(seconds, (provision_seconds) => {
       const pool = { provision_seconds };
@@ -123,19 +120,19 @@ test('the rescue window is half of what provisioning gets, or all of it where si
   );
 });
 
-test('a configured number is taken as it is, however small', () => {
+test('uses a configured number unchanged', () => {
   expect(resolveBudget({ phase: 'rescue', pool: { rescue_seconds: 0.5 } })).toEqual({ seconds: 0.5, source: 'pool' });
   expect(resolveBudget({ phase: 'rescue', pool: { rescue_seconds: 0 } }).seconds).toBe(0);
   expect(heartbeatPolicy({ interval_seconds: 1, stale_after_seconds: 2 }).stale_after_seconds).toBe(2);
 });
 
-test('an allocation asks for its own provisioning only', () => {
+test('lets an allocation request only its provision budget', () => {
   for (const phase of phases.filter((each) => each !== 'provision' && each !== 'rescue'))
     expect(resolveBudget({ phase, pool: {}, requested_seconds: 5 }).source).toBe('default');
   expect(resolveBudget({ phase: 'rescue', pool: {}, requested_seconds: 1000 }).seconds).toBe(500);
 });
 
-test('nobody is stale before three of its intervals have passed', () => {
+test('is never stale before three intervals', () => {
   fc.assert(
     fc.property(seconds, seconds, (stale, interval) => {
       expect(effectiveStaleSeconds(stale, interval)).toBe(Math.max(stale, 3 * interval));

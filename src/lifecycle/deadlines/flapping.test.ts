@@ -67,7 +67,7 @@ const lives: fc.Arbitrary<Life> = fc.integer({ min: 6, max: 40 }).chain((stale) 
   }),
 );
 
-test('it changes its status at most once in a stale time', () => {
+test('changes its status at most once per stale time', () => {
   fc.assert(
     fc.property(lives, (life) => {
       const changes = live(life);
@@ -78,7 +78,7 @@ test('it changes its status at most once in a stale time', () => {
   );
 });
 
-test('it does change: one that falls silent is offline, and back with its next beat', () => {
+test('is offline when silent, and returns with its next heartbeat', () => {
   const stale = 30;
   expect(live({ stale, gaps: [10, 100], probes: new Set() })).toEqual([
     { second: 10 + stale + 1, to: 'offline' },
@@ -86,7 +86,7 @@ test('it does change: one that falls silent is offline, and back with its next b
   ]);
 });
 
-test('one that is silent and answers probes is degraded, and offline only when they are not answered any more', () => {
+test('is degraded while it answers probes, and offline after that', () => {
   const stale = 30;
   expect(live({ stale, gaps: [10, 200], probes: new Set([20, 35, 60]) })).toEqual([
     { second: 10 + stale + 1, to: 'degraded' },
@@ -95,7 +95,7 @@ test('one that is silent and answers probes is degraded, and offline only when t
   ]);
 });
 
-test('one missed beat never makes it offline, whatever its interval and however little patience is set', () => {
+test('is never offline after one missed heartbeat', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 60 }),

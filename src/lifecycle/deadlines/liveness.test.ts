@@ -20,95 +20,95 @@ const silence = (over: Partial<Silence> = {}): Silence => ({
 const judged = (signs: Silence, now: number) => judgeLiveness(signs, at(now), at(now)).verdict;
 
 describe('a heartbeat', () => {
-  test('is fresh for the stale time of its machine', () => {
+  test('is fresh for the stale time', () => {
     expect(isFresh(silence(), at(stale))).toBe(true);
     expect(isFresh(silence(), at(stale + 0.001))).toBe(false);
   });
 
-  test('that never came, or whose stale time is unknown, is not fresh', () => {
+  test('that never came, or without a stale time, is not fresh', () => {
     expect(isFresh(silence({ last_seen_at: null }), at(0))).toBe(false);
     expect(isFresh(silence({ stale_seconds: null }), at(0))).toBe(false);
   });
 });
 
 describe('a probe', () => {
-  test('speaks for a machine that was silent since, for as long as a beat would', () => {
+  test('counts for a stale time after the last heartbeat', () => {
     const probed = silence({ probe_ok_at: at(20) });
     expect(isProbedAlive(probed, at(20 + stale))).toBe(true);
     expect(isProbedAlive(probed, at(20 + stale + 0.001))).toBe(false);
   });
 
-  test('that was answered before the last beat says nothing more', () => {
+  test('before the last heartbeat does not count', () => {
     expect(isProbedAlive(silence({ probe_ok_at: at(-1) }), at(1))).toBe(false);
     expect(isProbedAlive(silence({ probe_ok_at: at(0) }), at(1))).toBe(false);
   });
 
-  test('speaks for a machine that never beat', () => {
+  test('counts for a machine without heartbeats', () => {
     expect(isProbedAlive(silence({ last_seen_at: null, probe_ok_at: at(0) }), at(1))).toBe(true);
   });
 
-  test('that was never answered says nothing', () => {
+  test('without an answer does not count', () => {
     expect(isProbedAlive(silence(), at(0))).toBe(false);
   });
 
-  test('is worth nothing later where the stale time is unknown', () => {
+  test('does not count later without a stale time', () => {
     const unknown = silence({ stale_seconds: null, probe_ok_at: at(10) });
     expect(isProbedAlive(unknown, at(10))).toBe(true);
     expect(isProbedAlive(unknown, at(10.001))).toBe(false);
   });
 });
 
-describe('silence counts', () => {
-  test('from the last beat', () => {
+describe('silence starts', () => {
+  test('at the last heartbeat', () => {
     expect(staleAt(silence())).toEqual(at(stale));
   });
 
-  test('from the end of a gap in which we could hear nobody', () => {
+  test('at the end of our own gap', () => {
     expect(staleAt(silence({ gap_end: at(100) }))).toEqual(at(100 + stale));
     expect(staleAt(silence({ gap_end: at(-100) }))).toEqual(at(stale));
   });
 
-  test('from the last change of status, so that one at the threshold does not flap', () => {
+  test('at the last status change, so that it does not flap', () => {
     expect(staleAt(silence({ status_since: at(10) }))).toEqual(at(10 + stale));
     expect(staleAt(silence({ status_since: at(10), last_seen_at: null }))).toEqual(at(10 + stale));
   });
 
-  test('at once where the stale time is unknown', () => {
+  test('at once without a stale time', () => {
     expect(staleAt(silence({ stale_seconds: null }))).toEqual(at(0));
   });
 });
 
 describe('the verdict', () => {
-  test('is offline after the stale time and not before', () => {
+  test('is offline after the stale time', () => {
     expect(judged(silence(), stale)).toBe('alive');
     expect(judged(silence(), stale + 0.001)).toBe('offline');
   });
 
-  test('is never offline while a beat from before the threshold may still be on its way to the store', () => {
+  test('is never offline while an earlier heartbeat may not be stored yet', () => {
     const now = at(stale + 60);
     expect(judgeLiveness(silence(), now, at(stale)).verdict).toBe('unsure');
     expect(judgeLiveness(silence(), now, at(stale - 1)).verdict).toBe('unsure');
     expect(judgeLiveness(silence(), now, at(stale + 0.001)).verdict).toBe('offline');
   });
 
-  test('is degraded for one that is silent but answers probes, and stays so', () => {
+  test('stays degraded while it is silent but answers probes', () => {
     const probed = { probe_ok_at: at(stale) };
     expect(judged(silence(probed), stale + 1)).toBe('degraded');
     expect(judged(silence({ ...probed, status: 'degraded' }), stale + 1)).toBe('alive');
   });
 
-  test('needs no word of the slowest replica to be degraded', () => {
+  test('is degraded without waiting for the slowest replica', () => {
     expect(judgeLiveness(silence({ probe_ok_at: at(stale) }), at(stale + 1), at(0)).verdict).toBe('degraded');
   });
 
-  test('is offline once the probes are not answered any more', () => {
+  test('is offline once probes are not answered', () => {
     const gone = silence({ status: 'degraded', probe_ok_at: at(stale) });
     expect(judged(gone, 2 * stale)).toBe('alive');
     expect(judged(gone, 2 * stale + 0.001)).toBe('offline');
   });
 });
 
-test('one that fell silent is believed again one stale time after the verdict', () => {
+test('lets a silent machine return one stale time after the verdict', () => {
   expect(mayReturnAt(at(100), stale)).toEqual(at(100 + stale));
 });
 
@@ -122,7 +122,7 @@ const silences: fc.Arbitrary<Silence> = fc.record({
   gap_end: fc.option(moments),
 });
 
-test('nobody is judged within one stale time of a beat, of a gap or of the last verdict', () => {
+test('gives no verdict within a stale time of a heartbeat, a gap or a verdict', () => {
   fc.assert(
     fc.property(silences, moments, moments, (signs, now, heard) => {
       const { verdict } = judgeLiveness(signs, now, heard);

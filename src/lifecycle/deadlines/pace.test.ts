@@ -14,25 +14,25 @@ import {
 const seenAt = (...seconds: number[]) =>
   seconds.reduce<BeatTiming | undefined>((seen, at) => recordBeat(seen, at * 1000), undefined)?.interval_seconds;
 
-test('how often a client beats is seen from its third beat on', () => {
+test('knows the interval from the third heartbeat on', () => {
   expect(seenAt(0)).toBeNull();
   expect(seenAt(0, 120)).toBeNull();
   expect(seenAt(0, 120, 240)).toBe(120);
 });
 
-test('one long pause is an outage, and two are how it beats', () => {
+test('takes one long pause for an outage, and two for the interval', () => {
   expect(seenAt(0, 2, 4, 604)).toBe(2);
   expect(seenAt(0, 2, 4, 604, 606)).toBe(2);
   expect(seenAt(0, 2, 4, 604, 1204)).toBe(600);
 });
 
-test('a clock that went back is no pause', () => {
+test('counts no pause when the clock goes back', () => {
   expect(seenAt(100, 50, 60)).toBe(0);
 });
 
 const usual = { announced_seconds: null, seen_seconds: null, usual_seconds: 10, stale_after_seconds: 30 };
 
-test('the slower of what was announced and seen counts, and the usual only where there is neither', () => {
+test("uses the longer of the announced and measured interval, else the pool's", () => {
   expect(paceOf(usual)).toEqual({ interval_seconds: 10, stale_seconds: 30 });
   expect(paceOf({ ...usual, announced_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
   expect(paceOf({ ...usual, seen_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
@@ -46,7 +46,7 @@ test('the slower of what was announced and seen counts, and the usual only where
   });
 });
 
-test('nobody is missed before its lease is over, or silent for days by announcing it', () => {
+test('respects a lease and bounds an announced interval', () => {
   expect(paceOf({ ...usual, announced_seconds: 2, lease_seconds: 300 }).stale_seconds).toBe(300);
   expect(paceOf({ ...usual, seen_seconds: 120, lease_seconds: 300 }).stale_seconds).toBe(360);
   expect(paceOf({ ...usual, announced_seconds: 1e9 }).interval_seconds).toBe(maxIntervalSeconds);
@@ -70,7 +70,7 @@ test.each([
   [null, null],
   [undefined, null],
   ['1s'.repeat(40), null],
-])('a duration written %s', (text, seconds) => {
+])('reads the duration %s', (text, seconds) => {
   expect(readDuration(text)).toBe(seconds);
 });
 
@@ -81,7 +81,7 @@ const anyLoad = fc.record({
 });
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 
-test('a fleet of any size brings each replica no more beats than it should hear, within the jitter', () => {
+test('keeps the heartbeat rate of a replica within its limit for any fleet', () => {
   fc.assert(
     fc.property(anyLoad, share, (load, spread) => {
       const interval = assignedIntervalSeconds(10, load, spread);
@@ -94,19 +94,19 @@ test('a fleet of any size brings each replica no more beats than it should hear,
   );
 });
 
-test('a small fleet keeps the interval of its pool, and each of a large one is told another', () => {
+test("keeps the pool's interval in a small fleet, and spreads intervals in a large one", () => {
   const small = { nodes: 200, replicas: 1, beat_rate: 5_000 };
   expect([0, 0.5, 1].map((spread) => assignedIntervalSeconds(10, small, spread))).toEqual([9, 10, 11]);
   const large = { nodes: 1_000_000, replicas: 2, beat_rate: 5_000 };
   expect([0, 0.5, 1].map((spread) => assignedIntervalSeconds(10, large, spread))).toEqual([90, 100, 110]);
 });
 
-test('a replica that has too much to do tells each an interval that is longer by as much', () => {
+test('stretches intervals under overload', () => {
   const load = { nodes: 200, replicas: 1, beat_rate: 5_000 };
   expect([1, 2, 4].map((stretch) => assignedIntervalSeconds(10, load, 0.5, stretch))).toEqual([10, 20, 40]);
 });
 
-test('an interval grows by half, so that the one before a lost beat and the one after it are no silence', () => {
+test('grows an interval by at most half, so that a lost heartbeat causes no silence', () => {
   expect(maxAssignableSeconds(30)).toBe(15);
   fc.assert(
     fc.property(fc.integer({ min: 10, max: 1_200_000 }), (ms) => {

@@ -5,7 +5,7 @@ import { allocationMeans, hasEnded, isRescueOver } from './rescue-window.ts';
 const deadline_at = '2026-01-01T12:00:00.000Z';
 const endsMs = Date.parse(deadline_at);
 
-test('a failed allocation hopes until its window ends, and not longer', () => {
+test('a failed allocation can be rescued until its window ends', () => {
   const failed = { status: 'failed', deadline_at, verdict: { certain: false } } as const;
   expect(isRescueOver(failed, endsMs - 1)).toBe(false);
   expect(allocationMeans(failed, endsMs - 1)).toBe(allocationStatuses.failed.means);
@@ -13,7 +13,7 @@ test('a failed allocation hopes until its window ends, and not longer', () => {
   expect(allocationMeans(failed, endsMs)).toMatch(/window is over; retry it or release it/);
 });
 
-test('one whose machine was seen to have ended has nothing to hope for, though its window runs', () => {
+test('an allocation whose machine ended cannot be rescued within its window', () => {
   const ended = { status: 'failed', deadline_at, verdict: { certain: true } } as const;
   expect(allocationMeans(ended, endsMs - 1)).toMatch(/waiting does not bring it back; retry it or release it/);
   expect(allocationMeans(ended, endsMs)).toMatch(/window is over/);
@@ -21,7 +21,7 @@ test('one whose machine was seen to have ended has nothing to hope for, though i
   expect(hasEnded({ status: 'failed', verdict: null })).toBe(false);
 });
 
-test('other deadlines, and none, are no rescue window', () => {
+test('other deadlines are not rescue windows', () => {
   expect(isRescueOver({ status: 'provisioning', deadline_at }, endsMs + 1)).toBe(false);
   expect(isRescueOver({ status: 'failed', deadline_at: null }, endsMs - 1)).toBe(true);
 });

@@ -40,7 +40,7 @@ describe('a node', () => {
   });
 });
 
-test('a machine that ended before it registered is told with its own reason and owner', () => {
+test('reports a machine that ended before it registered with its reason and owner', () => {
   const dead: CheckedNode = {
     status: 'failed',
     node_instance_id: 'inst_1',

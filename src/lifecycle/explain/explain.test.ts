@@ -66,7 +66,7 @@ const shown = ({ waiting_for, next }: Explanation) => [
 ];
 const reads = (...args: Parameters<typeof facts>) => shown(explain(facts(...args)));
 
-test('where no agent runs, its provider is named and no agent, work or beat', () => {
+test('explains an agentless machine by its provider alone', () => {
   for (const status of ['provisioning', 'ready', 'degraded'] as const) {
     const words = reads(status, {}, { agentless: true }).join('; ');
     expect(words).toMatch(/its provider/);
@@ -80,7 +80,7 @@ test('where no agent runs, its provider is named and no agent, work or beat', ()
   ]);
 });
 
-describe('a person reads of a node that is', () => {
+describe('explains a node that is', () => {
   test('provisioning', () => {
     expect(reads('provisioning')).toEqual([
       'waits for its agent to register',
@@ -112,7 +112,7 @@ describe('a person reads of a node that is', () => {
   });
 
   test.for(['unchecked', 'missing'] as const)(
-    'starting, with prerequisites %s: no beat makes it ready',
+    'starting, with prerequisites %s: no heartbeat makes it ready',
     (prerequisites) => {
       expect(reads('starting', { prerequisites })).toEqual([
         'waits for its prerequisites to be checked and met',
@@ -155,7 +155,7 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
-  test('offline by its silence, and heard again: from when on it is believed', () => {
+  test('offline by its silence, with new heartbeats: when it returns', () => {
     const silenced = { verdict: { rule: 'liveness' }, status_since: at(0) };
     expect(reads('offline', { ...silenced, last_seen_at: at(1) })).toEqual([
       'waits for its stale time to pass: it beats again, and one that fell silent is believed after that',
@@ -174,7 +174,7 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
-  test('failed, and seen to have ended', () => {
+  test('failed, and known to have ended', () => {
     const verdict = { rule: 'provision-error', certain: true };
     expect(reads('failed', { verdict })).toEqual([
       'waits for a person to retry it, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
@@ -194,7 +194,7 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
-  test('cleaning, for its allocation or for nobody', () => {
+  test('cleaning, with or without an allocation', () => {
     expect(reads('cleaning')).toEqual([
       'waits for the proof that nothing is left',
       'if there is proof: ready, free for the next',
@@ -210,13 +210,13 @@ describe('a person reads of a node that is', () => {
     );
   });
 
-  test.for(['failed', 'active'] as const)('cleaning, with one that is %s: no release sees to it', (status) => {
+  test.for(['failed', 'active'] as const)('cleaning, with an allocation that is %s', (status) => {
     expect(reads('cleaning', {}, { holder: holder(status) })[2]).toBe(
       'if it takes longer than that: quarantined, by clean-deadline [deadline]',
     );
   });
 
-  test('cleaning, after its release failed: what failed and when it is tried again, and no deadline of the last try', () => {
+  test('cleaning, after a failed release: what failed and when it is retried', () => {
     const reason = 'release failed at step clean (owner node): clean exited with code 1';
     const stuck = holder('release_failed', { reason, release_tries: 1, retry_at: at(30) });
     expect(reads('cleaning', {}, { holder: stuck, operation: 'Cleaning' })).toEqual([
@@ -231,7 +231,7 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
-  test('anything, while the release of its allocation failed', () => {
+  test('in any status, after a failed release', () => {
     const stuck = holder('release_failed', { release_tries: 2, retry_at: deadline });
     expect(reads('offline', {}, { holder: stuck })).toEqual([
       'waits for a heartbeat',
@@ -240,7 +240,7 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
-  test('quarantined: who still uses it, and what was left behind', () => {
+  test('quarantined: which allocation uses it, and its residue', () => {
     expect(reads('quarantined', {}, { holder: null })).toEqual(['waits for a person to decide']);
     for (const status of ['failed', 'released'] as const)
       expect(reads('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
@@ -267,15 +267,15 @@ describe('a person reads of a node that is', () => {
   });
 });
 
-describe('the time at which silence is too long', () => {
+describe('the end of the stale time', () => {
   const shown = (node: Partial<ExplainedNode>) => explain(facts('ready', node)).next.at(-1)?.at;
 
-  test('is counted from the last beat, or from the last change if that is later', () => {
+  test('counts from the last heartbeat or the last change', () => {
     expect(shown({})).toEqual(silent);
     expect(shown({ status_since: at(20) })).toEqual(at(50));
   });
 
-  test('is not told where it is not known', () => {
+  test('is not shown if it is unknown', () => {
     expect(shown({ last_seen_at: null })).toBeNull();
     expect(shown({ stale_seconds: null })).toBeNull();
   });
@@ -284,7 +284,7 @@ describe('the time at which silence is too long', () => {
 /** The status and the rule that a step names. */
 const ruleIn = ({ leads_to }: NextStep) => /^(\w+),.* by ([a-z-]+)/.exec(leads_to)?.slice(1);
 
-test('every rule that is named exists and leads there', () => {
+test('names only existing rules with their outcome', () => {
   const variants = nodeStatusNames.flatMap((status) => [
     facts(status),
     facts(status, { prerequisites: 'unchecked' }, { holder: null }),
@@ -301,8 +301,8 @@ test('every rule that is named exists and leads there', () => {
     expect(findEdge(nodeEdges, from, to, by), `${from} → ${to} by ${by}`).toBeDefined();
 });
 
-describe('in a pool that is only observed', () => {
-  test('what a rule decides is told as what would happen', () => {
+describe('in an observe-only pool', () => {
+  test('shows the decision of a rule as hypothetical', () => {
     expect(reads('starting', {}, { observe_only: true })).toEqual([
       'waits for the machine to say that it is ready',
       'if it says ready or answers a probe: ready',
@@ -311,19 +311,19 @@ describe('in a pool that is only observed', () => {
     ]);
   });
 
-  test('and so is what a rule decides whose name is not among the words', () => {
+  test('also if the text does not name the rule', () => {
     const [, errors] = reads('ready', {}, { observe_only: true });
     expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is only observed');
     const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observe_only: true });
     expect(fewer).toBe('if it says so, or less than 10 % of its work fails: would be ready; the pool is only observed');
   });
 
-  test('what finishes a cleanup that was asked for happens all the same', () => {
+  test('shows the end of a requested cleanup as real', () => {
     const [, , overdue] = reads('cleaning', {}, { holder: null, observe_only: true });
     expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
   });
 
-  test.for(nodeStatusNames)('no step of %s promises what a rule will not do', (status) => {
+  test.for(nodeStatusNames)('no step of %s promises an unenforced verdict', (status) => {
     for (const step of explain(facts(status, {}, { observe_only: true, holder: null })).next) {
       const [, rule] = ruleIn(step) ?? [];
       if (rule && (isNodeRule(rule) || causes[rule as Cause].trigger === 'rule')) expect(rule).toBe('clean-deadline');
@@ -331,7 +331,7 @@ describe('in a pool that is only observed', () => {
   });
 });
 
-describe('a verdict that is held back', () => {
+describe('a held verdict', () => {
   const held = { rule: 'liveness', reason: '60 % of zone a fell silent', held_until: at(90).toISOString() };
 
   test('is what the node waits for, and its end is the next step', () => {
@@ -342,7 +342,7 @@ describe('a verdict that is held back', () => {
   });
 });
 
-test('where it stands is told in one sentence', () => {
+test('describes the status in one sentence', () => {
   for (const status of nodeStatusNames)
     for (const verdict of [null, { rule: 'x', certain: true }])
       expect(nodeMeans({ status, verdict })).toMatch(/^[A-Z].+\.$/);
@@ -351,7 +351,7 @@ test('where it stands is told in one sentence', () => {
   expect(means(true)).toMatch(/waiting does not bring it back/);
 });
 
-test('one that failed again and again waits for a change of its pool, and not for another retry', () => {
+test('waits for a change of the pool after repeated failures', () => {
   const repeated = { failures: 3, same_way: true, pool: 'render' };
   expect(
     explain(facts('failed', { verdict: { rule: 'provision-error', certain: true } }, { repeated })).waiting_for,
@@ -360,7 +360,7 @@ test('one that failed again and again waits for a change of its pool, and not fo
   );
 });
 
-describe('a machine whose beats are refused', () => {
+describe('a machine whose heartbeats are refused', () => {
   const refused_beats = {
     token_ended_at: null,
     at: at(10),
@@ -380,7 +380,7 @@ describe('a machine whose beats are refused', () => {
     expect(nodeMeans({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^It beats/);
     expect(nodeMeans({ status: 'offline', verdict: null })).toMatch(/^Silent/);
   });
-  test('and not where no beat would help', () => {
+  test('but not if no heartbeat would help', () => {
     for (const status of ['cleaning', 'quarantined', 'retired'] as const)
       expect(waits(status)).toBe(explain(facts(status)).waiting_for);
     const verdict = { rule: 'provision-error', certain: true };

@@ -28,17 +28,17 @@ const lines: [code: string, line: string][] = [
   ['segmentation_fault', 'start.sh: line 3:    12 Segmentation fault      (core dumped)'],
 ];
 
-describe('a line of a boot that goes wrong', () => {
-  test.for(lines)('says %s: %s', ([code, line]) => {
+describe('a line of a failed boot', () => {
+  test.for(lines)('is diagnosed as %s: %s', ([code, line]) => {
     expect(diagnose(`all is well\n${line}\nand on it goes`)).toMatchObject({ code, line });
   });
 
-  test('is there for every sign', () => {
+  test('exists for every pattern', () => {
     expect(crashPatterns.map((sign) => sign.code).filter((code) => !lines.some(([each]) => each === code))).toEqual([]);
   });
 });
 
-test('a sign is told in words, and whether waiting longer can help', () => {
+test('describes each pattern and whether waiting can help', () => {
   const found = Object.fromEntries(
     lines.map(([code, line]) => {
       const { says, certain } = diagnose(line) ?? {};
@@ -69,16 +69,16 @@ test.for([
   'ALERT! the backup of yesterday does not exist',
   'ALERT! does not exist',
   'Out of memory is what nobody wants to be',
-])('a boot that says "%s" says nothing wrong', (text) => {
+])('finds nothing in "%s"', (text) => {
   expect(diagnose(text)).toBeUndefined();
 });
 
-test('the cause goes before its consequences, wherever they stand', () => {
+test('prefers the cause over its consequences', () => {
   const text = ['start.sh: Segmentation fault', 'tar: No space left on device', 'systemd: stopping'].join('\n');
   expect(diagnose(text)).toMatchObject({ code: 'disk_full', line: 'tar: No space left on device' });
 });
 
-test('the first line that shows it is kept, without the space around it and not endlessly', () => {
+test('keeps the first matching line, trimmed and bounded', () => {
   const first = '  write: No space left on device\r\nlater: No space left on device';
   expect(diagnose(first)?.line).toBe('write: No space left on device');
   const long = `No space left on device ${'x'.repeat(1000)}`;

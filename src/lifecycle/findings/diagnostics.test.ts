@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { readDiagnostics, sizeWords } from './diagnostics.ts';
 
-it('reads what an agent and a provider tell', () => {
+it('reads diagnostics of an agent and a provider', () => {
   const read = {
     host: { name: 'rack-7', uptime_seconds: 60, load_average: [1, 2, 3] },
     processes: [{ pid: 7, ppid: 1, group: 7, state: 'S', rss_bytes: 2048, command: 'sleep 1' }],
@@ -16,7 +16,7 @@ it('reads what an agent and a provider tell', () => {
   });
 });
 
-it('reads the lines that a machine wrote and never sent', () => {
+it('reads spooled lines that were never sent', () => {
   const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'setup', line });
   const text = ['cut off"}', kept('one'), kept('two'), '', '{"no":"line"}', '7'].join('\n');
   const { lines, attachments } = readDiagnostics({ attachments: [{ name: 'node.log', text }] });
@@ -31,7 +31,7 @@ it.each([{}, { host: null, processes: 'many', lines: [1, null], boot_stages: [{ 
   },
 );
 
-it('says sizes as people do', () => {
+it('formats sizes', () => {
   expect([0, 900, 2048, 5 * 1024 ** 2, 3 * 1024 ** 3].map(sizeWords)).toEqual([
     '0 B',
     '900 B',

@@ -8,7 +8,7 @@ const contested = (ours: object, theirs: object) =>
     theirs: { because: 'two_processes', protocol: 'agentfield', ...theirs },
   });
 
-test('a contested name names both addresses, and where both are the same, where they came from', () => {
+test('names both addresses of a contested name, or their sources if they are equal', () => {
   expect(
     contested({ endpoint: 'http://10.0.0.1:8001' }, { endpoint: 'http://10.0.0.2:8001', source: '10.0.0.2' }),
   ).toBe(
@@ -19,6 +19,6 @@ test('a contested name names both addresses, and where both are the same, where 
   );
 });
 
-test('without an address it names none', () => {
+test('omits missing addresses', () => {
   expect(contested({ endpoint: null }, { endpoint: null })).toBe('two live processes use this name');
 });

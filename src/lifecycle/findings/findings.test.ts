@@ -3,7 +3,7 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import { defaultDriftSettings, defaultRepeatFailureSettings, isConfirmed } from './findings.ts';
 import { defaultOrphanSettings, isOrphaned } from './residue.ts';
 
-it('a machine is orphaned when two passes apart saw it without an owner', () => {
+it('counts a machine as orphaned after two separate passes', () => {
   const { every_seconds } = defaultOrphanSettings;
   const first = moment(Date.parse('2030-01-01T00:00:00Z'));
   const after = (seconds: number) => isOrphaned(first, secondsLater(first, seconds), defaultOrphanSettings);
@@ -13,11 +13,11 @@ it('a machine is orphaned when two passes apart saw it without an owner', () => 
   expect(after(every_seconds)).toBe(true);
 });
 
-it('a difference is a finding when a second pass found it', () => {
+it('confirms a difference in the second pass', () => {
   expect([0, 1, 2, 3].map(isConfirmed)).toEqual([false, false, true, true]);
 });
 
-it('the numbers are those of the rules', () => {
+it('has the documented defaults', () => {
   expect(defaultOrphanSettings).toEqual({ every_seconds: 60 });
   expect(defaultDriftSettings).toEqual({ every_seconds: 10, parked_seconds: 3600 });
   expect(defaultRepeatFailureSettings).toEqual({ failures: 3, window_seconds: 86_400 });

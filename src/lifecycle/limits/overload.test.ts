@@ -11,11 +11,11 @@ const anyStrain: fc.Arbitrary<ReplicaLoad> = fc.record({
   beat_rate: fc.double({ min: 1, max: 100_000, noNaN: true }),
 });
 
-test('at the rate it was set up for nothing is put off', () => {
+test('sheds nothing at the configured rate', () => {
   expect(decideShedding(calm)).toEqual({ reads: false, beats: false, stretch: 1 });
 });
 
-test('each kind of strain puts off reads first, and then beats', () => {
+test('sheds reads first and heartbeats second, for each kind of load', () => {
   for (const [name, some, much] of [
     ['loop_lag_ms', 1_200, 2_500],
     ['behind_ms', 2_500, 5_000],
@@ -28,19 +28,19 @@ test('each kind of strain puts off reads first, and then beats', () => {
   }
 });
 
-test('what is bearable ends where strain begins to count, and not behind it', () => {
+test('starts shedding exactly at the threshold', () => {
   expect(decideShedding({ ...calm, loop_lag_ms: 999 })).toMatchObject({ reads: false });
   expect(decideShedding({ ...calm, loop_lag_ms: 1_000 })).toEqual({ reads: true, beats: false, stretch: 1 });
   expect(decideShedding({ ...calm, loop_lag_ms: 2_000 })).toEqual({ reads: true, beats: true, stretch: 2 });
 });
 
-test('a rate that was set far too low makes nobody overloaded by a few beats', () => {
+test('does not count a few heartbeats as overload when the configured rate is very low', () => {
   const few = { ...calm, beats_per_second: 150, beat_rate: 0.5 };
   expect(decideShedding(few)).toEqual({ reads: false, beats: false, stretch: 1 });
   expect(decideShedding({ ...few, beats_per_second: 500 })).toMatchObject({ reads: true, beats: true });
 });
 
-test('beats are never put off while lists are answered, and no interval is made shorter or endless', () => {
+test('never sheds heartbeats before reads, and keeps the stretch within bounds', () => {
   fc.assert(
     fc.property(anyStrain, (strain) => {
       const { reads, beats, stretch } = decideShedding(strain);
@@ -52,7 +52,7 @@ test('beats are never put off while lists are answered, and no interval is made 
   );
 });
 
-test('more strain never sheds less', () => {
+test('never sheds less under more load', () => {
   fc.assert(
     fc.property(anyStrain, anyStrain, (a, b) => {
       const worse: ReplicaLoad = {

@@ -21,14 +21,14 @@ const nodesOf = (kind: string) => nodeStatusNames.filter((name) => slipwayModel.
 const allocationsOf = (kind: string) =>
   allocationStatusNames.filter((name) => slipwayModel.allocationStatuses[name].class === kind);
 
-test('no limbo: every state a node and its allocation can be in together keeps its promise', () => {
+test('no reachable state of a node and its allocation is stuck', () => {
   const proof = checkModel();
   expect(whereOf(proof.findings)).toEqual([]);
   expect(proof.states.length).toBeGreaterThan(70);
   expect(proof.moves).toBeGreaterThan(500);
 });
 
-describe('the checker names the limbo', () => {
+describe('the checker reports', () => {
   test.for<[NodeStatus, Cause]>([
     ['provisioning', 'provision-deadline'],
     ['starting', 'stuck-starting'],
@@ -37,20 +37,20 @@ describe('the checker names the limbo', () => {
     ['failed', 'rescue-over'],
     ['draining', 'drain-deadline'],
     ['cleaning', 'clean-deadline'],
-  ])('of node %s without %s', ([status, rule]) => {
+  ])('node %s without %s', ([status, rule]) => {
     const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, status, (cause) => cause === rule);
     expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
       `node ${status}: is moving and ${rule} does not end it`,
     );
   });
 
-  test.for(nodesOf('moving'))('of node %s without a deadline', (status) => {
+  test.for(nodesOf('moving'))('node %s without a deadline', (status) => {
     const declared = { ...slipwayModel.nodeStatuses[status], deadline: null };
     const model: Model = { ...slipwayModel, nodeStatuses: { ...slipwayModel.nodeStatuses, [status]: declared } };
     expect(whereOf(checkModel(model).findings)).toEqual([`node ${status}: is moving and has no deadline`]);
   });
 
-  test.for(nodesOf('serving'))('of node %s that nobody supervises', (status) => {
+  test.for(nodesOf('serving'))('node %s without supervision', (status) => {
     const model: Model = {
       ...slipwayModel,
       nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, (cause) => cause === 'liveness'),
@@ -58,7 +58,7 @@ describe('the checker names the limbo', () => {
     expect(whereOf(checkModel(model).findings)).toContain(`node ${status}: is serving and nothing supervises it`);
   });
 
-  test.for(nodesOf('parked'))('of node %s that no action leads out of', (status) => {
+  test.for(nodesOf('parked'))('node %s without an action out of it', (status) => {
     const model: Model = {
       ...slipwayModel,
       nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('operator')),
@@ -72,14 +72,14 @@ describe('the checker names the limbo', () => {
     ['requested', 'queue-deadline'],
     ['provisioning', 'node-failed'],
     ['releasing', 'release-deadline'],
-  ])('of allocation %s without %s', ([status, rule]) => {
+  ])('allocation %s without %s', ([status, rule]) => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, status, (cause) => cause === rule);
     expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
       `allocation ${status}: is moving and ${rule} does not end it`,
     );
   });
 
-  test.for(allocationsOf('moving'))('of allocation %s without a deadline', (status) => {
+  test.for(allocationsOf('moving'))('allocation %s without a deadline', (status) => {
     const declared = { ...slipwayModel.allocationStatuses[status], deadline: null };
     const allocationStatuses = { ...slipwayModel.allocationStatuses, [status]: declared };
     expect(whereOf(checkModel({ ...slipwayModel, allocationStatuses }).findings)).toContain(
@@ -87,7 +87,7 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of a failed allocation whose window never ends', () => {
+  test('a failed allocation whose window never ends', () => {
     const declared = { ...slipwayModel.allocationStatuses.failed, deadline: null };
     const allocationStatuses = { ...slipwayModel.allocationStatuses, failed: declared };
     expect(whereOf(checkModel({ ...slipwayModel, allocationStatuses }).findings)).toContain(
@@ -95,27 +95,27 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of an active allocation that no loss of its node can end', () => {
+  test('an active allocation that survives the loss of its node', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'active', by('rule'));
     const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
     expect(found).toContain('allocation active: is serving and nothing supervises it');
     expect(found).toContain('the pair of node failed and allocation failed: is no edge of the allocation');
   });
 
-  test('of a failed release that nobody may try again', () => {
+  test('a failed release that cannot be retried', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('operator'));
     const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
     expect(found).toContain('allocation release_failed: is parked and no action leads out');
   });
 
-  test('of a machine that can be cleaned but never retired', () => {
+  test('a machine that can be cleaned but never retired', () => {
     const nodeEdges = slipwayModel.nodeEdges.filter((edge) => edge.to !== 'retired');
     const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
     expect(found).toContain('node retired: is never reached');
     expect(found).toContain('node ready with allocation active: no end can be reached by itself and one action');
   });
 
-  test('of a release that never frees its machine', () => {
+  test('a release that never frees its machine', () => {
     const nodeEdges = slipwayModel.nodeEdges.map((edge) => ({
       ...edge,
       by: edge.by.filter((each) => each !== 'release'),
@@ -124,7 +124,7 @@ describe('the checker names the limbo', () => {
     expect(found).toContain('node quarantined: no release can begin here');
   });
 
-  test('of a machine that was set aside during its release and is then proven gone', () => {
+  test('a machine that is quarantined during its release and cannot retire once proven gone', () => {
     const nodeEdges = slipwayModel.nodeEdges.filter((edge) => !(edge.from === 'quarantined' && edge.to === 'retired'));
     expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
       'node quarantined with allocation releasing: cannot be retired when its machine is proven gone',
@@ -132,7 +132,7 @@ describe('the checker names the limbo', () => {
   });
 
   test.for(slipwayModel.pairedChanges.filter((pair) => pair.allocation.by !== 'rescue'))(
-    'of an allocation that is not told that its node is $node.to ($allocation.from)',
+    'an allocation ($allocation.from) that does not follow its node to $node.to',
     (dropped) => {
       const pairedChanges = slipwayModel.pairedChanges.filter((pair) => pair !== dropped);
       const { node, allocation } = dropped;
@@ -142,7 +142,7 @@ describe('the checker names the limbo', () => {
     },
   );
 
-  test('of an allocation whose machine fails again while it is brought back', () => {
+  test('an allocation whose machine fails again during its rescue', () => {
     const pairedChanges = slipwayModel.pairedChanges.map((pair) =>
       pair.allocation.by === 'node-lost' && pair.node.to === 'failed'
         ? { ...pair, node: { ...pair.node, from: ['offline' as const] } }
@@ -153,14 +153,14 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of an allocation that is not told that its node went on from ready', () => {
+  test('an allocation that does not follow its node when it leaves ready', () => {
     const pairedChanges = slipwayModel.pairedChanges.filter((pair) => pair.allocation.by !== 'node-ready');
     expect(whereOf(checkModel({ ...slipwayModel, pairedChanges }).findings)).toContain(
       'node degraded with allocation provisioning: the allocation does not follow its node',
     );
   });
 
-  test.for(['provisioning', 'active'] as const)('of an allocation that is %s without any machine', (to) => {
+  test.for(['provisioning', 'active'] as const)('an allocation that is %s without a machine', (to) => {
     const allocationEdges: Edge<AllocationStatus>[] = [
       ...slipwayModel.allocationEdges,
       { from: 'requested', to, by: ['release-retry'] },
@@ -170,7 +170,7 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of a status whose phase no rule ends', () => {
+  test('a status whose phase no rule ends', () => {
     const declared = { ...slipwayModel.allocationStatuses.requested, deadline: 'drain' as const };
     const allocationStatuses = { ...slipwayModel.allocationStatuses, requested: declared };
     expect(whereOf(checkModel({ ...slipwayModel, allocationStatuses }).findings)).toEqual([
@@ -178,14 +178,14 @@ describe('the checker names the limbo', () => {
     ]);
   });
 
-  test('of a node that only a person or the machine itself could move on', () => {
+  test('a node that only a person or its machine can move', () => {
     const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'offline', by('rule'));
     expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
       'node offline with allocation none: node offline is never left by itself',
     );
   });
 
-  test('of a node that serves while nothing would notice its end', () => {
+  test('a serving node whose end nothing would notice', () => {
     const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'ready', by('rule'));
     const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
     expect(found).toContain('node ready with allocation none: node ready is not supervised');
@@ -193,7 +193,7 @@ describe('the checker names the limbo', () => {
     expect(found).not.toContain('node quarantined with allocation active: allocation active is not supervised');
   });
 
-  test('of a parked status that one leaves by itself, but by no action', () => {
+  test('a parked status with an automatic exit but no action', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('operator'));
     const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'quarantined', by('operator'));
     expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
@@ -204,21 +204,21 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of a failed release that is never tried again by itself', () => {
+  test('a failed release that is never retried automatically', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('rule'));
     expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
       'node cleaning with allocation release_failed: the release never ends by itself',
     );
   });
 
-  test('of a status that nothing leads to', () => {
+  test('a status that cannot be reached', () => {
     const allocationEdges = slipwayModel.allocationEdges.filter((edge) => edge.to !== 'release_failed');
     expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
       'allocation release_failed: is never reached',
     );
   });
 
-  test('of a pair that one of the tables does not know', () => {
+  test('a paired change that is missing in one of the tables', () => {
     const pairing = (node: PairedChange['node'], allocation: PairedChange['allocation']) =>
       whereOf(
         checkModel({ ...slipwayModel, pairedChanges: [...slipwayModel.pairedChanges, { node, allocation }] }).findings,
@@ -235,7 +235,7 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of a machine that may be used again with proof or without', () => {
+  test('a machine that can be reused with or without proof', () => {
     const nodeEdges = slipwayModel.nodeEdges.map((edge) =>
       edge.from === 'cleaning' && edge.to === 'ready' ? { ...edge, by: [...edge.by, 'reactivate' as const] } : edge,
     );
@@ -244,7 +244,7 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of an exit from the end', () => {
+  test('an exit from a terminal status', () => {
     const nodeEdges: Edge<NodeStatus>[] = [
       ...slipwayModel.nodeEdges,
       { from: 'retired', to: 'ready', by: ['reactivate'] },
@@ -254,7 +254,7 @@ describe('the checker names the limbo', () => {
     );
   });
 
-  test('of a machine that is used again without proof', () => {
+  test('a machine that is reused without proof', () => {
     const nodeEdges: Edge<NodeStatus>[] = [
       ...slipwayModel.nodeEdges,
       { from: 'cleaning', to: 'starting', by: ['reactivate'] },

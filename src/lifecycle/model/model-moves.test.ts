@@ -25,7 +25,7 @@ const lacking = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', t
     edge.from === from && edge.to === to ? { ...edge, by: edge.by.filter((by) => by !== cause) } : edge,
   );
 
-describe('where only a few things can happen, these are all of them', () => {
+describe('these states have exactly these moves', () => {
   test.for<[Place, string[]]>([
     [
       'none/none',
@@ -108,18 +108,18 @@ describe('where only a few things can happen, these are all of them', () => {
   });
 });
 
-describe('a birth', () => {
-  test('of a node is nothing that an allocation waits beside', () => {
+describe('a creation', () => {
+  test('of a node does not happen beside a waiting allocation', () => {
     expect(waysBy('none/requested', 'node-create', 'join')).toEqual([]);
     expect(waysBy('none/failed', 'node-create', 'join')).toEqual([]);
   });
 
-  test('of an allocation starts where no other one stands and no node is its own', () => {
+  test('of an allocation starts without a node or another allocation', () => {
     expect(waysBy('ready/none', 'allocation-create')).toEqual([]);
     expect(waysBy('none/requested', 'allocation-create')).toEqual([]);
   });
 
-  test('of a machine for an allocation moves both or none', () => {
+  test('of a machine for an allocation moves both or neither', () => {
     const unborn = lacking<NodeStatus>(slipwayModel.nodeEdges, 'new', 'provisioning', 'node-provision');
     const unassigned = lacking<AllocationStatus>(
       slipwayModel.allocationEdges,
@@ -135,7 +135,7 @@ describe('a birth', () => {
 });
 
 describe('a free machine', () => {
-  test('is handed out at once, and to one that asks for it later', () => {
+  test('is assigned to a waiting allocation, and to a later one', () => {
     expect(waysBy('none/requested', 'node-assigned')).toContain('automatic: ready/active by node-assigned');
     expect(waysBy('ready/none', 'node-assigned')).toEqual(['operator: ready/active by node-assigned']);
   });
@@ -147,14 +147,14 @@ describe('a free machine', () => {
     'ready/over',
     'degraded/none',
     'starting/none',
-  ])('is none in %s', (place) => {
+  ])('is not assigned in %s', (place) => {
     expect(waysBy(place, 'node-assigned')).toEqual([]);
   });
 
   test.for<[AllocationStatus, AllocationStatus, Cause]>([
     ['requested', 'provisioning', 'node-assigned'],
     ['provisioning', 'active', 'node-ready'],
-  ])('is not handed out where no allocation gets from %s to %s', ([from, to, cause]) => {
+  ])('is not assigned if no allocation edge leads from %s to %s', ([from, to, cause]) => {
     const allocationEdges = lacking<AllocationStatus>(slipwayModel.allocationEdges, from, to, cause);
     const model = { ...slipwayModel, allocationEdges };
     expect(waysFrom('ready/none', model)).not.toContain('operator: ready/active by node-assigned');
@@ -163,7 +163,7 @@ describe('a free machine', () => {
 });
 
 describe('an allocation follows its node', () => {
-  test('to active, in the move that makes it ready', () => {
+  test('to active in the move that makes the node ready', () => {
     expect(waysBy('starting/provisioning', 'claim-ready', 'stuck-starting', 'probe-promotes')).toEqual([
       'chance: ready/active by claim-ready',
       'automatic: ready/active by stuck-starting',
@@ -172,7 +172,7 @@ describe('an allocation follows its node', () => {
     expect(waysBy('starting/provisioning', 'node-ready')).toEqual([]);
   });
 
-  test('to failed, and back with it while both are failed', () => {
+  test('to failed, and back while both are failed', () => {
     expect(waysBy('starting/provisioning', 'start-deadline')).toEqual(['automatic: failed/failed by start-deadline']);
     expect(waysBy('offline/active', 'offline-deadline')).toEqual(['automatic: failed/failed by offline-deadline']);
     expect(waysBy('failed/failed', 'late-registration')).toEqual([
@@ -182,12 +182,12 @@ describe('an allocation follows its node', () => {
     expect(waysBy('failed/none', 'late-registration')).toEqual(['chance: starting/none by late-registration']);
   });
 
-  test('and never moves by itself for what its node alone can bring about', () => {
+  test('and never moves alone for causes of its node', () => {
     const places: Place[] = ['provisioning/provisioning', 'ready/active', 'failed/failed', 'quarantined/failed'];
     for (const place of places) expect(waysBy(place, 'node-ready', 'node-failed', 'node-lost'), place).toEqual([]);
   });
 
-  test('and is rescued with it when the machine enrols anew', () => {
+  test('and is rescued with it when the machine enrols again', () => {
     expect(waysBy('failed/failed', 'rescue')).toEqual(['operator: provisioning/provisioning by rescue']);
     for (const place of ['quarantined/failed', 'offline/active', 'failed/over'] as Place[])
       expect(waysBy(place, 'rescue'), place).toEqual([]);
@@ -204,13 +204,13 @@ describe('a retry', () => {
   });
 
   test.for<Place>(['failed/none', 'failed/over', 'failed/active', 'ready/active', 'retired/over'])(
-    'is none in %s',
+    'is not assigned in %s',
     (place) => {
       expect(waysBy(place, 'retry')).toEqual([]);
     },
   );
 
-  test('moves both or none', () => {
+  test('moves both or neither', () => {
     const nodeEdges = lacking<NodeStatus>(slipwayModel.nodeEdges, 'failed', 'provisioning', 'retry');
     const allocationEdges = lacking<AllocationStatus>(slipwayModel.allocationEdges, 'failed', 'provisioning', 'retry');
     const retried = 'operator: provisioning/provisioning by retry';
@@ -221,13 +221,13 @@ describe('a retry', () => {
 });
 
 describe('a release', () => {
-  test('fences its machine by itself once it was asked for, and no machine without it', () => {
+  test('fences its machine automatically once requested', () => {
     expect(waysBy('ready/releasing', 'release')).toEqual(['automatic: cleaning/releasing by release']);
     expect(waysBy('ready/active', 'release')).toEqual(['operator: ready/releasing by release']);
     expect(waysBy('ready/none', 'release')).toEqual([]);
   });
 
-  test('that still has a machine needs its proof or its force together with that machine', () => {
+  test('with a machine ends only together with that machine', () => {
     for (const node of ['ready', 'draining'] as const)
       expect(waysBy(`${node}/releasing`, 'proof', 'force-release'), node).toEqual([]);
     expect(waysBy('quarantined/releasing', 'proof', 'force-release').sort()).toEqual([
@@ -246,7 +246,7 @@ describe('a release', () => {
   });
 });
 
-describe('an allocation that is at its end', () => {
+describe('a finished allocation', () => {
   test.for<Place>(['ready/released', 'ready/over', 'none/over', 'cleaning/failed', 'none/failed'])(
     'is forgotten in %s',
     (place) => {
@@ -261,7 +261,7 @@ describe('an allocation that is at its end', () => {
     },
   );
 
-  test('was failed until its window ended, if it has one', () => {
+  test('stays failed until its rescue window ends', () => {
     expect(waysBy('failed/failed', 'window-over')).toEqual(['automatic: failed/over by window-over']);
     expect(waysBy('ready/active', 'window-over')).toEqual([]);
     const failed = { ...slipwayModel.allocationStatuses.failed, deadline: null };
@@ -270,7 +270,7 @@ describe('an allocation that is at its end', () => {
   });
 });
 
-test('nobody can count on what may never happen: claims, and rules that no deadline makes fire', () => {
+test('reports and rules without a deadline count as chance', () => {
   for (const [place, cause] of [
     ['ready/active', 'goodbye'],
     ['offline/active', 'heartbeat-returned'],

@@ -16,12 +16,12 @@ it.each([
   expect(ownerOf(cause, status, 'transport')).toBe('transport');
 });
 
-it('whoever is not stopped is nobody’s business', () => {
+it('names no owner for a working node', () => {
   const owned = nodeStatusNames.filter((status) => ownerOf('quarantine', status, 'node') !== null);
   expect(owned.toSorted()).toEqual(['degraded', 'failed', 'offline', 'quarantined']);
 });
 
-it('what a person set aside carries a verdict as what a rule did', () => {
+it('leaves a verdict when a person quarantines a node', () => {
   expect(leavesVerdict('quarantine', 'quarantined')).toBe(true);
   expect(leavesVerdict('provision-deadline', 'failed')).toBe(true);
   expect(leavesVerdict('claim-ready', 'ready')).toBe(false);

@@ -45,7 +45,7 @@ const remembered = (node: ReportingNode): CachedNode => ({
   boot_stage: null,
 });
 
-test('whatever a beat does is an edge of the table, and never goes back past a verdict', () => {
+test('a heartbeat only takes edges of the table and never reverts a verdict', () => {
   fc.assert(
     fc.property(nodes, beats, (node, beat) => {
       const change = effectOfBeat(node, beat, now);
@@ -60,8 +60,8 @@ test('whatever a beat does is an edge of the table, and never goes back past a v
   );
 });
 
-describe('a beat is written before it is answered', () => {
-  test('whenever it changes a status', () => {
+describe('a heartbeat is written before the reply', () => {
+  test('when it changes a status', () => {
     fc.assert(
       fc.property(nodes, beats, (node, beat) => {
         if (effectOfBeat(node, beat, now)) expect(needsImmediateWrite(remembered(node), beat)).toBe(true);
@@ -78,34 +78,34 @@ describe('a beat is written before it is answered', () => {
     ...over,
   });
 
-  test('when it claims something else than before', () => {
+  test('when it reports another status than before', () => {
     for (const status of nodeStatusNames) {
       expect(needsImmediateWrite(known(status), { status: 'degraded' })).toBe(true);
       expect(needsImmediateWrite(known(status, { reported_status: null }), { status: 'ready' })).toBe(true);
     }
   });
 
-  test('when a starting node names a new boot stage; repetition is no advance', () => {
+  test('when a starting node reports a new boot stage, but not a repeated one', () => {
     const starting = known('starting', { reported_status: 'starting' });
     expect(needsImmediateWrite(starting, { status: 'starting', boot_stage: 'image-pull' })).toBe(true);
     expect(needsImmediateWrite(starting, { status: 'starting', boot_stage: 'setup' })).toBe(false);
     expect(needsImmediateWrite(known('ready'), { status: 'ready', boot_stage: 'image-pull' })).toBe(false);
   });
 
-  test('when it may bring back a node that was silent, whatever it says', () => {
+  test('when it may bring back a silent node', () => {
     expect(needsImmediateWrite(known('degraded', { verdict_rule: 'liveness' }), {})).toBe(true);
     for (const status of ['offline', 'failed'] as const)
       expect(needsImmediateWrite(known(status), {}), status).toBe(true);
   });
 
-  test('when it says goodbye, also for the second time', () => {
+  test('when it says goodbye, even again', () => {
     for (const status of ['ready', 'degraded'] as const)
       expect(needsImmediateWrite(known(status, { reported_status: 'stopping' }), { status: 'stopping' }), status).toBe(
         true,
       );
   });
 
-  test('and a plain one is not: it costs no query', () => {
+  test('but not if it is plain: that costs no query', () => {
     expect(needsImmediateWrite(known('ready'), {})).toBe(false);
     expect(needsImmediateWrite(known('ready'), { status: 'ready', error_rate: 0.49 })).toBe(false);
     expect(needsImmediateWrite(known('starting', { reported_status: 'starting' }), { status: 'starting' })).toBe(false);

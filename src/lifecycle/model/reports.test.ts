@@ -35,7 +35,7 @@ const reasonOf = (node: ReportingNode, beat: Beat = {}) => effectOfBeat(node, be
 const claims: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 
 describe('a starting node', () => {
-  test('is ready at once when it says so', () => {
+  test('is ready as soon as it reports ready', () => {
     expect(effect(standing('starting'), { status: 'ready' })).toBe('ready by claim-ready');
     expect(reasonOf(standing('starting'), { status: 'ready' })).toBe('the node said it is ready');
   });
@@ -52,7 +52,7 @@ describe('a starting node', () => {
     ['met', true],
     ['unchecked', false],
     ['missing', false],
-  ])('whose prerequisites are %s may be ready: %s', ([prerequisites, may]) => {
+  ])('with prerequisites %s may be ready: %s', ([prerequisites, may]) => {
     expect(mayBeReady(prerequisites)).toBe(may);
     const said = effect(standing('starting', { prerequisites }), { status: 'ready' });
     expect(said).toBe(may ? 'ready by claim-ready' : 'nothing');
@@ -70,17 +70,17 @@ describe('a failed node', () => {
     },
   );
 
-  test('is told how late it was', () => {
+  test('gets a reason that says how late it was', () => {
     expect(reasonOf(failed())).toBe('it beats again, 4.0 s after it was given up');
   });
 
-  test('is rescued up to the end of its window and not after it', () => {
+  test('is rescued until the end of its window', () => {
     expect(effect(failed({ deadline_at: now }))).toBe('starting by late-registration');
     expect(effect(failed({ deadline_at: at(-0.001) }))).toBe('nothing');
     expect(effect(failed({ deadline_at: null }))).toBe('nothing');
   });
 
-  test('that never registered is not rescued by a beat', () => {
+  test('that never registered is not rescued by a heartbeat', () => {
     expect(effect(failed({ registered_at: null }))).toBe('nothing');
   });
 
@@ -107,7 +107,7 @@ describe('a ready node', () => {
     expect(effect(standing('ready'), beat)).toBe(expected);
   });
 
-  test('is told why', () => {
+  test('gets a reason', () => {
     expect(reasonOf(standing('ready'), { status: 'stopping' })).toBe('the node said goodbye');
     expect(reasonOf(standing('ready'), { status: 'degraded' })).toBe('the node says it is degraded');
     expect(reasonOf(standing('ready'), { status: 'degraded', message: ' it ended 3 times\n within 60 s ' })).toBe(
@@ -152,32 +152,32 @@ describe('a degraded node', () => {
     [{ error_rate: 0 }, 'nothing'],
     [{}, 'nothing'],
     [{ status: 'stopping' }, 'offline by goodbye'],
-  ])('by its own word, after %o: %s', ([beat, expected]) => {
+  ])('by its own report, after %o: %s', ([beat, expected]) => {
     expect(effect(byClaim, beat)).toBe(expected);
   });
 
   test.for(['starting', 'stopping', null])(
-    'by its errors, that last said %s, is well when it says ready',
+    'by its errors, last reported %s, is ready when it reports ready',
     (reported_status) => {
       expect(effect({ ...byErrors, reported_status }, { status: 'ready' })).toBe('ready by degraded');
       expect(effect({ ...byErrors, reported_status }, {})).toBe('nothing');
     },
   );
 
-  test('by its errors, that no longer counts them and says ready, is believed after a stale time', () => {
+  test('by its errors, without an error rate, is ready one stale time after it reports ready', () => {
     const since = (seconds: number) => ({ ...byErrors, status_since: bySilence(seconds).status_since });
     expect(effect(since(-stale), { status: 'ready' })).toBe('ready by degraded');
     expect(effect(since(-stale + 0.001), { status: 'ready' })).toBe('nothing');
     expect(effect(since(-stale), { status: 'ready', error_rate: 0.3 })).toBe('nothing');
   });
 
-  test('by its silence is ready when it beats again, one stale time after the verdict', () => {
+  test('by its silence is ready when heartbeats resume, one stale time after the verdict', () => {
     expect(effect(bySilence(-stale))).toBe('ready by heartbeat-returned');
     expect(effect(bySilence(-stale + 0.001))).toBe('nothing');
     expect(reasonOf(bySilence(-stale))).toBe('it beats again');
   });
 
-  test('by its silence stays degraded while it is ill', () => {
+  test('by its silence stays degraded while it reports errors', () => {
     expect(effect(bySilence(-stale), { error_rate: 0.5 })).toBe('nothing');
     expect(effect(bySilence(-stale), { status: 'degraded' })).toBe('nothing');
     expect(effect(bySilence(-stale, { reported_status: 'degraded' }))).toBe('nothing');
@@ -186,7 +186,7 @@ describe('a degraded node', () => {
     );
   });
 
-  test('is told why it is well again, and why it is gone', () => {
+  test('gets a reason for its recovery and for its goodbye', () => {
     expect(reasonOf(byErrors, { error_rate: 0.05 })).toBe('only 5 % of its work fails now');
     expect(reasonOf(byClaim, { status: 'ready' })).toBe('the node says it is well again');
     expect(reasonOf(byClaim, { status: 'stopping' })).toBe('the node said goodbye');
@@ -197,7 +197,7 @@ describe('an offline node', () => {
   const gone = (rule: string, from: NodeStatus, since = -1000, reported_status = 'ready') =>
     standing('offline', { verdict: { rule, from }, status_since: at(since), reported_status });
 
-  test('that beats again is back to what it was', () => {
+  test('returns to its former status when heartbeats resume', () => {
     expect(effect(gone('goodbye', 'ready'))).toBe('ready by heartbeat-returned');
     expect(effect(gone('goodbye', 'degraded'))).toBe('degraded by heartbeat-returned');
     expect(effect(gone('liveness', 'ready'))).toBe('ready by heartbeat-returned');
@@ -205,13 +205,13 @@ describe('an offline node', () => {
     expect(reasonOf(gone('goodbye', 'ready'))).toBe('it beats again');
   });
 
-  test('that was found silent waits out its stale time; one that said goodbye comes back at once', () => {
+  test('returns after its stale time if it fell silent, and at once after a goodbye', () => {
     expect(effect(gone('liveness', 'ready', -stale))).toBe('ready by heartbeat-returned');
     expect(effect(gone('liveness', 'ready', -stale + 0.001))).toBe('nothing');
     expect(effect(gone('goodbye', 'ready', 0))).toBe('ready by heartbeat-returned');
   });
 
-  test('that only answered probes before it went silent altogether is well when it beats', () => {
+  test('that only answered probes before is ready when heartbeats resume', () => {
     expect(effect(gone('liveness', 'degraded'))).toBe('ready by heartbeat-returned');
   });
 
@@ -221,18 +221,18 @@ describe('an offline node', () => {
     [{ error_rate: 0.49 }, 'ready'],
     [{ status: 'ready' }, 'ready'],
     [{ status: 'starting' }, 'ready'],
-  ])('that was ready and comes back with %o is %s', ([beat, to]) => {
+  ])('that was ready and returns with %o is %s', ([beat, to]) => {
     expect(effect(gone('goodbye', 'ready'), beat)).toBe(`${to} by heartbeat-returned`);
   });
 
   test.for<[number, string]>([
     [0.09, 'ready'],
     [0.1, 'degraded'],
-  ])('that was degraded and comes back with an error rate of %d is %s', ([error_rate, to]) => {
+  ])('that was degraded and returns with an error rate of %d is %s', ([error_rate, to]) => {
     expect(effect(gone('goodbye', 'degraded'), { error_rate })).toBe(`${to} by heartbeat-returned`);
   });
 
-  test('is what it last said until it says otherwise', () => {
+  test('keeps its last report until it reports something else', () => {
     expect(effect(gone('liveness', 'ready', -1000, 'degraded'))).toBe('degraded by heartbeat-returned');
     expect(effect(gone('liveness', 'ready', -1000, 'degraded'), { status: 'ready' })).toBe(
       'ready by heartbeat-returned',
@@ -245,7 +245,7 @@ describe('an offline node', () => {
 });
 
 test.for(['provisioning', 'draining', 'cleaning', 'quarantined', 'retired'] as const)(
-  'no beat changes a node that is %s',
+  'no heartbeat changes a node that is %s',
   (status) => {
     const node = standing(status, { deadline_at: at(100) });
     for (const claim of [undefined, ...claims])

@@ -14,7 +14,7 @@ import { type Cause, causes, nodeEdges } from './transitions.ts';
 const rules = Object.entries(nodeRules) as [NodeRuleName, NodeRule][];
 const edgesOf = (rule: Cause) => nodeEdges.filter((edge) => edge.by.includes(rule));
 
-test('every rule that a deadline or silence makes fire is here', () => {
+test('lists every rule that a deadline or silence triggers', () => {
   const byDeadline = nodeEdges
     .filter((edge) => edge.from !== 'new' && nodeStatuses[edge.from].class === 'moving')
     .flatMap((edge) => edge.by)
@@ -23,48 +23,48 @@ test('every rule that a deadline or silence makes fire is here', () => {
   for (const name of ['claim-ready', 'queue-deadline', 'toString', '']) expect(isNodeRule(name), name).toBe(false);
 });
 
-test('a rule is negative unless it makes a machine ready', () => {
+test('is negative unless it makes a machine ready', () => {
   for (const [name, rule] of rules) expect(rule.negative, name).toBe(edgesOf(name).some((edge) => edge.to !== 'ready'));
 });
 
-describe('under mass failure', () => {
-  test('offline verdicts and destruction are held', () => {
+describe('in a mass failure', () => {
+  test('holds offline verdicts and destruction', () => {
     expect(holdingRules).toEqual(['liveness', 'rescue-over', 'drift']);
   });
 
-  test('deadline failures are written, since they can be undone, and pause launches', () => {
+  test('writes deadline failures, which can be undone, and pauses launches', () => {
     const intoFailed = rules.filter(([name]) => edgesOf(name).some((edge) => edge.to === 'failed'));
     expect(pausingRules).toEqual(intoFailed.map(([name]) => name));
     expect(intoFailed.length).toBe(3);
   });
 
-  test('what the share is taken of holds those that the rule speaks of', () => {
+  test('measures each rule against a population that contains its nodes', () => {
     for (const [name, rule] of rules)
       for (const { from } of edgesOf(name)) expect(rule.phase as readonly string[], name).toContain(from);
   });
 
-  test('destruction is measured on all that live', () => {
+  test('measures destruction against all live nodes', () => {
     const live = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
     expect([...(nodeRules['rescue-over'].phase as readonly NodeStatus[])].sort()).toEqual(live.sort());
   });
 });
 
-describe('in a pool that is only observed', () => {
+describe('in an observe-only pool', () => {
   const observed = (mode: 'enforce' | 'observe' | undefined) =>
     (Object.keys(causes) as Cause[]).filter((cause) => isObserveOnly(cause, causes[cause].trigger, mode));
 
-  test('rules decide and change nothing', () => {
+  test('rules decide but change nothing', () => {
     for (const [name] of rules)
       expect(isObserveOnly(name, causes[name].trigger, 'observe'), name).toBe(
         !['clean-deadline', 'drain-deadline'].includes(name),
       );
   });
 
-  test('what people, operations and machines bring about happens', () => {
+  test('changes by people, operations and machines apply', () => {
     expect(observed('observe').filter((cause) => causes[cause].trigger !== 'rule')).toEqual([]);
   });
 
-  test('what follows from a change of a node, or ends a cleanup or a drain that somebody asked for, happens', () => {
+  test('paired changes and the ends of requested cleanups and drains apply', () => {
     for (const cause of [
       'node-ready',
       'node-failed',
@@ -76,7 +76,7 @@ describe('in a pool that is only observed', () => {
       expect(isObserveOnly(cause, causes[cause].trigger, 'observe'), cause).toBe(false);
   });
 
-  test.for(['enforce', undefined] as const)('and nowhere else: mode %s', (mode) => {
+  test.for(['enforce', undefined] as const)('enforces all rules in mode %s', (mode) => {
     expect(observed(mode)).toEqual([]);
   });
 });

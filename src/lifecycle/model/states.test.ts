@@ -31,28 +31,28 @@ describe.for([
 ])('$noun statuses', ({ names, declared, classes }) => {
   const declarations: Record<string, { class: StatusClass; deadline: string | null; means: string }> = declared;
 
-  test('have the class the specification gives them, and no status is left out', () => {
+  test('have the class that the specification gives them', () => {
     for (const [name, members] of Object.entries(classes))
       expect(names.filter((each) => declarations[each]?.class === name).sort()).toEqual([...members].sort());
   });
 
-  test('have a deadline if and only if they move', () => {
+  test('have a deadline if and only if they are moving', () => {
     for (const name of names) {
       const { deadline, class: kind } = declarations[name] ?? { deadline: null, class: undefined };
       expect(deadline !== null, name).toBe(kind === 'moving');
     }
   });
 
-  test('say what they mean in a sentence', () => {
+  test('have a description of one sentence', () => {
     for (const name of names) expect(declarations[name]?.means).toMatch(/^[A-Z].+\.$/);
   });
 });
 
-test('a node is fenced when failed, draining, cleaning, quarantined or retired', () => {
+test('fences failed, draining, cleaning, quarantined and retired nodes', () => {
   expect(nodeStatusNames.filter(isFenced).sort()).toEqual(['cleaning', 'draining', 'failed', 'quarantined', 'retired']);
 });
 
-test('occupancy follows the allocation', () => {
+test('derives the occupancy from the allocation', () => {
   const expected = {
     reserved: ['requested', 'provisioning', 'failed'],
     occupied: ['active'],
@@ -70,7 +70,7 @@ test('occupancy follows the allocation', () => {
   expect(occupancyOf('active', true)).toBe('occupied');
 });
 
-test('an allocation holds its node until it is released, and not before it has one', () => {
+test('lets an allocation hold its node until it is released', () => {
   expect(allocationStatusNames.filter((status) => !(holdingStatuses as readonly string[]).includes(status))).toEqual([
     'requested',
     'released',

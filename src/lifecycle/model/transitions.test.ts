@@ -14,7 +14,7 @@ import {
   pairedWith,
 } from './transitions.ts';
 
-test('a name that people read stands for something, or is none of ours', () => {
+test('describes every known cause and no other name', () => {
   expect(causeSays('release-deadline')).toBe('its tries are used up, or it took too long');
   expect(causeSays('toString')).toBeUndefined();
 });
@@ -100,11 +100,11 @@ describe.for([
     expect(specified.filter((edge) => !table.includes(edge))).toEqual([]);
   });
 
-  test('has no other edge, but for those that have a reason', () => {
+  test('has no other edge except those with a reason', () => {
     expect(table.filter((edge) => !specified.includes(edge) && !(edge in additions))).toEqual([]);
   });
 
-  test('says each edge once', () => {
+  test('lists each edge once', () => {
     expect(table.filter((edge, at) => table.indexOf(edge) !== at)).toEqual([]);
   });
 });
@@ -114,7 +114,7 @@ test('every addition is still there', () => {
   expect(Object.keys(additions).filter((edge) => !all.includes(edge))).toEqual([]);
 });
 
-test('one edge leads from a status to another, and somebody brings it about', () => {
+test('every edge changes the status and has a cause', () => {
   for (const edges of [nodeEdges, allocationEdges]) {
     const pairs = edges.map(({ from, to }) => `${from} → ${to}`);
     expect(new Set(pairs).size).toBe(pairs.length);
@@ -127,7 +127,7 @@ test('every cause is used', () => {
   expect((Object.keys(causes) as Cause[]).filter((cause) => !used.has(cause))).toEqual([]);
 });
 
-test('verdicts are what the rules decide, and an operation that ends in error', () => {
+test('verdicts come from rules and from failed operations', () => {
   /** The rules that decide a status. `no-regress` keeps one, so it is not a cause. */
   const rules: Cause[] = [
     'provision-deadline',
@@ -153,7 +153,7 @@ test('verdicts are what the rules decide, and an operation that ends in error', 
   expect(verdicts.sort()).toEqual([...rules, 'provision-error', 'clean-error', 'node-failed'].sort());
 });
 
-test('findEdge knows exactly the edges of the table', () => {
+test('findEdge finds exactly the edges of the table', () => {
   const froms = ['new', ...nodeStatusNames] as const;
   for (const from of froms)
     for (const to of nodeStatusNames)
@@ -163,14 +163,14 @@ test('findEdge knows exactly the edges of the table', () => {
       }
 });
 
-test('a node tells its allocation at most one thing at a time', () => {
+test('a change of a node changes its allocation at most once', () => {
   for (const from of nodeStatusNames)
     for (const to of nodeStatusNames)
       for (const status of allocationStatusNames)
         expect(pairedWith(from, to).filter((pair) => pair.from === status).length).toBeLessThan(2);
 });
 
-test('whatever way a node takes to failed, its allocation hears of it', () => {
+test('every way of a node to failed changes its allocation', () => {
   const ways = nodeEdges.flatMap((edge) => (edge.to === 'failed' && edge.from !== 'new' ? [edge.from] : []));
   expect(ways.length).toBeGreaterThan(2);
   for (const from of ways)

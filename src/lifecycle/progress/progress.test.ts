@@ -61,7 +61,7 @@ function apply(steps: StepFacts[], happening: Happening, now: number): void {
 
 const inOrder = (percents: number[]) => percents.every((percent, i) => i === 0 || percent >= (percents[i - 1] ?? 0));
 
-test('never runs backwards and never says 100 before it succeeded', () => {
+test('never decreases and reaches 100 only on success', () => {
   fc.assert(
     fc.property(plans, happenings, (usual, history) => {
       const steps = usual.map((seconds, i) => step(i + 1, 'pending', seconds, null));
@@ -84,7 +84,7 @@ test('never runs backwards and never says 100 before it succeeded', () => {
   );
 });
 
-test('inside a step the bar moves and does not reach the end of the step', () => {
+test('advances within a step without reaching its end', () => {
   const steps = [step(1, 'running', 10, 0), step(2, 'pending', 10, null)];
   const early = progressOf(facts(steps, 1)).percent;
   const later = progressOf(facts(steps, 8)).percent;
@@ -94,22 +94,22 @@ test('inside a step the bar moves and does not reach the end of the step', () =>
   expect(endless).toBeLessThan(50);
 });
 
-test('a step counts for as long as it usually takes', () => {
+test('weighs a step by its usual duration', () => {
   const steps = [step(1, 'done', 90, 0), step(2, 'pending', 10, null)];
   expect(progressOf(facts(steps, 90)).percent).toBe(90);
 });
 
-test('a step that is left out counts as one that is over', () => {
+test('counts a skipped step as done', () => {
   const steps = [step(1, 'skipped', 30, null), step(2, 'pending', 70, null)];
   expect(progressOf(facts(steps, 1))).toMatchObject({ percent: 30, step: 2, phase: 'step-2', label: 'Step 2' });
 });
 
-test('a step that nobody has an expectation for weighs as much as one of five seconds', () => {
+test('weighs a step without an estimate as five seconds', () => {
   const steps = [step(1, 'done', null, 0), step(2, 'pending', 15, null)];
   expect(progressOf(facts(steps, 5)).percent).toBe(25);
 });
 
-test('after the time it usually takes, a step shows 60 % of itself', () => {
+test('shows 60 % of a step after its estimated duration', () => {
   for (const [usual, expected] of [
     [10, 10],
     [1000, 1000],
@@ -120,7 +120,7 @@ test('after the time it usually takes, a step shows 60 % of itself', () => {
     expect(progressOf(facts([step(1, 'running', usual, 0)], expected)).percent).toBeCloseTo(95 * (1 - Math.exp(-1)), 0);
 });
 
-test('what failed stands where it stood', () => {
+test('keeps the percentage of a failed operation', () => {
   const steps = [step(1, 'done', 10, 0), step(2, 'failed', 10, 10), step(3, 'pending', 10, null)];
   const over = { status: 'failed' as const, finished_at: at(15) };
   const then = progressOf(facts(steps, 15, over));
@@ -134,7 +134,7 @@ test('what failed stands where it stood', () => {
   });
 });
 
-test('an operation without steps is nowhere until it is over', () => {
+test('shows 0 % of an operation without steps until it succeeds', () => {
   expect(progressOf(facts([], 5, { status: 'queued' }))).toMatchObject({
     percent: 0,
     phase: 'queued',
@@ -144,7 +144,7 @@ test('an operation without steps is nowhere until it is over', () => {
   expect(progressOf(facts([], 5, { status: 'succeeded' })).percent).toBe(100);
 });
 
-test('a clock that stands before the start gives no negative time', () => {
+test('shows no negative time if the clock is before the start', () => {
   expect(progressOf(facts([step(1, 'running', 5, 100)], 50, { started_at: at(100) }))).toMatchObject({
     elapsed_seconds: 0,
     step_elapsed_seconds: 0,
@@ -164,14 +164,14 @@ const known = (ordinal: number, status: StepStatus, p50: number, p90: number, st
   expected: history(40, p50, p90),
 });
 
-test('a step with a history weighs what it took, and shows 70 % at its median and 90 % at its slowest tenth', () => {
+test('weighs a step by its history, with 70 % at the median and 90 % at the 90th percentile', () => {
   const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
   expect(progressOf(facts(steps, 80)).percent).toBe(56);
   expect(progressOf(facts(steps, 160)).percent).toBe(72);
   expect(progressOf(facts(steps, 1e6)).percent).toBe(76);
 });
 
-test('says what to expect only from what was recorded', () => {
+test('shows expectations only from recorded runs', () => {
   const steps = [known(1, 'running', 80, 160, 0), step(2, 'pending', 20, null)];
   expect(progressOf(facts(steps, 1)).expected).toEqual({ p50_seconds: 80, p90_seconds: 160, samples: 40 });
   expect(progressOf(facts([step(1, 'running', 80, 0)], 1))).toMatchObject({
@@ -182,7 +182,7 @@ test('says what to expect only from what was recorded', () => {
   });
 });
 
-test('what a provider is known for is expected until there is a history, and nobody is compared with it', () => {
+test("uses the provider's estimates until there is a history, without comparison", () => {
   const run = (now: number) =>
     progressOf(facts([{ ...step(1, 'running', 300, 0), expected: plannedHistory(300, 600) }], now));
   expect(run(240).expected).toEqual({ p50_seconds: 300, p90_seconds: 600, samples: 0 });
@@ -190,7 +190,7 @@ test('what a provider is known for is expected until there is a history, and nob
   expect([run(700).slower_than, run(1800).stalled, run(1801).stalled]).toEqual([null, false, true]);
 });
 
-test('what is left is counted by the median, then by the slowest tenth, and then not at all', () => {
+test('estimates the rest by the median, then by the 90th percentile, then not at all', () => {
   const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
   const eta = (now: number) => progressOf(facts(steps, now)).eta_seconds;
   expect([eta(10), eta(100), eta(160)]).toEqual([90, 80, null]);
@@ -199,12 +199,12 @@ test('what is left is counted by the median, then by the slowest tenth, and then
   ).toBeNull();
 });
 
-test('says how many of the earlier ones were quicker', () => {
+test('shows the share of earlier runs that were faster', () => {
   const slower = (now: number) => progressOf(facts([known(1, 'running', 80, 160, 0)], now)).slower_than;
   expect([slower(0), slower(80), slower(160), slower(1e6)]).toEqual([0, 0.5, 0.9, 1]);
 });
 
-test('stands still when nothing advanced for longer than the slowest tenth took', () => {
+test('is stalled after no progress for longer than the 90th percentile', () => {
   const steps = [known(1, 'running', 80, 160, 0)];
   const stalled = (now: number, over: Partial<ProgressFacts> = {}) => progressOf(facts(steps, now, over)).stalled;
   expect([stalled(160), stalled(161)]).toEqual([false, true]);
@@ -222,7 +222,7 @@ test('stands still when nothing advanced for longer than the slowest tenth took'
   expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
 });
 
-test('few earlier runs are no measure: it takes far longer to stand still, and nobody is compared with them', () => {
+test('is stalled much later with few samples, and compares with none', () => {
   const run = (samples: number, now: number) =>
     progressOf(facts([{ ...step(1, 'running', 1, 0), expected: history(samples, 80, 160) }], now));
   expect([run(1, 161).stalled, run(1, 480).stalled, run(1, 481).stalled]).toEqual([false, false, true]);
@@ -230,13 +230,13 @@ test('few earlier runs are no measure: it takes far longer to stand still, and n
   expect([run(minSamples - 1, 160).slower_than, run(minSamples, 160).slower_than]).toEqual([null, 0.9]);
 });
 
-test('a step that failed and is tried again says when', () => {
+test('shows when a failed step is retried', () => {
   const waiting = { ...step(1, 'waiting', 10, 0), retry_at: at(30) };
   expect(progressOf(facts([waiting], 10)).retry_after_seconds).toBe(20);
   expect(progressOf(facts([{ ...waiting, status: 'running' }], 10)).retry_after_seconds).toBeUndefined();
 });
 
-test('what was told once is not taken back', () => {
+test('never shows less than the published percentage', () => {
   const steps = [step(1, 'running', 10, 100)];
   expect(progressOf(facts(steps, 100, { percent: 42.5 })).percent).toBe(42.5);
 });

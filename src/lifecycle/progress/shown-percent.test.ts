@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest';
 import { createShownPercent } from './shown-percent.ts';
 
-test('never shows less of an operation than before, and knows each by itself', () => {
+test('never lowers the percentage of an operation', () => {
   const shown = createShownPercent();
   expect([40, 30, 55].map((percent) => shown.raise('op_1', percent))).toEqual([40, 40, 55]);
   expect(shown.raise('op_2', 10)).toBe(10);
 });
 
-test('forgets what is whole', () => {
+test('forgets finished operations', () => {
   const shown = createShownPercent();
   shown.raise('op_1', 90);
   expect(shown.raise('op_1', 100)).toBe(100);
   expect(shown.raise('op_1', 5)).toBe(5);
 });
 
-test('remembers as many as there may be under way, and no more', () => {
+test('bounds the number of entries', () => {
   const shown = createShownPercent();
   for (let i = 0; i < 20_000; i++) shown.raise(`op_${i}`, 50);
   expect(shown.raise('op_0', 1)).toBe(50);

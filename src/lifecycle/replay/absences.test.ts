@@ -7,7 +7,7 @@ describe('a silence', () => {
     policy({ heartbeat: { stale_after_seconds }, ...more });
   const past = (given: Partial<RecordedAbsence> = {}) => history(policy(), { absences: [absence(given)] });
 
-  test('is called offline later, or not at all where the machine was back by then', () => {
+  test('is offline later, or never if the machine was back by then', () => {
     expect(kinds(past(), stale(50))).toEqual(found('offline_later', 'offline', 50));
     expect(kinds(past({ back_at: at(100) }), stale(50))).toEqual(found('offline_later', 'offline', 50));
     expect(kinds(past({ back_at: at(62) }), stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
@@ -15,7 +15,7 @@ describe('a silence', () => {
     expect(untold(past({ back_at: at(62) }), stale(50))).toEqual([['returned', 1]]);
   });
 
-  test('is called offline sooner; shorter ones left no record, and that is said', () => {
+  test('is offline sooner; shorter silences are listed as unknown', () => {
     expect(kinds(past(), stale(20, { heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual(
       found('offline_sooner', 'offline', 20),
     );
@@ -26,12 +26,12 @@ describe('a silence', () => {
     expect(kinds(past(), stale(20))).toEqual([]);
   });
 
-  test('of a machine with an interval of its own is judged by that', () => {
+  test("uses the machine's own interval", () => {
     expect(kinds(past({ stale_seconds: 90, at: at(90) }), stale(60))).toEqual([]);
     expect(kinds(past({ stale_seconds: 90, at: at(90) }), stale(120))).toEqual(found('offline_later', 'offline', 120));
   });
 
-  test('that ends in a goodbye has no threshold', () => {
+  test('after a goodbye has no threshold', () => {
     expect(kinds(past({ by: 'goodbye', stale_seconds: null }), stale(90))).toEqual([]);
   });
 });
@@ -42,7 +42,7 @@ describe('an absence', () => {
   const past = (given: Partial<RecordedAbsence>) => history(policy(), { absences: [absence(given)] });
   const given_up = { at: at(3630), reason: 'it did not come back in time' };
 
-  test('is given up sooner though the machine came back, or later', () => {
+  test('fails sooner although the machine returned, or later', () => {
     expect(kinds(past({ back_at: at(2000) }), away(600))).toEqual(found('absent_given_up', 'failed', 630));
     expect(kinds(past({ back_at: at(600) }), away(600))).toEqual([]);
     expect(kinds(past({ over_at: at(2000) }), away(600))).toEqual(found('absent_sooner', 'failed', 630));
@@ -53,13 +53,13 @@ describe('an absence', () => {
     expect(kinds(past({ given_up, moved_seconds: 100 }), away(600))).toEqual(found('absent_sooner', 'failed', 730));
   });
 
-  test('of a machine that had ended, or with the time it had, is as it was', () => {
+  test('of an ended machine, or with the same budget, does not differ', () => {
     expect(kinds(past({ given_up, ended: true }), away(7200))).toEqual([]);
     expect(kinds(past({ given_up }), away(3600))).toEqual([]);
     expect(kinds(past({}), away(600))).toEqual([]);
   });
 
-  test('says whether it would have been taken back when it returned', () => {
+  test('says whether it would have been rescued', () => {
     const says = (rescue_seconds: number) =>
       replay(past({ back_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
     expect(says(2000)).toContain('taken back');

@@ -18,7 +18,7 @@ describe('the brake', () => {
   const brake = (fraction: number, min_nodes: number) => policy({ brake: { fraction, min_nodes } });
   const counts = (past: History, proposed: ReplayPolicy) => replay(past, proposed).otherwise;
 
-  test('holds what was written, where fewer are too many, and counts the fleet as it stood then', () => {
+  test('holds written verdicts under a lower threshold, counting the fleet at that time', () => {
     const past = history(brake(0.5, 5), { changes: offline(6, 100), standing: { ready: 14, offline: 6 } });
     expect(counts(past, brake(0.5, 5))).toEqual({});
     expect(counts(past, brake(0.2, 5))).toEqual({ held: 6 });
@@ -31,7 +31,7 @@ describe('the brake', () => {
     });
   });
 
-  test('adds up what falls within its window, and not what falls outside', () => {
+  test('counts only verdicts within its window', () => {
     const spread = (seconds: number) =>
       history(brake(0.9, 5), {
         changes: [...offline(3, 100), ...offline(3, 100 + seconds)],
@@ -41,7 +41,7 @@ describe('the brake', () => {
     expect(counts(spread(61), brake(0.2, 5))).toEqual({});
   });
 
-  test('lets go what was held, where more are allowed', () => {
+  test('allows held verdicts under a higher threshold', () => {
     const past = history(brake(0.2, 5), { held: held(6, 100), standing: { ready: 20 } });
     expect(counts(past, brake(0.2, 5))).toEqual({});
     expect(counts(past, brake(0.5, 5))).toEqual({ not_held: 6 });
@@ -51,12 +51,12 @@ describe('the brake', () => {
     });
   });
 
-  test('says nothing of what another hold kept back', () => {
+  test('ignores verdicts that another hold kept back', () => {
     const past = history(brake(0.9, 5), { held: held(6, 100), standing: { ready: 20 } });
     expect(counts(past, brake(0.95, 5))).toEqual({});
   });
 
-  test('lets a hold end when all whom it held are back', () => {
+  test('ends a hold when all held machines are back', () => {
     const first = offline(6, 100);
     const back = first.map(
       (each) => ({ ...each, at: at(150), from: 'offline', to: 'ready', by: 'heartbeat-returned' }) as const,
@@ -71,7 +71,7 @@ describe('the brake', () => {
     expect(counts(stays, brake(0.2, 5))).toEqual({ held: 7 });
   });
 
-  test('lets a hold end with its time', () => {
+  test('ends a hold after its time', () => {
     const { mass_failure_seconds } = defaultBrakeSettings;
     const another = (seconds: number) =>
       history(brake(0.9, 5), {
@@ -82,14 +82,14 @@ describe('the brake', () => {
     expect(counts(another(mass_failure_seconds), brake(0.2, 5))).toEqual({ held: 6 });
   });
 
-  test('takes the share of the fleet as it had grown by then', () => {
+  test('counts the fleet as it had grown by then', () => {
     const grown = Array.from({ length: 90 }, () => ({ ...offline(1, 500)[0], from: 'new', to: 'ready', by: 'join' }));
     const changes = [...offline(6, 100), ...grown, ...offline(6, 9000)] as RecordedChange[];
     const past = history(brake(0.9, 5), { changes, standing: { ready: 98, offline: 12 } });
     expect(replay(past, brake(0.2, 5)).differences.map(({ at: when }) => when)).toEqual(Array(6).fill(at(100)));
   });
 
-  test('counts one that was held and then decided on once', () => {
+  test('counts a verdict that was held and then given once', () => {
     const [one, ...rest] = held(6, 100);
     if (!one) throw new Error('nobody is held');
     const later: RecordedChange = { ...one, at: at(3700), from: 'ready', to: 'offline', by: 'liveness' };
@@ -101,7 +101,7 @@ describe('the brake', () => {
     expect(counts(past, brake(0.5, 5))).toEqual({ not_held: 6 });
   });
 
-  test('pauses launches, or not, where deadlines fail many at once', () => {
+  test('pauses launches when deadlines fail many at once', () => {
     const failed = offline(6, 100).map(
       (each) => ({ ...each, from: 'provisioning', to: 'failed', by: 'provision-deadline' }) as const,
     );
@@ -112,7 +112,7 @@ describe('the brake', () => {
     expect(replay(past(brake(0.9, 5)), brake(0.2, 5)).differences[0]?.node_id).toBe(failed.at(-1)?.node_id);
   });
 
-  test('is judged by the policy that was in force at the time', () => {
+  test('uses the policy in force at the time', () => {
     const past = history(brake(0.2, 5), { changes: offline(6, 100), standing: { ready: 14, offline: 6 } });
     past.generations.unshift({ generation: 0, created_at: at(-2e6), policy: brake(0.2, 5) });
     past.generations.push({ generation: 2, created_at: at(200), policy: brake(0.2, 5) });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { History, ReplayPolicy } from './history.ts';
 import { absence, at, boot, givenUp, history, ids, policy, provision, replay, start } from './testing/histories.ts';
 
-describe('in words', () => {
+describe('texts of', () => {
   /**
    * The rule, the real and the hypothetical decision with their times, and a mark for uncertain
    * ones.

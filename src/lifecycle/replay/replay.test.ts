@@ -41,12 +41,12 @@ function recorded(truth: Truth, budget: number, aware: boolean): RecordedBoot {
   return boot(deadline, { ...base, outcome: 'timed_out', given_up: givenUp(deadline), watched_until: at(gone) });
 }
 
-describe('of any history', () => {
+describe('for any history', () => {
   const policies = fc.record({ budget: fc.integer({ min: 60, max: 1500 }), aware: fc.boolean() });
   const settings = ({ budget, aware }: { budget: number; aware: boolean }) =>
     provision(budget, { progress_aware: aware });
 
-  test('the policy that was in force would have decided the same', () => {
+  test('the policy in force yields no differences', () => {
     fc.assert(
       fc.property(fc.array(truths, { maxLength: 20 }), policies, (all, before) => {
         const boots = all.map((truth) => recorded(truth, before.budget, before.aware));
@@ -58,7 +58,7 @@ describe('of any history', () => {
     );
   });
 
-  test('more time never gives up a boot that arrived, and less never spares one', () => {
+  test('more time never fails an arrived boot, and less never spares one', () => {
     const weights = (past: History, proposed: ReplayPolicy) =>
       new Set(replay(past, proposed).differences.map(({ kind }) => differenceKinds[kind].weight));
     fc.assert(
@@ -72,7 +72,7 @@ describe('of any history', () => {
     );
   });
 
-  test('what it says of a boot is what that boot would truly have come to, wherever it is sure', () => {
+  test('a certain result matches the true outcome of the boot', () => {
     fc.assert(
       fc.property(truths, policies, policies, (truth, before, after) => {
         // Progress after a failure is not recorded.
@@ -100,13 +100,13 @@ describe('a boot', () => {
   const past = (one: RecordedBoot, given: ReplayPolicy['budgets'] = {}) =>
     history(policy({ budgets: given }), { boots: [one] });
 
-  test('that arrived is given up by a smaller budget, and taken back inside its window only', () => {
+  test('that arrived fails under a smaller budget, and is rescued only within its window', () => {
     expect(kinds(past(boot(700)), provision(600))).toEqual(found('boot_given_up', 'failed', 600));
     expect(kinds(past(boot(700)), provision(600, { rescue_seconds: 99 }))).toEqual(found('boot_lost', 'failed', 600));
     expect(kinds(past(boot(600)), provision(600))).toEqual([]);
   });
 
-  test('that came late is spared by a larger one, and lost by a shorter rescue window', () => {
+  test('that arrived late is spared by a larger budget, and lost by a shorter rescue window', () => {
     const late = boot(800, { outcome: 'late', given_up: givenUp(720) });
     expect(kinds(past(late), provision(900))).toEqual(found('boot_spared', 'starting', 800));
     expect(kinds(past(late), policy({ budgets: { rescue_seconds: 60 } }))).toEqual(found('boot_lost', 'failed', 720));
@@ -114,14 +114,14 @@ describe('a boot', () => {
     expect(kinds(past(late), provision(700))).toEqual(found('late_sooner', 'failed', 700));
   });
 
-  test('that was only told of in an observed pool is taken back by a longer window', () => {
+  test('of an observe-only pool is rescued by a longer window', () => {
     const explained = boot(1200, { given_up: givenUp(720) });
     expect(kinds(past(explained), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
       found('boot_kept', 'failed', 720),
     );
   });
 
-  test('that was stuck is found sooner or later; beyond the end of its machine nobody knows', () => {
+  test('that was stuck is found sooner or later; uncertain after its machine ended', () => {
     const stuck = boot(720, { outcome: 'timed_out', given_up: givenUp(720), watched_until: at(1080) });
     expect(kinds(past(stuck), provision(600))).toEqual(found('stuck_sooner', 'failed', 600));
     expect(kinds(past(stuck), provision(1000))).toEqual(found('stuck_later', 'failed', 1000));
@@ -133,7 +133,7 @@ describe('a boot', () => {
     });
   });
 
-  test('that somebody ended, or that still runs, would have been given up before', () => {
+  test('that something else ended, or that still runs, would have failed before', () => {
     expect(kinds(past(boot(700, { outcome: 'cancelled' })), provision(600))).toEqual(
       found('boot_cut_short', 'failed', 600),
     );
@@ -141,7 +141,7 @@ describe('a boot', () => {
     expect(kinds(past(boot(500, { outcome: 'cancelled' })), provision(600))).toEqual([]);
   });
 
-  test('keeps what its allocation asked for, up to the ceiling, and what was learned where that goes on', () => {
+  test('keeps a requested budget up to the ceiling, and a learned one', () => {
     const own = boot(700, { budget_source: 'allocation', requested_seconds: 900, budget_seconds: 900 });
     expect(kinds(past(own), provision(60))).toEqual([]);
     expect(kinds(past(own), provision(60, { ceiling_seconds: 600 }))).toEqual(found('boot_given_up', 'failed', 600));
@@ -152,7 +152,7 @@ describe('a boot', () => {
     expect(untold(past(boot(500)), learning)).toEqual([['learned', null]]);
   });
 
-  test('keeps what a person granted, also where advance would have taken it away', () => {
+  test('keeps an extension by a person, even against progress', () => {
     const events = [
       { at: at(100), what: 'moved' as const, seconds: 300, by_person: true },
       { at: at(200), what: 'advance' as const },
@@ -170,7 +170,7 @@ describe('a boot', () => {
     );
   });
 
-  test('that was given up showed nothing any more, so what advance would have made of it is not certain', () => {
+  test('that failed has no later progress, so the effect of progress is uncertain', () => {
     const late = boot(800, { outcome: 'late', given_up: givenUp(720) });
     const [aware] = replay(past(late), provision(900, { progress_aware: true })).differences;
     expect(aware).toMatchObject({ kind: 'boot_spared', sure: false });
@@ -178,7 +178,7 @@ describe('a boot', () => {
     expect(replay(past(late), provision(700, { progress_aware: true })).differences[0]?.sure).toBe(true);
   });
 
-  test('says nothing where the policy in force does not explain what happened', () => {
+  test('is unknown if the policy in force does not explain the record', () => {
     const stuck = (given: RecordedBoot['given_up']) => boot(2000, { outcome: 'timed_out', given_up: given });
     expect(untold(past(stuck(givenUp(2000))), provision(600))).toEqual([['moved', 1]]);
     expect(untold(past(stuck(givenUp(2000, { deadline_at: at(720) }))), provision(600))).toEqual([['kept', 1]]);
@@ -193,7 +193,7 @@ describe('a start-up', () => {
     history(policy(), { boots: [boot(seconds, { phase: 'start', budget_seconds: 120, ...given })] });
   const startIn = (start_seconds: number) => policy({ budgets: { start_seconds } });
 
-  test('that a rule called over would have been over sooner or later', () => {
+  test('that a rule ended would have ended sooner or later', () => {
     const promoted = started(120, { ready_by_rule: true });
     expect(kinds(promoted, startIn(60))).toEqual(found('ready_sooner', 'ready', 60));
     expect(kinds(promoted, startIn(180))).toEqual(found('ready_later', 'ready', 180));
@@ -201,13 +201,13 @@ describe('a start-up', () => {
     expect(untold(started(400, { ready_by_rule: true }), startIn(60))).toEqual([['moved', 1]]);
   });
 
-  test('that said ready after another deadline cannot be told, since beats are not kept', () => {
+  test('that reported ready after the new deadline is unknown, because heartbeats are not recorded', () => {
     expect(untold(started(100), startIn(60))).toEqual([['beats', 1]]);
     expect(untold(started(100, { outcome: 'cancelled' }), startIn(60))).toEqual([['beats', 1]]);
     expect(replay(started(100), startIn(100)).untold).toEqual([]);
   });
 
-  test('that fell silent is found sooner, unless it still beat then', () => {
+  test('that fell silent is found sooner, unless it still sent heartbeats', () => {
     const silent = (last: number | null) =>
       started(120, {
         outcome: 'timed_out',
@@ -222,7 +222,7 @@ describe('a start-up', () => {
   });
 });
 
-test('each boot is judged by the generation that it was made from, and the newest comes first', () => {
+test('uses the generation of each boot, and lists the newest first', () => {
   const past = history(provision(600), {
     generations: [
       { generation: 1, created_at: at(-10), policy: provision(600) },
@@ -238,7 +238,7 @@ test('each boot is judged by the generation that it was made from, and the newes
   expect(differences.map(({ at: when }) => when)).toEqual([at(650), at(600)]);
 });
 
-test('what no record can answer is said', () => {
+test('lists questions that no record can answer', () => {
   const past = history(policy(), { cut: { boots: true, changes: true } });
   const proposed = policy({ mode: 'observe', budgets: { drain_seconds: 5 } });
   expect(untold(past, proposed)).toEqual([
