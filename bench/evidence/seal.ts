@@ -30,7 +30,7 @@ const write = async (db: Database, count: number) => {
         at: now(systemClock),
         layer: 'rule' as const,
         kind: 'node.explained' as const,
-        summary: 'starting → ready: it beats and start-up must be over',
+        summary: 'starting → ready: it sends heartbeats and its start-up time is over',
         data: { from: 'starting', to: 'ready', waited_seconds: 12, note: 'x'.repeat(80) },
         node_id: `node_${from + i}` as never,
       })),

@@ -72,7 +72,7 @@ const questions: Record<string, Question> = {
         at: now(systemClock),
         layer: 'rule' as const,
         kind: 'node.explained',
-        summary: 'starting → ready: it beats and start-up must be over',
+        summary: 'starting → ready: it sends heartbeats and its start-up time is over',
         data: { from: 'starting', to: 'ready', waited_seconds: 12 },
         node_id: nodeOf(i) as never,
       })),

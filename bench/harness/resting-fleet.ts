@@ -54,7 +54,7 @@ const statements = (flies: string, pools: number, { interval_seconds, stale_seco
    select ${id('alloc', 'a')}, 'pool-' || i % ${pools}, ${node_id}, 'tenant-' || i % 250, 'job-' || i, 'active', $1::timestamptz, ${id('op', 'o')}, gen_random_uuid(), $1::timestamptz, $1::timestamptz
    from generate_series($2::int, $3::int) as i where i % 2 = 1 and not (${flies})`,
   `insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, workflow_id)
-   select $1::timestamptz, 'rule', 'node.ready', 'starting → ready: it beats and start-up must be over', jsonb_build_object('from', 'starting', 'to', 'ready', 'by', 'stuck-starting'),
+   select $1::timestamptz, 'rule', 'node.ready', 'starting → ready: it sends heartbeats and its start-up time is over', jsonb_build_object('from', 'starting', 'to', 'ready', 'by', 'stuck-starting'),
      ${node_id}, ${node_instance_id}, gen_random_uuid(), ${id('op', 'o')}
    from generate_series($2::int, $3::int) as i where i % 10 = 3 and not (${flies})`,
 ];

@@ -183,7 +183,7 @@ export function requestOperationRetry(services: OperationServices, id: string, c
           to: 'releasing',
           by: 'release',
           from: ['release_failed'],
-          reason: caller.reason ?? 'the release is tried again',
+          reason: caller.reason ?? 'the release is retried',
           actor: caller.actor,
           set: { workflow_id: operation.workflow_id },
         },

@@ -236,7 +236,7 @@ it('whoever may only look is offered nothing', async () => {
     ...(await looker.call('allocation-actions', { params: { id: allocation_id } })).items,
   ];
   expect(new Set(offered.map(({ open, why_not }) => `${open} ${why_not}`))).toEqual(
-    new Set(['false Your token may only look; this needs the role operator.']),
+    new Set(['false Your token is read-only; this needs the role operator.']),
   );
 });
 
@@ -255,7 +255,7 @@ describe('the audit', () => {
       expectProblem(await refuse(node_id, 'node-act', 'retire', reason), 'action_illegal');
     expect(await audited('action.refused', 'retire')).toMatchObject({
       layer: 'operator',
-      summary: 'retire was refused: An allocation is served by it; release that first.',
+      summary: 'retire was refused: An allocation uses it; release that first.',
       data: { action: 'retire', operation: 'node-act', code: 'action_illegal', reason: 'let it go' },
       actor: { kind: 'token', name: 'admin' },
       node_id,

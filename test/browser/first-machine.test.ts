@@ -84,7 +84,7 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
 
   await page.getByRole('link', { name: /^node_/ }).click();
   await statusOf(page, 'ready').waitFor();
-  await page.getByText('the node said it is ready', { exact: true }).waitFor();
+  await page.getByText('the node reported ready', { exact: true }).waitFor();
 
   await page.getByRole('tab', { name: 'Logs' }).click();
   await page.getByRole('log').getByText('the bench is free', { exact: true }).waitFor();

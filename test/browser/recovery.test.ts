@@ -171,7 +171,7 @@ it('shows drift with both sides, on its own page and on the machine’s, and rep
   await confirm(page, 'Repair', 'nobody gave it up');
   await place.getByText('1 open').waitFor();
   expect((await server.client.call('node-get', { params: { id: machine(2) } })).status).toBe('quarantined');
-  await page.getByRole('heading', { name: 'Its row is not what its evidence says.' }).waitFor();
+  await page.getByRole('heading', { name: 'Its row contradicts its evidence.' }).waitFor();
   await page.getByRole('heading', { name: 'Our record' }).waitFor();
   await page.getByRole('heading', { name: 'Found', exact: true }).waitFor();
   await expectNoBarriers(page, 'drift');

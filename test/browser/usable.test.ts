@@ -341,7 +341,7 @@ it('shows what another budget would have done while its line is moved, and sets 
   expect(await named.count()).toBe(0);
   await page.getByLabel('Budget in seconds').fill('350');
   await says(
-    'With 350 s, 1 of 22 boots would have been given up although it arrived; it would have been lost, as it came after the rescue.',
+    'With 350 s, 1 of 22 boots would have been given up although it arrived; it would have been lost, because it arrived after the rescue window.',
   );
   await named.getByText('lost').waitFor();
   await says('Stuck ones found');
@@ -359,7 +359,7 @@ it('shows what another budget would have done while its line is moved, and sets 
   const pool = await server.client.call('pool-get', { params: { pool: 'slow' } });
   expect(pool.budgets).toMatchObject({ provision_seconds: 350, policy: 'learned' });
   await page
-    .getByText('21 of the 30 completed boots that it takes are on record, so it is what is fixed, 350 s')
+    .getByText('21 of the required 30 completed boots are recorded, so the fixed budget of 350 s applies')
     .waitFor();
   await page.waitForURL((address) => !address.search.includes('budget='));
   expect(complaints).toEqual([]);

@@ -192,7 +192,7 @@ test('a machine that is up and does not register is its own side’s matter', as
 test('an operation that nobody took up is the control plane’s matter', async () => {
   const { node_id } = await launching('queued', 'docker');
   expect(await verdictOn(node_id)).toMatchObject({
-    verdict: { owner: 'control_plane', reason: expect.stringContaining('no replica has taken the operation up') },
+    verdict: { owner: 'control_plane', reason: expect.stringContaining('no replica has started the operation') },
     rests_on: { step: 'pull_image', owner_layer: 'control_plane' },
   });
 });

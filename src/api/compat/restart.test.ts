@@ -36,7 +36,7 @@ test.each<[ProbeOutcome, string]>([
   expect(await answer).toBe(expected);
 });
 
-test('probes as the pool says, within the time that a registration may wait', () => {
+test('probes set by the pool, within the time that a registration may wait', () => {
   const { ask, probed } = prober();
   void ask('http://10.0.0.1', { timeout_seconds: 30, path: '/up' });
   void ask('http://10.0.0.2', undefined);

@@ -70,7 +70,7 @@ export const emptyBootPhase: BootPhase = sampleBootPhase({
 export const sampleLearning = (fields: Partial<NonNullable<BootPhase['learning']>> = {}): BootPhase['learning'] => ({
   aim_seconds: 635,
   because:
-    'of 40 completed boots of what the pool makes now, the slowest took 423 s; with half as much again that is 635 s',
+    "of 40 completed boots of the pool's current image and spec, the slowest took 423 s; plus a margin of 50 % that is 635 s",
   stratum: 'make',
   completions: 40,
   considered_at: at(9),

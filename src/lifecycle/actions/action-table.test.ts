@@ -30,8 +30,8 @@ test("names the required statuses elsewhere, or the table's reason", () => {
 });
 
 test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
-  ['viewer', null, 'Your token may only look; this needs the role operator.', 'the same'],
-  ['viewer', 'acme', 'Your token may only look; this needs the role operator.', 'the same'],
+  ['viewer', null, 'Your token is read-only; this needs the role operator.', 'the same'],
+  ['viewer', 'acme', 'Your token is read-only; this needs the role operator.', 'the same'],
   ['operator', null, null, null],
   ['operator', 'acme', null, 'Only operators of the whole fleet may do this.'],
   ['admin', null, null, null],

@@ -40,7 +40,7 @@ export interface ActionCaller {
 
 /** Null if the caller may take it. */
 export function whyNotForCaller(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
-  if (role === 'viewer') return 'Your token may only look; this needs the role operator.';
+  if (role === 'viewer') return 'Your token is read-only; this needs the role operator.';
   return owner === 'fleet' && visibility.kind !== 'fleet' ? 'Only operators of the whole fleet may do this.' : null;
 }
 

@@ -86,7 +86,7 @@ test.each([
 });
 
 test('names reactivate for a drained machine that is quarantined', () => {
-  expect(offer('undrain', { status: 'quarantined' })?.why_not).toContain('reactivate brings it back');
+  expect(offer('undrain', { status: 'quarantined' })?.why_not).toContain('reactivate it instead');
   expect(offer('reactivate', { status: 'quarantined' })?.open).toBe(true);
 });
 
@@ -99,8 +99,8 @@ test('does not undrain a fenced machine, which a re-enrolment may be replacing',
 describe('a machine in use', () => {
   test.each([
     ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],
-    ['occupied', 'active', 'An allocation is served by it; release that first.'],
-    ['cleanup', 'releasing', 'Its last allocation is still being released; that ends it as well.'],
+    ['occupied', 'active', 'An allocation uses it; release that first.'],
+    ['cleanup', 'releasing', 'Its last allocation is still being released; wait until that ends.'],
   ] as const)('is not retired while it is %s', (occupancy, allocation_status, why_not) => {
     expect(offer('retire', { occupancy, allocation_status })).toMatchObject({ open: false, why_not });
   });
@@ -109,14 +109,14 @@ describe('a machine in use', () => {
     const status = 'ready';
     expect(offer('reimage', { status, occupancy: 'occupied' })).toMatchObject({
       open: false,
-      why_not: 'An allocation is served by it; release that first.',
+      why_not: 'An allocation uses it; release that first.',
     });
   });
 
   test('is reactivated only without residue', () => {
     const why = {
-      reserved: 'An allocation that failed still holds it; release that first.',
-      cleanup: 'What its last allocation left on it is not proven gone; release that first.',
+      reserved: 'A failed allocation still holds it; release that first.',
+      cleanup: 'Its last allocation left residue that is not proven gone; release that first.',
     };
     for (const occupancy of ['reserved', 'cleanup'] as const)
       expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
@@ -133,14 +133,14 @@ describe('a machine in use', () => {
       expect(offer(action, aside)).toMatchObject({
         open: false,
         why_not:
-          'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
+          'An allocation still uses it. Reactivate the machine to serve it again, or release the allocation first.',
       });
   });
 
   test('is not reactivated during its teardown', () => {
     expect(offer('reactivate', { status: 'quarantined', taken_down_by: 'op_1' })).toMatchObject({
       open: false,
-      why_not: 'Operation op_1, which takes it down, has not ended yet; wait for that.',
+      why_not: 'Operation op_1 is still tearing it down; wait for that.',
     });
   });
 
@@ -178,15 +178,17 @@ describe('a machine that lost its credential', () => {
   test('keeps its allocation if it is external', () => {
     expect(why({ occupancy: 'occupied', external: true })).toBeNull();
     expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
-    expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release it first/);
+    expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(
+      /release the allocation first/,
+    );
     expect(why({ occupancy: 'cleanup', allocation_status: 'releasing', external: true })).toMatch(
       /still being released/,
     );
-    expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/see to its residue/);
+    expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/settle the residue/);
   });
   test('would lose its allocation if a driver launches it again', () => {
     expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);
-    expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry brings that a new instance/);
+    expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry that to get a new instance/);
   });
 });
 
@@ -215,7 +217,7 @@ describe('residue of a forced release', () => {
     expect(offer('reactivate', left)).toMatchObject({
       open: false,
       why_not:
-        'What its last allocation left on it is not proven gone: release that, or see to its residue, or reimage or retire the machine.',
+        'Its last allocation left residue that is not proven gone: release that allocation, settle the residue, or reimage or retire the machine.',
     });
     expect(offer('retire', left)).toMatchObject({ open: true });
   });
@@ -254,7 +256,7 @@ describe('a held verdict', () => {
   test('must exist', () => {
     expect(offer('apply-held-verdict', { held: null })).toMatchObject({
       open: false,
-      why_not: 'No verdict is held back.',
+      why_not: 'No verdict is held.',
     });
   });
 });
@@ -263,7 +265,7 @@ describe('a probe', () => {
   test('needs an instance', () => {
     expect(offer('probe', { node_instance_id: null })).toMatchObject({
       open: false,
-      why_not: 'It has no instance that could be asked.',
+      why_not: 'It has no instance.',
     });
   });
 
@@ -273,7 +275,7 @@ describe('a probe', () => {
       expect(offer('probe', { status, endpoint: 'http://pier' })).toMatchObject({ open: true });
       expect(offer('probe', { status, endpoint: null })).toMatchObject({
         open,
-        why_not: open ? null : 'It gave no address to ask at, and while it is fenced its agent is given no such task.',
+        why_not: open ? null : 'It has no address to probe, and its agent gets no probe task while it is fenced.',
       });
     }
   });
@@ -283,15 +285,14 @@ describe('diagnostics', () => {
   test('needs an instance', () => {
     expect(offer('collect-diagnostics', { node_instance_id: null })).toMatchObject({
       open: false,
-      why_not: 'It has no instance that could be asked.',
+      why_not: 'It has no instance.',
     });
   });
 
   test('are found in the timeline after the machine is gone', () => {
     expect(offer('collect-diagnostics', { status: 'retired' })).toMatchObject({
       open: false,
-      why_not:
-        'It is retired; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
+      why_not: 'It is retired; its diagnostics were saved before it went: see evidence.frozen in its timeline.',
     });
   });
 });
@@ -299,8 +300,8 @@ describe('diagnostics', () => {
 test('gives advice without a cycle for residue on an external machine', () => {
   const left = { status: 'quarantined', occupancy: 'cleanup', external: true } as const;
   for (const action of ['reactivate', 're-enroll', 'reimage'] as const) {
-    expect(whyNotOnNode(action, subject(left)), action).toMatch(/[Rr]etire it.* join anew/);
-    expect(whyNotOnNode(action, subject({ ...left, external: false })) ?? '', action).not.toMatch(/join anew/);
+    expect(whyNotOnNode(action, subject(left)), action).toMatch(/[Rr]etire it.* join again/);
+    expect(whyNotOnNode(action, subject({ ...left, external: false })) ?? '', action).not.toMatch(/join again/);
   }
   expect(whyNotOnNode('retire', subject(left))).toBe(null);
   expect(whyNotOnNode('reimage', subject({ ...left, occupancy: 'free' }))).toMatch(/then re-enroll it/);

@@ -36,8 +36,8 @@ export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
 
 const inUse: Partial<Record<Occupancy, string>> = {
   reserved: 'An allocation waits for it; release that first.',
-  occupied: 'An allocation is served by it; release that first.',
-  cleanup: 'Its last allocation is still being released; that ends it as well.',
+  occupied: 'An allocation uses it; release that first.',
+  cleanup: 'Its last allocation is still being released; wait until that ends.',
 };
 /**
  * A node that was quarantined while it served can return to its allocation. All other actions need
@@ -45,14 +45,14 @@ const inUse: Partial<Record<Occupancy, string>> = {
  */
 const quarantinedInUse: Partial<Record<Occupancy, string>> = {
   ...inUse,
-  reserved: 'An allocation that failed still holds it; release that first.',
-  occupied: 'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
+  reserved: 'A failed allocation still holds it; release that first.',
+  occupied: 'An allocation still uses it. Reactivate the machine to serve it again, or release the allocation first.',
 };
 /**
  * A person quarantines a machine to inspect it, so advice to release it must say that this destroys
  * it.
  */
-export const releaseDestroysIt = 'In its pool a release takes the machine down, and nothing is left of it to look at.';
+export const releaseDestroysIt = 'In this pool a release destroys the machine, with everything you could inspect.';
 const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
   if (status !== 'quarantined') return inUse[occupancy] ?? null;
   const why = quarantinedInUse[occupancy];
@@ -61,7 +61,7 @@ const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
 const residueWords = ({ external }: ActionSubject) =>
-  `What its last allocation left on it is not proven gone: release that, or see to its residue, or ${external ? 'retire it and let the machine join anew' : 'reimage or retire the machine'}.`;
+  `Its last allocation left residue that is not proven gone: release that allocation, settle the residue, or ${external ? 'retire it and let the machine join again' : 'reimage or retire the machine'}.`;
 /** Residue belongs to no allocation, and a teardown is one way to remove it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
 
@@ -71,13 +71,13 @@ const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : wh
  */
 function whyNotEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external, agentless } = subject;
-  if (agentless) return 'No agent runs on it, so there is nobody to enrol. Reimage makes it anew.';
+  if (agentless) return 'No agent runs on it, so it cannot enrol. Reimage it instead.';
   if (hasResidue(subject)) return residueWords(subject);
   if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
   if (external) return null;
   return occupancy === 'reserved'
-    ? 'An allocation waits for it; retry brings that a new instance.'
-    : 'Its driver would launch another machine, without what its allocation has on this one; release that first.';
+    ? 'An allocation waits for it; retry that to get a new instance.'
+    : 'Its driver would launch another machine, without the data of its allocation; release that first.';
 }
 
 const whyFenced = ({ instance_fenced }: ActionSubject) =>
@@ -88,11 +88,11 @@ const whyFenced = ({ instance_fenced }: ActionSubject) =>
 const allBut = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
 /** For requests for diagnostics after the machine is gone. */
-export const frozenWords = 'what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.';
+export const frozenWords = 'its diagnostics were saved before it went: see evidence.frozen in its timeline.';
 
 export const nodeActions = {
   retry: {
-    does: 'tries again with a new instance; what is left of the old one is taken down first',
+    does: 'retries with a new instance, once the old one is torn down',
     for: 'fleet',
     from: ['failed'],
     unless: ({ occupancy }) => (occupancy === 'reserved' ? null : 'No allocation waits for it.'),
@@ -104,65 +104,65 @@ export const nodeActions = {
     unless: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
   },
   drain: {
-    does: 'lets it take nothing new; once it is empty it is set aside, or retired if that was asked',
+    does: 'gives it no new work; once empty it is quarantined, or retired on request',
     for: 'fleet',
     from: ['ready', 'degraded', 'offline'],
   },
   undrain: {
-    does: 'lets it take work again',
+    does: 'lets it take new work again',
     for: 'fleet',
     from: ['draining'],
     // While the node drains, a re-enrolment may have fenced its instance; nobody may get a fenced
     // machine.
     unless: whyFenced,
     elsewhere: {
-      quarantined: 'It is quarantined, as a drained machine is once it is empty; reactivate brings it back.',
+      quarantined: 'It is empty and quarantined by now; reactivate it instead.',
     },
   },
   quarantine: {
-    does: 'sets it aside, as it is, for a person to look at',
+    does: 'takes it out of service unchanged, for you to inspect',
     for: 'fleet',
     from: allBut('quarantined'),
   },
   reactivate: {
-    does: 'lets it serve again, also the allocation that is still on it, once it beats and says ready',
+    does: 'returns it to service, with its allocation if it has one, once it reports ready',
     for: 'fleet',
     from: ['quarantined'],
     unless: (subject) => {
       if (hasResidue(subject)) return residueWords(subject);
       if (subject.occupancy === 'reserved') return whyInUse(subject);
       if (subject.occupancy === 'cleanup')
-        return 'What its last allocation left on it is not proven gone; release that first.';
+        return 'Its last allocation left residue that is not proven gone; release that first.';
       const fenced = whyFenced(subject);
       if (fenced) return fenced;
       return subject.taken_down_by === null
         ? null
-        : `Operation ${subject.taken_down_by}, which takes it down, has not ended yet; wait for that.`;
+        : `Operation ${subject.taken_down_by} is still tearing it down; wait for that.`;
     },
   },
   reimage: {
-    does: 'takes it down with proof and brings it up anew, as a new instance; what the old one left on record stays',
+    does: 'tears it down with proof and launches it again as a new instance; its history stays',
     for: 'fleet',
     from: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
     unless: (subject) =>
       subject.external
-        ? `Its machine is brought by others, and nobody here can image it. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join anew.' : 'Set it aside, image it yourself, then re-enroll it.'}`
+        ? `No driver here can image an external machine. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join again.' : 'Quarantine it, image it yourself, then re-enroll it.'}`
         : unlessInUse(subject),
   },
   're-enroll': {
-    does: 'lets the same machine enrol again when its credential was lost, as a new instance; nothing that the old one says counts any more',
+    does: 'lets the machine enrol again as a new instance after it lost its credential, and fences the old one',
     for: 'fleet',
     from: ['offline', 'failed', 'quarantined'],
     unless: whyNotEnrol,
   },
   retire: {
-    does: 'takes it down for good, with proof',
+    does: 'tears it down for good, with proof',
     for: 'fleet',
     from: allBut('cleaning'),
     unless: unlessInUse,
   },
   'retry-release': {
-    does: 'tries the failed release of its allocation again, now',
+    does: 'retries the failed release of its allocation now',
     for: 'fleet',
     from: liveNodeStatuses,
     unless: ({ allocation_status }) => {
@@ -173,7 +173,7 @@ export const nodeActions = {
     },
   },
   'force-release': {
-    does: 'ends the release of its allocation, with a proof or with what may remain on the residue ledger',
+    does: 'ends the release of its allocation; anything not proven gone goes on the residue ledger',
     for: 'fleet',
     from: liveNodeStatuses,
     unless: ({ allocation_status }) =>
@@ -188,28 +188,28 @@ export const nodeActions = {
     unless: ({ key_unproven }) => (key_unproven ? null : 'Its key is not in doubt.'),
   },
   'apply-held-verdict': {
-    does: 'lets the verdict that is held back take effect now',
+    does: 'applies the held verdict now',
     for: 'fleet',
     from: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
-    unless: ({ held }) => (held === null ? 'No verdict is held back.' : null),
+    unless: ({ held }) => (held === null ? 'No verdict is held.' : null),
   },
   probe: {
-    does: 'asks it whether it lives, now, and keeps what was seen as evidence',
+    does: 'probes it now and records the result',
     for: 'fleet',
     from: liveNodeStatuses,
     unless: ({ node_instance_id, endpoint, status }) => {
-      if (node_instance_id === null) return 'It has no instance that could be asked.';
+      if (node_instance_id === null) return 'It has no instance.';
       return endpoint === null && isFenced(status)
-        ? 'It gave no address to ask at, and while it is fenced its agent is given no such task.'
+        ? 'It has no address to probe, and its agent gets no probe task while it is fenced.'
         : null;
     },
   },
   'collect-diagnostics': {
-    does: 'asks its agent and its provider for what they alone know, and keeps it as evidence',
+    does: 'collects diagnostics from its agent and its provider, and stores them as evidence',
     for: 'fleet',
     from: liveNodeStatuses,
     elsewhere: { retired: `It is retired; ${frozenWords}` },
-    unless: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance that could be asked.' : null),
+    unless: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance.' : null),
   },
 } as const satisfies Record<string, NodeAction>;
 

@@ -105,7 +105,7 @@ test('offers a tenant only the actions on its own claim', () => {
 describe('why not', () => {
   test.each<[AllocationActionName, Partial<AllocationSubject>, string | null]>([
     ['release', { status: 'releasing' }, 'Its release is under way.'],
-    ['release', { status: 'release_failed' }, 'Its release has failed; retry-release tries it again.'],
+    ['release', { status: 'release_failed' }, 'Its release failed; use retry-release.'],
     ['release', { status: 'released' }, 'It is released.'],
     ['retry', { status: 'active' }, 'It is active; this needs failed.'],
     ['retry-release', { status: 'releasing' }, 'Its release is under way; it has not failed.'],
@@ -114,21 +114,21 @@ describe('why not', () => {
     ['force-release', { status: 'released' }, 'It is released.'],
     ['extend-deadline', { status: 'requested', deadline_at: null }, 'It has no deadline.'],
     ['extend-deadline', { status: 'releasing', deadline_at: null }, 'It has no deadline.'],
-    ['extend-deadline', { node: machine({ deadline_at: null }) }, 'Of its machine: It has no deadline.'],
-    ['extend-deadline', { status: 'failed', node: null }, 'Its machine is no longer its own.'],
+    ['extend-deadline', { node: machine({ deadline_at: null }) }, 'Its machine: It has no deadline.'],
+    ['extend-deadline', { status: 'failed', node: null }, 'It no longer has its machine.'],
     ['extend-deadline', { status: 'failed', node: null, node_id: null }, 'It has no machine.'],
-    ['probe', { node: null }, 'Its machine is no longer its own.'],
+    ['probe', { node: null }, 'It no longer has its machine.'],
     [
       'collect-diagnostics',
       { node: null },
-      'Its machine is no longer its own; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
+      'It no longer has its machine; its diagnostics were saved before it went: see evidence.frozen in its timeline.',
     ],
-    ['accept-key', {}, 'Of its machine: Its key is not in doubt.'],
-    ['accept-key', { node: null }, 'Its machine is no longer its own.'],
+    ['accept-key', {}, 'Its machine: Its key is not in doubt.'],
+    ['accept-key', { node: null }, 'It no longer has its machine.'],
     ['accept-key', { node: machine({ key_unproven: true }) }, null],
-    ['apply-held-verdict', { node: null }, 'Its machine is no longer its own.'],
+    ['apply-held-verdict', { node: null }, 'It no longer has its machine.'],
     ['apply-held-verdict', { node: null, node_id: null }, 'It has no machine.'],
-    ['apply-held-verdict', { node: machine({ held: null }) }, 'Of its machine: No verdict is held back.'],
+    ['apply-held-verdict', { node: machine({ held: null }) }, 'Its machine: No verdict is held.'],
   ])('%s of %j', (action, over, why_not) => {
     expect(whyNotOnAllocation(action, subject(over))).toBe(why_not);
   });

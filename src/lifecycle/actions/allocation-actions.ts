@@ -23,36 +23,36 @@ const onMachine =
     if (node_id === null) return 'It has no machine.';
     if (node === null) return whenGone;
     const why = whyNotOnNode(action, node);
-    return why && `Of its machine: ${why}`;
+    return why && `Its machine: ${why}`;
   };
 
-const goneWords = 'Its machine is no longer its own.';
-const whyNotExtendMachine = onMachine('extend-deadline', goneWords);
+const goneWords = 'It no longer has its machine';
+const whyNotExtendMachine = onMachine('extend-deadline', `${goneWords}.`);
 
 export const allocationActions = {
   retry: {
-    does: 'tries again with a new instance; what is left of the old one is taken down first',
+    does: 'retries with a new instance, once the old one is torn down',
     for: 'tenant',
     from: ['failed'],
   },
   release: {
-    does: 'gives it back; before it is active this is a verified cancel',
+    does: 'releases it; before it is active, this cancels it with proof',
     for: 'tenant',
     from: ['requested', 'provisioning', 'active', 'failed'],
     elsewhere: {
       releasing: 'Its release is under way.',
-      release_failed: 'Its release has failed; retry-release tries it again.',
+      release_failed: 'Its release failed; use retry-release.',
       released: 'It is released.',
     },
   },
   'retry-release': {
-    does: 'tries the failed release again, now',
+    does: 'retries the failed release now',
     for: 'tenant',
     from: ['release_failed'],
     elsewhere: { releasing: 'Its release is under way; it has not failed.' },
   },
   'force-release': {
-    does: 'ends its release, with a proof or with what may remain on the residue ledger',
+    does: 'ends its release; anything not proven gone goes on the residue ledger',
     for: 'fleet',
     from: ['releasing', 'release_failed'],
     elsewhere: { released: 'It is released.' },
@@ -71,25 +71,25 @@ export const allocationActions = {
     does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('accept-key', goneWords),
+    unless: onMachine('accept-key', `${goneWords}.`),
   },
   'apply-held-verdict': {
-    does: 'lets the verdict on its machine that is held back take effect now',
+    does: 'applies the held verdict on its machine now',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('apply-held-verdict', goneWords),
+    unless: onMachine('apply-held-verdict', `${goneWords}.`),
   },
   probe: {
-    does: 'asks its machine whether it lives, now, and keeps what was seen as evidence',
+    does: 'probes its machine now and records the result',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('probe', goneWords),
+    unless: onMachine('probe', `${goneWords}.`),
   },
   'collect-diagnostics': {
-    does: 'asks its machine for what that alone knows, and keeps it as evidence',
+    does: 'collects diagnostics from its machine, and stores them as evidence',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('collect-diagnostics', `${goneWords.slice(0, -1)}; ${frozenWords}`),
+    unless: onMachine('collect-diagnostics', `${goneWords}; ${frozenWords}`),
   },
 } as const satisfies Record<string, AllocationAction>;
 

@@ -23,7 +23,7 @@ test('puts a repeatedly failed retry last, with advice', () => {
   const ordered = orderOffers(offers, { repeated, release_failed: false });
   expect(ordered.at(-1)).toMatchObject({
     action: 'retry',
-    does: 'does retry; bringing it up has failed 3 times in the same way, so change pool render first',
+    does: 'does retry; it has failed to come up 3 times in the same way, so change pool render first',
   });
 });
 

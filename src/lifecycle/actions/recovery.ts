@@ -25,7 +25,7 @@ interface BulkAction<Status> {
 
 const onAllocations = {
   'retry-release': {
-    does: 'tries failed releases again',
+    does: 'retries failed releases',
     from: ['release_failed'],
     under_way: ['releasing'],
     recovered: ['released'],
@@ -35,7 +35,7 @@ const onAllocations = {
 
 const onNodes = {
   retry: {
-    does: 'tries failed machines again with a new instance',
+    does: 'retries failed machines with a new instance',
     from: nodeActions.retry.from,
     under_way: ['provisioning', 'starting'],
     recovered: ['ready', 'degraded'],
@@ -43,14 +43,14 @@ const onNodes = {
     launches: true,
   },
   reactivate: {
-    does: 'lets machines that were set aside serve again',
+    does: 'returns quarantined machines to service',
     from: nodeActions.reactivate.from,
     under_way: ['starting'],
     recovered: ['ready', 'degraded'],
     failed: ['offline', 'failed', 'draining', 'cleaning', 'quarantined', 'retired'],
   },
   reimage: {
-    does: 'brings machines up anew, each as a new instance',
+    does: 'reimages machines, each as a new instance',
     from: nodeActions.reimage.from,
     under_way: [],
     recovered: ['ready', 'degraded'],
@@ -58,14 +58,14 @@ const onNodes = {
     launches: true,
   },
   quarantine: {
-    does: 'sets machines aside',
+    does: 'quarantines machines',
     from: nodeActions.quarantine.from,
     under_way: [],
     recovered: ['quarantined'],
     failed: ['retired'],
   },
   retire: {
-    does: 'takes machines down for good',
+    does: 'retires machines',
     from: nodeActions.retire.from,
     under_way: ['cleaning'],
     recovered: ['retired'],

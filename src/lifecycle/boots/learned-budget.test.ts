@@ -103,7 +103,7 @@ describe('the learned budget', () => {
     const question = { ...standing, boots: { make: evenly(40, 100) }, new_number: true };
     const budget = learnBudget(question);
     expect(budget).toMatchObject({ seconds: fixed_seconds, moved: false, aim_seconds: 150, limits: ['operator'] });
-    expect(learnedReason(budget, question)).toContain('(what an operator set stands for a day)');
+    expect(learnedReason(budget, question)).toContain("(an operator's setting stays for a day)");
   });
 
   it('ignores moves below 5 %', () => {
@@ -158,16 +158,16 @@ describe('the reason', () => {
 
   it('names the boots, their time and the limits', () => {
     expect(reasonFor({ boots: { make: evenly(40, 200) } })).toBe(
-      'of 40 completed boots of what the pool makes now, the slowest took 200 s; with half as much again that is 300 s, aimed at 300 s (at most 25 % in a day)',
+      "of 40 completed boots of the pool's current image and spec, the slowest took 200 s; plus a margin of 50 % that is 300 s, so the target is 300 s (at most 25 % in a day)",
     );
     expect(reasonFor({ boots: { pool: evenly(300, 100) } })).toBe(
-      'of 300 completed boots of the pool, of former images and specs too, 99 in 100 took at most 99 s; with half as much again that is 149 s, aimed at 720 s (what others taught never lowers it)',
+      'of 300 completed boots of the pool, including former images and specs, 99 in 100 took at most 99 s; plus a margin of 50 % that is 149 s, so the target is 720 s (boots of other pools or images never lower it)',
     );
   });
 
   it('says how many boots are missing', () => {
     expect(reasonFor({ boots: { make: evenly(12, 100) } })).toBe(
-      '12 of the 30 completed boots that it takes are on record, so it is what is fixed, 720 s',
+      '12 of the required 30 completed boots are recorded, so the fixed budget of 720 s applies',
     );
   });
 });

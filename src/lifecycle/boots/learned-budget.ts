@@ -36,9 +36,9 @@ export type Stratum = (typeof strata)[number];
 const ofThisMake: readonly Stratum[] = ['make-in-zone', 'make'];
 
 export const stratumWords: Record<Stratum, string> = {
-  'make-in-zone': 'boots of what the pool makes now, in its zone',
-  make: 'boots of what the pool makes now',
-  pool: 'boots of the pool, of former images and specs too',
+  'make-in-zone': "boots of the pool's current image and spec, in its zone",
+  make: "boots of the pool's current image and spec",
+  pool: 'boots of the pool, including former images and specs',
   class: 'boots of all pools of its class',
 };
 
@@ -154,9 +154,9 @@ const basisWords: Record<Basis, string> = { largest: 'the slowest took', p99: '9
 const limitWords: Record<LearnedBudget['limits'][number], string> = {
   floor: "not below the pool's floor",
   ceiling: "not above the pool's ceiling",
-  fixed: 'what others taught never lowers it',
+  fixed: 'boots of other pools or images never lower it',
   day: 'at most 25 % in a day',
-  operator: 'what an operator set stands for a day',
+  operator: "an operator's setting stays for a day",
 };
 
 /** Explains the budget in one sentence for people. */
@@ -164,10 +164,10 @@ export function learnedReason({ lesson, aim_seconds, limits }: LearnedBudget, qu
   const held = limits.map((limit) => limitWords[limit]).join('; ');
   if (!lesson) {
     const most = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(hasArrived).length));
-    const few = `${most} of the ${minBootsToLearn} completed boots that it takes are on record`;
-    return `${few}, so it is what is fixed, ${inSeconds(question.fixed_seconds)}${held && ` (${held})`}`;
+    const few = `${most} of the required ${minBootsToLearn} completed boots are recorded`;
+    return `${few}, so the fixed budget of ${inSeconds(question.fixed_seconds)} applies${held && ` (${held})`}`;
   }
   const { completions, stratum, basis, basis_seconds } = lesson;
   const proposed = `of ${completions} completed ${stratumWords[stratum]}, ${basisWords[basis]} ${inSeconds(basis_seconds)}`;
-  return `${proposed}; with half as much again that is ${inSeconds(basis_seconds * margin)}${held ? `, aimed at ${inSeconds(aim_seconds)} (${held})` : ''}`;
+  return `${proposed}; plus a margin of 50 % that is ${inSeconds(basis_seconds * margin)}${held ? `, so the target is ${inSeconds(aim_seconds)} (${held})` : ''}`;
 }

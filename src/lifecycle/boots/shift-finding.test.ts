@@ -55,36 +55,36 @@ const say = (
 describe('the text about slower boots', () => {
   it('starts with how much, since when and which stage, sub-stage first', () => {
     expect(say(shift())).toBe(
-      'boots take 1.3 times as long since 2026-01-07T14:00:00.000Z: usually 520 s, before 400 s. ' +
+      'boots take 1.3 times as long since 2026-01-07T14:00:00.000Z: median 520 s, before 400 s. ' +
         'The stage pull went from 100 s to 220 s (2.2 times as long). ' +
-        'None of them has taken longer than the budget of 720 s yet, the slowest 529 s',
+        'None of them has exceeded the budget of 720 s yet; the slowest took 529 s',
     );
   });
   it('says what is not known', () => {
-    expect(say(shift(), new Map())).toContain('. Which stage it is nobody knows, for they report none. ');
+    expect(say(shift(), new Map())).toContain('. The stage is unknown, because they report none. ');
     const spread = new Map(
       [...shift().former, ...shift().slower].map((boot) => [
         boot.node_instance_id,
         Array.from({ length: 5 }, (_, place) => ({ name: `part-${place}`, seconds: boot.seconds / 5 })),
       ]),
     );
-    expect(say(shift(), spread)).toContain('. None of the stages that they report explains it. ');
+    expect(say(shift(), spread)).toContain('. No reported stage explains it. ');
   });
   it('says how many fail at this pace', () => {
     expect(say(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
-      'At this pace 50 of 100 take longer than the budget of 515 s and are given up although they would come',
+      'At this pace 50 of 100 exceed the budget of 515 s and fail although they would arrive',
     );
     const { ours, theirs } = shiftSides(shift(), slowPull, 'provision', budget);
-    expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 take longer');
+    expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 exceed');
   });
   it('names the change of the pool at that time', () => {
     expect(say(shift({ pool_generation: 7, image: 'b' }))).toMatch(
-      /The pool was changed at that time: generation 7, image none → b$/,
+      /The pool changed at that time: generation 7, image none → b$/,
     );
     expect(say(shift({ pool_generation: 7 }))).toMatch(/changed at that time: generation 7$/);
     const mixed = shift();
     const some = mixed.slower.map((boot, place) => ({ ...boot, pool_generation: place % 2 }));
-    expect(say({ ...mixed, slower: some })).not.toContain('The pool was changed');
+    expect(say({ ...mixed, slower: some })).not.toContain('The pool changed');
   });
   it('names the start-up phase', () => {
     expect(say(shift(), slowPull, budget, 'start')).toMatch(

@@ -144,8 +144,8 @@ function stageWords({ stage, former_seconds, slower_seconds }: SlowerStage): str
 }
 
 function causeWords({ stages }: SlowerBoots): string {
-  if (stages === null) return 'which stage it is nobody knows, for they report none';
-  return stages.length > 0 ? stages.map(stageWords).join('; ') : 'none of the stages that they report explains it';
+  if (stages === null) return 'the stage is unknown, because they report none';
+  return stages.length > 0 ? stages.map(stageWords).join('; ') : 'no reported stage explains it';
 }
 
 /** `4 of 100`; a share below one in a hundred does not read as zero. */
@@ -154,14 +154,14 @@ const ofHundred = (share: number) => (share < 0.01 ? 'fewer than 1 of 100' : `${
 function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowest_seconds }: SlowerBoots): string {
   const budget = `the budget of ${inSeconds(budget_seconds)}`;
   return past_budget_share > 0
-    ? `at this pace ${ofHundred(past_budget_share)} take longer than ${budget} and are given up although they would come`
-    : `none of them has taken longer than ${budget} yet, the slowest ${inSeconds(slowest_seconds)}`;
+    ? `at this pace ${ofHundred(past_budget_share)} exceed ${budget} and fail although they would arrive`
+    : `none of them has exceeded ${budget} yet; the slowest took ${inSeconds(slowest_seconds)}`;
 }
 
 function changeWords({ generation, image, former_image }: SlowerBoots): string[] {
   if (generation === null) return [];
   const made = image === null && former_image === null ? '' : `, image ${former_image ?? 'none'} → ${image ?? 'none'}`;
-  return [`the pool was changed at that time: generation ${generation}${made}`];
+  return [`the pool changed at that time: generation ${generation}${made}`];
 }
 
 const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
@@ -170,7 +170,7 @@ const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1
 export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
   const { phase, median_seconds } = ours;
   const times = theirs.times_as_long.toFixed(1);
-  const pace = `${subjectWords[phase]} ${times} times ${asLongWords[phase]} since ${theirs.since}: usually ${inSeconds(theirs.median_seconds)}, before ${inSeconds(median_seconds)}`;
+  const pace = `${subjectWords[phase]} ${times} times ${asLongWords[phase]} since ${theirs.since}: median ${inSeconds(theirs.median_seconds)}, before ${inSeconds(median_seconds)}`;
   return [pace, causeWords(theirs), budgetWords(ours, theirs), ...changeWords(theirs)]
     .map((words, place) => (place === 0 ? words : capital(words)))
     .join('. ');

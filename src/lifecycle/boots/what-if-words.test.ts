@@ -23,14 +23,17 @@ const counts = (fields: Partial<WhatIfCounts> = {}): WhatIfCounts => ({
 });
 
 it.each([
-  [{ boots: 0 }, 'With 400 s: nothing can be said, because no boot is on record.'],
+  [{ boots: 0 }, 'With 400 s: unknown, because no boot is recorded.'],
   [{ boots: 1 }, 'With 400 s, the one boot on record would not have been given up before it arrived.'],
   [{}, 'With 400 s, none of 212 boots would have been given up before it arrived.'],
   [
     { false_kill_count: 1, rescued_count: 1 },
     'With 400 s, 1 of 212 boots would have been given up although it arrived; it would have been rescued.',
   ],
-  [{ false_kill_count: 1 }, /although it arrived; it would have been lost, as it came after the rescue\.$/],
+  [
+    { false_kill_count: 1 },
+    /although it arrived; it would have been lost, because it arrived after the rescue window\.$/,
+  ],
   [{ false_kill_count: 3, rescued_count: 2 }, /3 of 212 boots .* they arrived; 2 of them would have been rescued\.$/],
   [{ false_kill_count: 3, rescued_count: 3 }, /all of them would have been rescued\.$/],
   [{ false_kill_count: 3 }, /none of them would have been rescued\.$/],
@@ -43,20 +46,25 @@ it.each([
   [{ stuck_count: 1, stuck_found_sooner_seconds: 320 }, 'The one that was stuck would have been found 320 s sooner.'],
   [
     { stuck_count: 4, stuck_found_sooner_seconds: -80 },
-    'The 4 that were stuck would have been found 80 s later, in the mean.',
+    'The 4 that were stuck would have been found 80 s later, on average.',
   ],
-  [{ stuck_count: 2, stuck_found_sooner_seconds: 0.01 }, 'The 2 that were stuck would have been found just as soon.'],
+  [
+    { stuck_count: 2, stuck_found_sooner_seconds: 0.01 },
+    'The 2 that were stuck would have been found at the same time.',
+  ],
 ])('sentence about stuck boots of %o', (fields, says) => {
   expect(stuckSentence(counts(fields))).toBe(says);
 });
 
 it('says what is unknown and what to expect', () => {
   expect(undecidedSentence(counts())).toBe('');
-  expect(undecidedSentence(counts({ undecided_count: 1 }))).toMatch(/^1 was ended .* past 400 s: whether it would/);
-  expect(undecidedSentence(counts({ undecided_count: 2 }))).toMatch(/^2 were ended .* whether they would/);
+  expect(undecidedSentence(counts({ undecided_count: 1 }))).toMatch(
+    /^1 boot ended otherwise after 400 s; whether it would/,
+  );
+  expect(undecidedSentence(counts({ undecided_count: 2 }))).toMatch(/^2 boots ended .* whether they would/);
   expect(predictedSentence(counts())).toBe('');
   expect(predictedSentence(counts({ predicted_false_kill_share: 0.012 }))).toMatch(
-    /^Of boots to come that arrive, 1\.2 % would/,
+    /^Of future boots that arrive, 1\.2 % would/,
   );
 });
 
@@ -66,7 +74,7 @@ it.each([
   [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
 ])('predicts no more than %o shows', (fields, share) => {
   expect(predictedSentence(counts(fields))).toBe(
-    `Of boots to come that arrive, ${share} would take longer than that (95 % sure).`,
+    `Of future boots that arrive, ${share} would take longer (95 % sure).`,
   );
 });
 

@@ -4,10 +4,10 @@ import type { BudgetSource } from '../deadlines/budgets.ts';
 
 /** Follows a number of seconds and a comma. */
 export const sourceWords: Record<BudgetSource, string> = {
-  allocation: 'as its allocation asked',
+  allocation: 'requested by its allocation',
   learned: 'learned from boots',
-  pool: 'as the pool says',
-  class: 'as its runtime class says',
+  pool: 'set by the pool',
+  class: 'set by its runtime class',
   default: 'by default',
 };
 
@@ -36,7 +36,9 @@ const count = (number: number) => number.toLocaleString('en');
 
 function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string {
   if (false_kill_count === 1)
-    return rescued_count === 1 ? 'it would have been rescued' : 'it would have been lost, as it came after the rescue';
+    return rescued_count === 1
+      ? 'it would have been rescued'
+      : 'it would have been lost, because it arrived after the rescue window';
   if (rescued_count === false_kill_count) return 'all of them would have been rescued';
   if (rescued_count === 0) return 'none of them would have been rescued';
   return `${count(rescued_count)} of them would have been rescued`;
@@ -46,7 +48,7 @@ function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string 
 export function headlineOf(counts: WhatIfCounts): string {
   const { budget_seconds, boots, false_kill_count } = counts;
   const given = `With ${inSeconds(budget_seconds)}`;
-  if (boots === 0) return `${given}: nothing can be said, because no boot is on record.`;
+  if (boots === 0) return `${given}: unknown, because no boot is recorded.`;
   if (false_kill_count === 0)
     return `${given}, ${boots === 1 ? 'the one boot on record' : `none of ${count(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
   const those = false_kill_count === 1 ? 'it' : 'they';
@@ -57,9 +59,9 @@ export function headlineOf(counts: WhatIfCounts): string {
 export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatIfCounts): string {
   if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'None on record was stuck.';
   const who = stuck_count === 1 ? 'The one that was stuck' : `The ${count(stuck_count)} that were stuck`;
-  const mean = stuck_count === 1 ? '' : ', in the mean';
+  const mean = stuck_count === 1 ? '' : ', on average';
   const apart = Math.abs(stuck_found_sooner_seconds);
-  if (apart < 0.05) return `${who} would have been found just as soon.`;
+  if (apart < 0.05) return `${who} would have been found at the same time.`;
   const when = stuck_found_sooner_seconds > 0 ? 'sooner' : 'later';
   return `${who} would have been found ${inSeconds(apart)} ${when}${mean}.`;
 }
@@ -67,8 +69,8 @@ export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatI
 /** Empty if the outcome of every boot is known. */
 export function undecidedSentence({ undecided_count, budget_seconds }: WhatIfCounts): string {
   if (undecided_count === 0) return '';
-  const [who, they] = undecided_count === 1 ? ['1 was', 'it'] : [`${count(undecided_count)} were`, 'they'];
-  return `${who} ended by somebody when already past ${inSeconds(budget_seconds)}: whether ${they} would have come nobody knows.`;
+  const [who, they] = undecided_count === 1 ? ['1 boot', 'it'] : [`${count(undecided_count)} boots`, 'they'];
+  return `${who} ended otherwise after ${inSeconds(budget_seconds)}; whether ${they} would have arrived is unknown.`;
 }
 
 /** The upper bound of a share of which no case was seen, with 95 % confidence. */
@@ -93,7 +95,7 @@ export function predictedSentence(counts: WhatIfCounts): string {
   const found = predicted(counts);
   if (!found) return '';
   const sure = found.bound ? ' (95 % sure)' : '';
-  return `Of boots to come that arrive, ${predictedShare(counts)} would take longer than that${sure}.`;
+  return `Of future boots that arrive, ${predictedShare(counts)} would take longer${sure}.`;
 }
 
 /** The share of arriving boots that are too slow, with its uncertainty. */

@@ -10,12 +10,12 @@ test('a failed allocation can be rescued until its window ends', () => {
   expect(isRescueOver(failed, endsMs - 1)).toBe(false);
   expect(allocationMeans(failed, endsMs - 1)).toBe(allocationStatuses.failed.means);
   expect(isRescueOver(failed, endsMs)).toBe(true);
-  expect(allocationMeans(failed, endsMs)).toMatch(/window is over; retry it or release it/);
+  expect(allocationMeans(failed, endsMs)).toMatch(/window is over; retry or release it/);
 });
 
 test('an allocation whose machine ended cannot be rescued within its window', () => {
   const ended = { status: 'failed', deadline_at, verdict: { certain: true } } as const;
-  expect(allocationMeans(ended, endsMs - 1)).toMatch(/waiting does not bring it back; retry it or release it/);
+  expect(allocationMeans(ended, endsMs - 1)).toMatch(/waiting does not help; retry or release it/);
   expect(allocationMeans(ended, endsMs)).toMatch(/window is over/);
   expect(hasEnded({ status: 'active', verdict: { certain: true } })).toBe(false);
   expect(hasEnded({ status: 'failed', verdict: null })).toBe(false);

@@ -22,8 +22,7 @@ export const hasEnded = ({ status, verdict }: Pick<AllocationFacts, 'status' | '
 
 export function allocationMeans(allocation: AllocationFacts, nowMs: number): string {
   if (isRescueOver(allocation, nowMs))
-    return 'Could not be served, and its rescue window is over; retry it or release it.';
-  if (hasEnded(allocation))
-    return 'Could not be served: its machine could not be brought up or has ended, and waiting does not bring it back; retry it or release it.';
+    return 'Has no working machine, and its rescue window is over; retry or release it.';
+  if (hasEnded(allocation)) return 'Its machine failed for good, so waiting does not help; retry or release it.';
   return allocationStatuses[allocation.status].means;
 }

@@ -53,9 +53,9 @@ test('reports a machine that ended before it registered with its reason and owne
   const [credential, , heartbeat] = checkNode(dead, now);
   expect(credential).toEqual({
     ...{ layer: 'credential', ok: false, code: 'boot_failed', owner: 'node' },
-    detail: 'it ended before it could register: setup exited with code 7',
+    detail: 'it ended before it registered: setup exited with code 7',
   });
-  expect(heartbeat).toMatchObject({ ok: null, detail: 'it was never heard' });
+  expect(heartbeat).toMatchObject({ ok: null, detail: 'never heard from' });
 });
 
 describe('a ping', () => {

@@ -52,12 +52,12 @@ const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getT
 function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
   // A registration counts as a sign of life; the first heartbeat follows it.
   const heard = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
-  if (heard === 0) return pending('heartbeat', 'it was never heard');
+  if (heard === 0) return pending('heartbeat', 'never heard from');
   const stale = stale_seconds ?? usualStaleSeconds;
   const silent = secondsSince(new Date(heard), now);
   return silent > stale
-    ? failed('heartbeat', 'heartbeat_stale', `it was last heard ${silent} s ago, and counts as silent after ${stale} s`)
-    : passed('heartbeat', `it was last heard ${silent} s ago`);
+    ? failed('heartbeat', 'heartbeat_stale', `last heard from ${silent} s ago; it counts as silent after ${stale} s`)
+    : passed('heartbeat', `last heard from ${silent} s ago`);
 }
 
 /**
@@ -67,18 +67,18 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, 
 function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)
     return agentless
-      ? pending('credential', `no agent of ours runs on instance ${node_instance_id}`)
+      ? pending('credential', `no agent runs on instance ${node_instance_id}`)
       : passed('credential', `instance ${node_instance_id} has registered`);
   if (status === 'failed' && verdict) {
     const { rule, reason, owner, certain } = verdict;
-    const ended = failed('credential', 'boot_failed', `it ended before it could register: ${reason}`);
+    const ended = failed('credential', 'boot_failed', `it ended before it registered: ${reason}`);
     const checks = rule === 'provision-error' || certain ? ended : failed('credential', 'never_registered', reason);
     return { ...checks, ...(owner && { owner }) };
   }
   if (isFenced(status))
-    return pending('credential', `none has registered, and none is waited for any more: the node is ${status}`);
+    return pending('credential', `no machine has registered, and none is expected: the node is ${status}`);
   if (agentless)
-    return pending('credential', `no agent of ours will run on it; the node is ${status}, and its provider is at work`);
+    return pending('credential', `no agent will run on it; the node is ${status}, and its provider is working on it`);
   return failed('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
 }
 
@@ -87,7 +87,7 @@ function fence({ status, fence_reason }: CheckedNode): CheckedLayer {
     return failed('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
   return isFenced(status)
     ? failed('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
-    : passed('fence', `the node is ${status}; nothing is barred for it`);
+    : passed('fence', `the node is ${status} and not fenced`);
 }
 
 export const checkNode = (standing: CheckedNode, now: Date): CheckedLayer[] => [
@@ -118,7 +118,7 @@ export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
     leases > 0
       ? passed('claim', `its agent took the ping${leases > 1 ? `, ${leases} times` : ''}`)
       : late
-        ? failed('claim', 'task_unclaimed', why ?? 'the ping waited, and its agent did not take it in time')
+        ? failed('claim', 'task_unclaimed', why ?? 'its agent did not take the ping in time')
         : pending('claim', 'the ping waits for its agent');
   if (!answered)
     return [
@@ -133,7 +133,7 @@ export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
     claim,
     task.signed
       ? passed('result', 'its signed answer arrived')
-      : failed('result', 'result_unsigned', 'an answer arrived, but not signed by its agent’s key'),
+      : failed('result', 'result_unsigned', 'an answer arrived, but its agent’s key did not sign it'),
   ];
 }
 

@@ -8,7 +8,7 @@ import { byRule, type ExplainFacts, type Explanation, type NextStep } from './ex
 type AgentlessExplainer = (facts: ExplainFacts, silent_at: Date | null) => Explanation;
 
 const notShown = (at: Date | null): NextStep => ({
-  if: 'its provider answers and does not show it until then',
+  if: 'its provider answers but does not show it until then',
   ...byRule('offline', 'liveness'),
   at,
 });
@@ -24,14 +24,14 @@ export const agentlessExplainers: Partial<Record<NodeStatus, AgentlessExplainer>
   ready: (_, silent_at) => ({
     waiting_for: null,
     next: [
-      { if: 'its provider shows it as unwell', leads_to: 'degraded', at: null, by: 'degraded' },
+      { if: 'its provider shows it as unhealthy', leads_to: 'degraded', at: null, by: 'degraded' },
       notShown(silent_at),
     ],
   }),
   degraded: (_, silent_at) => ({
-    waiting_for: 'its provider to show it as well again',
+    waiting_for: 'its provider to show it as healthy again',
     next: [
-      { if: 'its provider shows it as well again', leads_to: 'ready', at: null, by: 'degraded' },
+      { if: 'its provider shows it as healthy again', leads_to: 'ready', at: null, by: 'degraded' },
       notShown(silent_at),
     ],
   }),

@@ -74,9 +74,9 @@ test('explains an agentless machine by its provider alone', () => {
     expect(nodeMeans({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
   }
   expect(reads('degraded', {}, { agentless: true })).toEqual([
-    'waits for its provider to show it as well again',
-    'if its provider shows it as well again: ready',
-    'if its provider answers and does not show it until then: offline, by liveness [silence]',
+    'waits for its provider to show it as healthy again',
+    'if its provider shows it as healthy again: ready',
+    'if its provider answers but does not show it until then: offline, by liveness [silence]',
   ]);
 });
 
@@ -94,7 +94,7 @@ describe('explains a node that is', () => {
 
   test('provisioning, while the provider has no capacity', () => {
     const expected = [
-      'waits for the provider to grant capacity; its boot budget does not run meanwhile',
+      'waits for the provider to grant capacity; its boot budget is paused',
       'if the provider grants capacity: its boot budget starts',
       'if it does not by then: failed, by provision-deadline [deadline]',
     ];
@@ -104,9 +104,9 @@ describe('explains a node that is', () => {
 
   test.for([null, 'met'] as const)('starting, with prerequisites %s', (prerequisites) => {
     expect(reads('starting', { prerequisites })).toEqual([
-      'waits for the machine to say that it is ready',
-      'if it says ready or answers a probe: ready',
-      'if it still beats then: ready, by stuck-starting [deadline]',
+      'waits for the machine to report ready',
+      'if it reports ready or answers a probe: ready',
+      'if it still sends heartbeats then: ready, by stuck-starting [deadline]',
       'if it is silent then: failed, by start-deadline [deadline]',
     ]);
   });
@@ -116,7 +116,7 @@ describe('explains a node that is', () => {
     (prerequisites) => {
       expect(reads('starting', { prerequisites })).toEqual([
         'waits for its prerequisites to be checked and met',
-        'if they are met and it says ready or answers a probe: ready',
+        'if they are met and it reports ready or answers a probe: ready',
         'if one is missing: failed, by prerequisite-missing',
         'if they are not met by then: failed, by start-deadline [deadline]',
       ]);
@@ -127,30 +127,30 @@ describe('explains a node that is', () => {
     expect(reads('ready')).toEqual([
       'waits for null',
       'if 50 % of its work fails: degraded',
-      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+      'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
     ]);
   });
 
   test('degraded by its errors', () => {
     expect(reads('degraded', { verdict: { rule: 'degraded' } })).toEqual([
-      'waits for its errors to become fewer',
-      'if it says so, or less than 10 % of its work fails: ready',
-      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+      'waits for its error rate to drop',
+      'if it reports ready, or less than 10 % of its work fails: ready',
+      'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
     ]);
   });
 
   test('degraded by its silence', () => {
     expect(reads('degraded', { verdict: { rule: 'liveness' } })).toEqual([
       'waits for its heartbeat; it answers only probes',
-      'if it beats again: ready',
-      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+      'if its heartbeats resume: ready',
+      'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
     ]);
   });
 
   test('offline', () => {
     expect(reads('offline')).toEqual([
       'waits for a heartbeat',
-      'if it beats again: back to what it was',
+      'if its heartbeats resume: its former status',
       'if it stays silent until then: failed, by offline-deadline [deadline]',
     ]);
   });
@@ -158,9 +158,9 @@ describe('explains a node that is', () => {
   test('offline by its silence, with new heartbeats: when it returns', () => {
     const silenced = { verdict: { rule: 'liveness' }, status_since: at(0) };
     expect(reads('offline', { ...silenced, last_seen_at: at(1) })).toEqual([
-      'waits for its stale time to pass: it beats again, and one that fell silent is believed after that',
-      'if it still beats then: back to what it was [silence]',
-      'if it falls silent again, until then: failed, by offline-deadline [deadline]',
+      'waits for its stale time to pass: its heartbeats have resumed, and it returns after that',
+      'if it still sends heartbeats then: its former status [silence]',
+      'if it falls silent again until then: failed, by offline-deadline [deadline]',
     ]);
     for (const unheard of [{ last_seen_at: at(0) }, { last_seen_at: null }, { verdict: { rule: 'goodbye' } }])
       expect(reads('offline', { ...silenced, last_seen_at: at(1), ...unheard })).toEqual(reads('offline'));
@@ -169,7 +169,7 @@ describe('explains a node that is', () => {
   test('failed', () => {
     expect(reads('failed')).toEqual([
       'waits for the end of its rescue window, or a sign of life',
-      'if it registers or beats before then: starting, rescued by late-registration',
+      'if it registers or sends a heartbeat before then: starting, rescued by late-registration',
       'if it does not: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
   });
@@ -177,19 +177,19 @@ describe('explains a node that is', () => {
   test('failed, and known to have ended', () => {
     const verdict = { rule: 'provision-error', certain: true };
     expect(reads('failed', { verdict })).toEqual([
-      'waits for a person to retry it, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
-      'if nobody retries it before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+      'waits for a person to retry it, or the end of its rescue window; its launch failed for good, so waiting does not help',
+      'if it is not retried before: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
     expect(reads('failed', { verdict }, { holder: null })).toEqual([
-      'waits for a person, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
-      'if nobody does anything before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+      'waits for a person, or the end of its rescue window; its launch failed for good, so waiting does not help',
+      'if no action is taken before: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
   });
 
   test('draining', () => {
     expect(reads('draining')).toEqual([
       'waits for running work to end',
-      'if it is empty: set aside or retired, as was asked',
+      'if it is empty: quarantined or retired, as requested',
       'if it is not empty by then: the same, by drain-deadline [deadline]',
     ]);
   });
@@ -197,16 +197,16 @@ describe('explains a node that is', () => {
   test('cleaning, with or without an allocation', () => {
     expect(reads('cleaning')).toEqual([
       'waits for the proof that nothing is left',
-      'if there is proof: ready, free for the next',
-      'if it takes longer than that: its allocation is release_failed and is tried again [deadline]',
+      'if the proof is complete: ready and free',
+      'if it takes longer than that: its allocation is release_failed and its release is retried [deadline]',
     ]);
     expect(reads('cleaning', {}, { holder: null, reuse: false, operation: 'the disk to be wiped' })).toEqual([
       'waits for the disk to be wiped',
-      'if there is proof: retired',
+      'if the proof is complete: retired',
       'if it takes longer than that: quarantined, by clean-deadline [deadline]',
     ]);
     expect(reads('cleaning', {}, { holder: null, anew: true })[1]).toBe(
-      'if there is proof: provisioning, as a new instance',
+      'if the proof is complete: provisioning, as a new instance',
     );
   });
 
@@ -221,12 +221,12 @@ describe('explains a node that is', () => {
     const stuck = holder('release_failed', { reason, release_tries: 1, retry_at: at(30) });
     expect(reads('cleaning', {}, { holder: stuck, operation: 'Cleaning' })).toEqual([
       `waits for try 2 of its release: ${reason}`,
-      'if nobody retries its release before: its release is tried again (try 2) [silence]',
-      'if a try ends with proof: ready, free for the next',
+      'if its release is not retried before: its release is retried (try 2) [silence]',
+      'if a try ends with proof: ready and free',
     ]);
     expect(reads('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observe_only: true })).toEqual([
       'waits for try 2 of its release: the last one failed',
-      'if nobody retries its release before: its release is tried again (try 2) [silence]',
+      'if its release is not retried before: its release is retried (try 2) [silence]',
       'if a try ends with proof: retired',
     ]);
   });
@@ -235,7 +235,7 @@ describe('explains a node that is', () => {
     const stuck = holder('release_failed', { release_tries: 2, retry_at: deadline });
     expect(reads('offline', {}, { holder: stuck })).toEqual([
       'waits for a heartbeat',
-      'if nobody retries its release before: its release is tried again (try 3) [deadline]',
+      'if its release is not retried before: its release is retried (try 3) [deadline]',
       ...reads('offline').slice(1),
     ]);
   });
@@ -245,20 +245,20 @@ describe('explains a node that is', () => {
     for (const status of ['failed', 'released'] as const)
       expect(reads('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
     expect(reads('quarantined', {}, { holder: holder('active') })).toEqual([
-      'waits for a person to decide; alloc_1 is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released',
+      'waits for a person to decide; alloc_1 still uses it: reactivate it to serve that again, or release that before you reimage or retire it',
     ]);
     expect(reads('quarantined', {}, { holder: holder('releasing') })).toEqual([
-      'waits for a person to decide; alloc_1 still uses it and is released first',
+      'waits for a person to decide; alloc_1 still uses it and must be released first',
     ]);
     expect(
       reads('quarantined', {}, { holder: holder('active', { name: 'demo' }), residue: ['residue_1', 'residue_2'] }),
     ).toEqual([
-      'waits for a person to decide; alloc_1 (demo) is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released; on the residue ledger: residue_1, residue_2',
+      'waits for a person to decide; alloc_1 (demo) still uses it: reactivate it to serve that again, or release that before you reimage or retire it; on the residue ledger: residue_1, residue_2',
     ]);
     const forced = { verdict: { rule: 'force-release' } };
     expect(reads('quarantined', forced, { holder: null, residue: ['residue_1'] })[0]).not.toContain('settled');
     expect(reads('quarantined', forced, { holder: null })).toEqual([
-      'waits for a person to decide; released by force; what that left behind is settled since, so it can be reactivated or retired',
+      'waits for a person to decide; released by force; its residue is settled, so you can reactivate or retire it',
     ]);
   });
 
@@ -304,18 +304,20 @@ test('names only existing rules with their outcome', () => {
 describe('in an observe-only pool', () => {
   test('shows the decision of a rule as hypothetical', () => {
     expect(reads('starting', {}, { observe_only: true })).toEqual([
-      'waits for the machine to say that it is ready',
-      'if it says ready or answers a probe: ready',
-      'if it still beats then: would be ready, by stuck-starting; the pool is only observed [deadline]',
-      'if it is silent then: would be failed, by start-deadline; the pool is only observed [deadline]',
+      'waits for the machine to report ready',
+      'if it reports ready or answers a probe: ready',
+      'if it still sends heartbeats then: would be ready, by stuck-starting; the pool is observe-only [deadline]',
+      'if it is silent then: would be failed, by start-deadline; the pool is observe-only [deadline]',
     ]);
   });
 
   test('also if the text does not name the rule', () => {
     const [, errors] = reads('ready', {}, { observe_only: true });
-    expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is only observed');
+    expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is observe-only');
     const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observe_only: true });
-    expect(fewer).toBe('if it says so, or less than 10 % of its work fails: would be ready; the pool is only observed');
+    expect(fewer).toBe(
+      'if it reports ready, or less than 10 % of its work fails: would be ready; the pool is observe-only',
+    );
   });
 
   test('shows the end of a requested cleanup as real', () => {
@@ -337,7 +339,7 @@ describe('a held verdict', () => {
   test('is what the node waits for, and its end is the next step', () => {
     const [waiting, first, ...rest] = reads('ready', { held });
     expect(waiting).toBe('waits for the end of a hold: 60 % of zone a fell silent');
-    expect(first).toBe(`if the hold ends (60 % of zone a fell silent): liveness is asked again [${held.held_until}]`);
+    expect(first).toBe(`if the hold ends (60 % of zone a fell silent): liveness decides again [${held.held_until}]`);
     expect(rest).toEqual(reads('ready').slice(1));
   });
 });
@@ -347,8 +349,8 @@ test('describes the status in one sentence', () => {
     for (const verdict of [null, { rule: 'x', certain: true }])
       expect(nodeMeans({ status, verdict })).toMatch(/^[A-Z].+\.$/);
   const means = (certain?: boolean) => nodeMeans({ status: 'failed', verdict: { rule: 'provision-error', certain } });
-  expect(means()).toMatch(/can still come back/);
-  expect(means(true)).toMatch(/waiting does not bring it back/);
+  expect(means()).toMatch(/can return within its rescue window/);
+  expect(means(true)).toMatch(/waiting does not help/);
 });
 
 test('waits for a change of the pool after repeated failures', () => {
@@ -356,7 +358,7 @@ test('waits for a change of the pool after repeated failures', () => {
   expect(
     explain(facts('failed', { verdict: { rule: 'provision-error', certain: true } }, { repeated })).waiting_for,
   ).toBe(
-    'a change of pool render: bringing it up has failed 3 times in the same way, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry',
+    'a change of pool render: it has failed to come up 3 times in the same way, and a retry would most likely fail too. Fix its set-up, image or budget, apply the pool, then retry',
   );
 });
 
@@ -373,17 +375,17 @@ describe('a machine whose heartbeats are refused', () => {
 
   test.each<NodeStatus>(['starting', 'ready', 'degraded', 'offline', 'draining', 'failed'])('%s: says so', (status) => {
     expect(waits(status)).toBe(
-      'its heartbeats to be taken: they arrive and are refused, for relay token rack-7 was revoked. The way out: make another',
+      'its heartbeats to be accepted: they arrive but are refused, because relay token rack-7 was revoked. What to do: make another',
     );
   });
   test('and is not called silent', () => {
-    expect(nodeMeans({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^It beats/);
+    expect(nodeMeans({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^Its heartbeats arrive/);
     expect(nodeMeans({ status: 'offline', verdict: null })).toMatch(/^Silent/);
   });
   test('but not if no heartbeat would help', () => {
     for (const status of ['cleaning', 'quarantined', 'retired'] as const)
       expect(waits(status)).toBe(explain(facts(status)).waiting_for);
     const verdict = { rule: 'provision-error', certain: true };
-    expect(waits('failed', { verdict })).toContain('waiting does not bring it back');
+    expect(waits('failed', { verdict })).toContain('waiting does not help');
   });
 });

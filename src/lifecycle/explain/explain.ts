@@ -27,7 +27,7 @@ const share = (rate: number) => `${rate * 100} %`;
 const provisioning: Explainer = ({ node, operation }) =>
   node.waiting_for === 'capacity'
     ? {
-        waiting_for: 'the provider to grant capacity; its boot budget does not run meanwhile',
+        waiting_for: 'the provider to grant capacity; its boot budget is paused',
         next: [
           { if: 'the provider grants capacity', leads_to: 'its boot budget starts', at: null },
           { if: 'it does not by then', ...byRule('failed', 'provision-deadline'), at: node.deadline_at },
@@ -44,24 +44,24 @@ const provisioning: Explainer = ({ node, operation }) =>
 const starting: Explainer = ({ node }) =>
   mayBeReady(node.prerequisites)
     ? {
-        waiting_for: 'the machine to say that it is ready',
+        waiting_for: 'the machine to report ready',
         next: [
-          { if: 'it says ready or answers a probe', leads_to: 'ready', at: null },
-          { if: 'it still beats then', ...byRule('ready', 'stuck-starting'), at: node.deadline_at },
+          { if: 'it reports ready or answers a probe', leads_to: 'ready', at: null },
+          { if: 'it still sends heartbeats then', ...byRule('ready', 'stuck-starting'), at: node.deadline_at },
           { if: 'it is silent then', ...byRule('failed', 'start-deadline'), at: node.deadline_at },
         ],
       }
     : {
         waiting_for: 'its prerequisites to be checked and met',
         next: [
-          { if: 'they are met and it says ready or answers a probe', leads_to: 'ready', at: null },
+          { if: 'they are met and it reports ready or answers a probe', leads_to: 'ready', at: null },
           { if: 'one is missing', ...byRule('failed', 'prerequisite-missing'), at: null },
           { if: 'they are not met by then', ...byRule('failed', 'start-deadline'), at: node.deadline_at },
         ],
       };
 
 const silence = (node: ExplainedNode): NextStep => ({
-  if: 'it says nothing until then',
+  if: 'no heartbeat arrives by then',
   ...byRule('offline', 'liveness', ' (degraded if it answers a probe)'),
   at: silentAt(node),
 });
@@ -75,13 +75,12 @@ const ready: Explainer = ({ node }) => ({
 });
 
 const degraded: Explainer = ({ node }) => ({
-  waiting_for:
-    node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its errors to become fewer',
+  waiting_for: node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its error rate to drop',
   next: [
     node.verdict?.rule === 'liveness'
-      ? { if: 'it beats again', leads_to: 'ready', at: null }
+      ? { if: 'its heartbeats resume', leads_to: 'ready', at: null }
       : {
-          if: `it says so, or less than ${share(wellBelow)} of its work fails`,
+          if: `it reports ready, or less than ${share(wellBelow)} of its work fails`,
           leads_to: 'ready',
           at: null,
           by: 'degraded',
@@ -101,16 +100,16 @@ const offline: Explainer = ({ node }) => {
   const given_up = { ...byRule('failed', 'offline-deadline'), at: node.deadline_at };
   return at
     ? {
-        waiting_for: 'its stale time to pass: it beats again, and one that fell silent is believed after that',
+        waiting_for: 'its stale time to pass: its heartbeats have resumed, and it returns after that',
         next: [
-          { if: 'it still beats then', leads_to: 'back to what it was', at },
-          { if: 'it falls silent again, until then', ...given_up },
+          { if: 'it still sends heartbeats then', leads_to: 'its former status', at },
+          { if: 'it falls silent again until then', ...given_up },
         ],
       }
     : {
         waiting_for: 'a heartbeat',
         next: [
-          { if: 'it beats again', leads_to: 'back to what it was', at: null },
+          { if: 'its heartbeats resume', leads_to: 'its former status', at: null },
           { if: 'it stays silent until then', ...given_up },
         ],
       };
@@ -126,23 +125,27 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
  * A boot that failed for good may leave a running machine, which is destroyed when the window ends.
  */
 export const endWords = (verdict: ExplainedNode['verdict']): string =>
-  verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
+  verdict?.rule === 'provision-error' ? 'its launch failed for good' : 'it has ended';
 
 const ended: Explainer = ({ node, holder }) => ({
-  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${endWords(node.verdict)}, and waiting does not bring it back`,
-  next: [endOfWindow(holder ? 'nobody retries it before' : 'nobody does anything before', node)],
+  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${endWords(node.verdict)}, so waiting does not help`,
+  next: [endOfWindow(holder ? 'it is not retried before' : 'no action is taken before', node)],
 });
 
 const mayComeBack: Explainer = ({ node }) => ({
   waiting_for: 'the end of its rescue window, or a sign of life',
   next: [
-    { if: 'it registers or beats before then', leads_to: 'starting, rescued by late-registration', at: null },
+    {
+      if: 'it registers or sends a heartbeat before then',
+      leads_to: 'starting, rescued by late-registration',
+      at: null,
+    },
     endOfWindow('it does not', node),
   ],
 });
 
 const changePoolWords = (repeated: RepeatedFailure) =>
-  `a change of pool ${repeated.pool}: ${repeatedFailureWords(repeated)}, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry`;
+  `a change of pool ${repeated.pool}: ${repeatedFailureWords(repeated)}, and a retry would most likely fail too. Fix its set-up, image or budget, apply the pool, then retry`;
 
 const failed: Explainer = (facts) => {
   const explanation = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
@@ -152,14 +155,14 @@ const failed: Explainer = (facts) => {
 const draining: Explainer = ({ node }) => ({
   waiting_for: 'running work to end',
   next: [
-    { if: 'it is empty', leads_to: 'set aside or retired, as was asked', at: null },
+    { if: 'it is empty', leads_to: 'quarantined or retired, as requested', at: null },
     { if: 'it is not empty by then', ...byRule('the same', 'drain-deadline'), at: node.deadline_at },
   ],
 });
 
 const afterProof = ({ anew, reuse }: ExplainFacts) => {
   if (anew) return 'provisioning, as a new instance';
-  return reuse ? 'ready, free for the next' : 'retired';
+  return reuse ? 'ready and free' : 'retired';
 };
 
 const isReleaseFailed = (holder: Holder | null): holder is Holder => holder?.status === 'release_failed';
@@ -170,8 +173,8 @@ const isOwned = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || 
 const tryOf = ({ release_tries }: Holder) => `try ${release_tries + 1}`;
 
 const retry = (holder: Holder): NextStep => ({
-  if: 'nobody retries its release before',
-  leads_to: `its release is tried again (${tryOf(holder)})`,
+  if: 'its release is not retried before',
+  leads_to: `its release is retried (${tryOf(holder)})`,
   at: holder.retry_at,
 });
 
@@ -183,11 +186,11 @@ const stuckInRelease = (facts: ExplainFacts, holder: Holder): Explanation => ({
 const beingCleaned: Explainer = (facts) => ({
   waiting_for: facts.operation ?? 'the proof that nothing is left',
   next: [
-    { if: 'there is proof', leads_to: afterProof(facts), at: null },
+    { if: 'the proof is complete', leads_to: afterProof(facts), at: null },
     {
       if: 'it takes longer than that',
       ...(isOwned(facts)
-        ? { leads_to: 'its allocation is release_failed and is tried again' }
+        ? { leads_to: 'its allocation is release_failed and its release is retried' }
         : byRule('quarantined', 'clean-deadline')),
       at: facts.node.deadline_at,
     },
@@ -204,15 +207,14 @@ const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'relea
 
 /** An active allocation can go on being served. A release ends without help. */
 const usedBy = (holder: Holder, reuse: boolean) => {
-  const taken = reuse ? '' : ', which in this pool takes the machine down';
+  const taken = reuse ? '' : ', which destroys the machine in this pool';
   return holder.status === 'active'
-    ? `${nameOf(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released${taken}`
-    : `${nameOf(holder)} still uses it and is released first${taken}`;
+    ? `${nameOf(holder)} still uses it: reactivate it to serve that again, or release that before you reimage or retire it${taken}`
+    : `${nameOf(holder)} still uses it and must be released first${taken}`;
 };
 
 /** For a machine that a forced release quarantined, once its residue is settled. */
-export const settledAfterForceWords =
-  'released by force; what that left behind is settled since, so it can be reactivated or retired';
+export const settledAfterForceWords = 'released by force; its residue is settled, so you can reactivate or retire it';
 
 const quarantined: Explainer = ({ node, holder, residue, reuse }) => ({
   waiting_for: [
@@ -243,7 +245,7 @@ const explainers: Record<NodeStatus, Explainer> = {
  */
 function asHypothetical(step: NextStep): NextStep {
   if (!step.by || !isObserveOnly(step.by, causes[step.by].trigger, 'observe')) return step;
-  return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
+  return { ...step, leads_to: `would be ${step.leads_to}; the pool is observe-only` };
 }
 
 /**
@@ -259,7 +261,7 @@ export function explain(facts: ExplainFacts): Explanation {
   const explanation = agentlessExplainer ? agentlessExplainer(facts, silentAt(node)) : explainers[node.status](facts);
   const held = node.held && {
     if: `the hold ends (${node.held.reason})`,
-    leads_to: `${node.held.rule} is asked again`,
+    leads_to: `${node.held.rule} decides again`,
     at: new Date(node.held.held_until),
   };
   const refused = facts.refused_beats && isMissed(facts) ? refusedBeatsWords(facts.refused_beats) : null;

@@ -23,16 +23,16 @@ export type FindingStatus = (typeof findingStatuses)[number];
 export const findingWhats = {
   machine_absent: {
     kind: 'drift',
-    says: 'its provider shows nothing of the machine any more',
+    says: 'its provider no longer shows the machine',
     owner: 'provider',
     ways_out: [
-      'Repair the finding: the node is taken down with proof.',
+      'Repair the finding: Slipway tears the node down with proof.',
       'If the removal was intended, accept the finding.',
     ],
   },
   row_differs: {
     kind: 'drift',
-    says: 'its row is not what its evidence says',
+    says: 'its row contradicts its evidence',
     owner: 'operator',
     ways_out: ['If the evidence is right, repair the finding.', 'If the row is right, accept it.'],
   },
@@ -44,25 +44,25 @@ export const findingWhats = {
   },
   node_provisions: {
     kind: 'repeat-failure',
-    says: 'bringing it up fails again and again',
+    says: 'it repeatedly fails to come up',
     owner: 'operator',
-    ways_out: ['Find the cause in its timeline and mend it.', 'Retire the node.'],
+    ways_out: ['Find the cause in its timeline and fix it.', 'Retire the node.'],
   },
   pool_provisions: {
     kind: 'repeat-failure',
-    says: 'bringing machines of this spec up fails again and again',
+    says: 'machines of this spec repeatedly fail to come up',
     owner: 'operator',
-    ways_out: ['Change the pool, or what its machines are made from.'],
+    ways_out: ['Change the pool, or the image and set-up of its machines.'],
   },
   boots_slower: {
     kind: 'boot-shift',
     says: 'its boots have become slower',
     owner: 'node',
-    ways_out: ['Mend the stage that became slower.', 'Raise the budget.', 'Accept the new pace.'],
+    ways_out: ['Fix the stage that became slower.', 'Raise the budget.', 'Accept the new pace.'],
   },
   name_contested: {
     kind: 'identity',
-    says: 'another machine asked for its name and was refused',
+    says: 'another machine tried to register under its name and was refused',
     owner: 'operator',
     ways_out: [
       'Stop one of the two, or give it a name of its own.',
@@ -72,7 +72,7 @@ export const findingWhats = {
   },
   join_token_expiring: {
     kind: 'join-token',
-    says: 'machines beat with a join token that expires',
+    says: 'machines use a join token that expires soon',
     owner: 'operator',
     ways_out: ['Create another join token and restart the machines with it.'],
   },

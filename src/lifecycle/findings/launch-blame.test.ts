@@ -45,7 +45,7 @@ describe('a passed deadline is owned', () => {
     expect(blameFor(step({ name: 'assign' }), null)).toMatchObject({ step: 'assign', owner_layer: 'control_plane' });
     expect(blameFor(step({ name: 'register', is_queued: true }), null)).toMatchObject({
       owner_layer: 'control_plane',
-      says: 'provisioning timed out at step register (owner control_plane): no replica has taken the operation up',
+      says: 'provisioning timed out at step register (owner control_plane): no replica has started the operation',
     });
   });
 

@@ -43,7 +43,7 @@ const ownerOf = ({ name, error, is_queued, owner_layer }: LaunchStep): string =>
 
 function whatOf({ error, reported, is_queued }: LaunchStep): string {
   if (error) return brief(error.message);
-  if (is_queued) return 'no replica has taken the operation up';
+  if (is_queued) return 'no replica has started the operation';
   return reported ? `no error; last reported: ${brief(reported)}` : 'no error and no answer yet';
 }
 

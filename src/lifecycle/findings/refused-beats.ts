@@ -24,9 +24,9 @@ export const beatRefusals = {
   scope_insufficient: {
     in_short: 'the token of its relay is for another pool',
     why: ({ relay, relay_pool }, pool) =>
-      `relay token ${relay} is for pool ${relay_pool}, and its machine is of ${pool}`,
+      `relay token ${relay} is for pool ${relay_pool}, but the machine is in pool ${pool}`,
     way_out: (_, pool) =>
-      `reach it by a relay with a token for pool ${pool} (${newTokenCommand(pool)}), or by one without a token`,
+      `connect it through a relay with a token for pool ${pool} (${newTokenCommand(pool)}), or through one without a token`,
   },
   token_unknown: {
     in_short: 'the token of its relay was revoked',
@@ -139,4 +139,4 @@ export const isStillRefused = (refused: RefusedBeats, last_seen_at: Date | null,
   wasHeardUntilEnd(refused, last_seen_at);
 
 export const refusedBeatsWords = ({ why, way_out }: RefusedBeats): string =>
-  `its heartbeats to be taken: they arrive and are refused, for ${why}. The way out: ${way_out}`;
+  `its heartbeats to be accepted: they arrive but are refused, because ${why}. What to do: ${way_out}`;

@@ -37,7 +37,7 @@ const claims: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 describe('a starting node', () => {
   test('is ready as soon as it reports ready', () => {
     expect(effect(standing('starting'), { status: 'ready' })).toBe('ready by claim-ready');
-    expect(reasonOf(standing('starting'), { status: 'ready' })).toBe('the node said it is ready');
+    expect(reasonOf(standing('starting'), { status: 'ready' })).toBe('the node reported ready');
   });
 
   test.for<Beat>([{}, { status: 'starting' }, { status: 'degraded' }, { status: 'stopping' }, { error_rate: 1 }])(
@@ -71,7 +71,7 @@ describe('a failed node', () => {
   );
 
   test('gets a reason that says how late it was', () => {
-    expect(reasonOf(failed())).toBe('it beats again, 4.0 s after it was given up');
+    expect(reasonOf(failed())).toBe('its heartbeats resumed 4.0 s after it failed');
   });
 
   test('is rescued until the end of its window', () => {
@@ -109,16 +109,16 @@ describe('a ready node', () => {
 
   test('gets a reason', () => {
     expect(reasonOf(standing('ready'), { status: 'stopping' })).toBe('the node said goodbye');
-    expect(reasonOf(standing('ready'), { status: 'degraded' })).toBe('the node says it is degraded');
+    expect(reasonOf(standing('ready'), { status: 'degraded' })).toBe('the node reported degraded');
     expect(reasonOf(standing('ready'), { status: 'degraded', message: ' it ended 3 times\n within 60 s ' })).toBe(
-      'the node says it is degraded: it ended 3 times within 60 s',
+      'the node reported degraded: it ended 3 times within 60 s',
     );
     expect(reasonOf(standing('ready'), { error_rate: 0.5, message: 'the disk is full' })).toBe(
       '50 % of its work fails (degraded from 50 %): the disk is full',
     );
     const silent = { ...standing('offline'), verdict: { rule: 'goodbye' } };
-    expect(reasonOf(silent, { status: 'degraded', message: 'still ill' })).toBe('it beats again: still ill');
-    expect(reasonOf(silent, { status: 'ready', message: 'well' })).toBe('it beats again');
+    expect(reasonOf(silent, { status: 'degraded', message: 'still ill' })).toBe('its heartbeats resumed: still ill');
+    expect(reasonOf(silent, { status: 'ready', message: 'well' })).toBe('its heartbeats resumed');
     expect(reasonOf(standing('ready'), { error_rate: 0.756 })).toBe('76 % of its work fails (degraded from 50 %)');
   });
 });
@@ -174,7 +174,7 @@ describe('a degraded node', () => {
   test('by its silence is ready when heartbeats resume, one stale time after the verdict', () => {
     expect(effect(bySilence(-stale))).toBe('ready by heartbeat-returned');
     expect(effect(bySilence(-stale + 0.001))).toBe('nothing');
-    expect(reasonOf(bySilence(-stale))).toBe('it beats again');
+    expect(reasonOf(bySilence(-stale))).toBe('its heartbeats resumed');
   });
 
   test('by its silence stays degraded while it reports errors', () => {
@@ -188,7 +188,7 @@ describe('a degraded node', () => {
 
   test('gets a reason for its recovery and for its goodbye', () => {
     expect(reasonOf(byErrors, { error_rate: 0.05 })).toBe('only 5 % of its work fails now');
-    expect(reasonOf(byClaim, { status: 'ready' })).toBe('the node says it is well again');
+    expect(reasonOf(byClaim, { status: 'ready' })).toBe('the node reported ready again');
     expect(reasonOf(byClaim, { status: 'stopping' })).toBe('the node said goodbye');
   });
 });
@@ -202,7 +202,7 @@ describe('an offline node', () => {
     expect(effect(gone('goodbye', 'degraded'))).toBe('degraded by heartbeat-returned');
     expect(effect(gone('liveness', 'ready'))).toBe('ready by heartbeat-returned');
     expect(effect(standing('offline'))).toBe('ready by heartbeat-returned');
-    expect(reasonOf(gone('goodbye', 'ready'))).toBe('it beats again');
+    expect(reasonOf(gone('goodbye', 'ready'))).toBe('its heartbeats resumed');
   });
 
   test('returns after its stale time if it fell silent, and at once after a goodbye', () => {

@@ -61,7 +61,7 @@ export const mayBeReady = (prerequisites: Prerequisites): boolean => prerequisit
 
 function whenStarting(node: ReportingNode, { status }: Beat): ReportEffect | undefined {
   if (status !== 'ready' || !mayBeReady(node.prerequisites)) return undefined;
-  return { to: 'ready', by: 'claim-ready', reason: 'the node said it is ready' };
+  return { to: 'ready', by: 'claim-ready', reason: 'the node reported ready' };
 }
 
 function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEffect | undefined {
@@ -71,7 +71,7 @@ function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEff
   return {
     to: 'starting',
     by: 'late-registration',
-    reason: `it beats again, ${lateness(node, now)} s after it was given up`,
+    reason: `its heartbeats resumed ${lateness(node, now)} s after it failed`,
   };
 }
 
@@ -88,14 +88,14 @@ function whenOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect |
   return {
     to: ill ? 'degraded' : 'ready',
     by: 'heartbeat-returned',
-    reason: ill ? withMessage('it beats again', beat) : 'it beats again',
+    reason: ill ? withMessage('its heartbeats resumed', beat) : 'its heartbeats resumed',
   };
 }
 
 function whenReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (beat.status === 'degraded')
-    return { to: 'degraded', by: 'degraded', reason: withMessage('the node says it is degraded', beat) };
+    return { to: 'degraded', by: 'degraded', reason: withMessage('the node reported degraded', beat) };
   if (!isIll(beat)) return undefined;
   return {
     to: 'degraded',
@@ -110,12 +110,12 @@ function whenDegraded(node: ReportingNode, beat: Beat, now: Date): ReportEffect 
   if (node.verdict?.rule === 'liveness')
     return mayReturnAt(node.status_since, node.stale_seconds) > now
       ? undefined
-      : { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' };
+      : { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' };
   if (beat.error_rate !== undefined && beat.error_rate < wellBelow)
     return { to: 'ready', by: 'degraded', reason: `only ${percent(beat.error_rate)} of its work fails now` };
   const waited = mayReturnAt(node.status_since, node.stale_seconds) <= now;
   if (beat.status === 'ready' && beat.error_rate === undefined && (waited || node.reported_status !== 'ready'))
-    return { to: 'ready', by: 'degraded', reason: 'the node says it is well again' };
+    return { to: 'ready', by: 'degraded', reason: 'the node reported ready again' };
   return undefined;
 }
 

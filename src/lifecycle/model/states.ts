@@ -31,9 +31,9 @@ export const nodeStatuses = {
     class: 'moving',
     deadline: 'provision',
     fenced: false,
-    means: 'Being brought up; it has not arrived yet.',
+    means: 'Coming up; not registered yet.',
   },
-  starting: { class: 'moving', deadline: 'start', fenced: false, means: 'Registered; start-up is not over yet.' },
+  starting: { class: 'moving', deadline: 'start', fenced: false, means: 'Registered; starting up.' },
   ready: { class: 'serving', deadline: null, fenced: false, means: 'Up and serving.' },
   degraded: {
     class: 'serving',
@@ -45,17 +45,17 @@ export const nodeStatuses = {
     class: 'moving',
     deadline: 'offline',
     fenced: false,
-    means: 'Silent; it may come back until its deadline.',
+    means: 'Silent; it can return until its deadline.',
   },
   failed: {
     class: 'moving',
     deadline: 'rescue',
     fenced: true,
-    means: 'Given up by a verdict; it can still come back inside its rescue window.',
+    means: 'Failed by a verdict; it can return within its rescue window.',
   },
-  draining: { class: 'moving', deadline: 'drain', fenced: true, means: 'Takes nothing new and is emptied.' },
-  cleaning: { class: 'moving', deadline: 'clean', fenced: true, means: 'Being cleaned, destroyed or proven absent.' },
-  quarantined: { class: 'parked', deadline: null, fenced: true, means: 'Set aside until a person decides.' },
+  draining: { class: 'moving', deadline: 'drain', fenced: true, means: 'Gets no new work; waits until it is empty.' },
+  cleaning: { class: 'moving', deadline: 'clean', fenced: true, means: 'Being cleaned or destroyed, with proof.' },
+  quarantined: { class: 'parked', deadline: null, fenced: true, means: 'Out of service until a person decides.' },
   retired: { class: 'terminal', deadline: null, fenced: true, means: 'Gone, with proof.' },
 } as const satisfies Record<string, StatusDeclaration>;
 
@@ -65,24 +65,29 @@ export const allocationStatuses = {
   requested: { class: 'moving', deadline: 'queue', fenced: false, means: 'Waiting for a machine.' },
   provisioning: { class: 'moving', deadline: 'provision', fenced: false, means: 'Its machine is coming up.' },
   active: { class: 'serving', deadline: null, fenced: false, means: 'In use.' },
-  releasing: { class: 'moving', deadline: 'release', fenced: false, means: 'Being taken down.' },
+  releasing: {
+    class: 'moving',
+    deadline: 'release',
+    fenced: false,
+    means: 'Being released; its machine is cleaned or destroyed.',
+  },
   released: {
     class: 'terminal',
     deadline: null,
     fenced: false,
-    means: 'Given back, with proof or with residue on record.',
+    means: 'Released, with a proof or with residue on record.',
   },
   failed: {
     class: 'moving',
     deadline: 'rescue',
     fenced: false,
-    means: 'Could not be served; it can still be rescued inside its window.',
+    means: 'Has no working machine; a rescue is possible within its window.',
   },
   release_failed: {
     class: 'parked',
     deadline: null,
     fenced: false,
-    means: 'Taking it down failed; it is tried again until it works.',
+    means: 'Its release failed and is retried until it succeeds.',
   },
 } as const satisfies Record<string, StatusDeclaration>;
 

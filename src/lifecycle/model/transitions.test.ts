@@ -15,7 +15,7 @@ import {
 } from './transitions.ts';
 
 test('describes every known cause and no other name', () => {
-  expect(causeSays('release-deadline')).toBe('its tries are used up, or it took too long');
+  expect(causeSays('release-deadline')).toBe('all tries failed, or it took too long');
   expect(causeSays('toString')).toBeUndefined();
 });
 

@@ -62,7 +62,7 @@ describe('an absence', () => {
   test('says whether it would have been rescued', () => {
     const says = (rescue_seconds: number) =>
       replay(past({ back_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
-    expect(says(2000)).toContain('taken back');
+    expect(says(2000)).toContain('would have been rescued');
     expect(says(60)).toContain('after its rescue window');
   });
 });

@@ -94,7 +94,7 @@ function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed
     return find('absent_sooner', was, failed('before it was taken out of service'));
   }
   const isRescued = back_at <= secondsLater(deadline_at, budgetOf('rescue', proposed));
-  const then = isRescued ? 'it would have been taken back when it returned' : 'it returned after its rescue window';
+  const then = isRescued ? 'it would have been rescued when it returned' : 'it returned after its rescue window';
   return find('absent_given_up', { verdict: 'ready', at: back_at, reason: 'it was back' }, failed(then));
 }
 

@@ -95,7 +95,7 @@ const arrivalOf = ({ boot }: ReplayedBoot): Decided => {
 const openEnd = ({ boot }: ReplayedBoot): Decided => ({
   verdict: standing[boot.phase],
   at: boot.ended_at,
-  reason: boot.outcome === 'running' ? 'it is still on its way' : 'it was ended by somebody or something else',
+  reason: boot.outcome === 'running' ? 'it is still coming up' : 'something else ended it',
 });
 
 type GivenUp = NonNullable<RecordedBoot['given_up']>;
@@ -126,7 +126,7 @@ function difference(
 ): ReplayOutcome {
   const { boot, unseen_advance } = replayed;
   const { rule = rules[boot.phase], sure = true } = options;
-  const unseen = `${would_be.reason}; what it showed after it was given up is not on record`;
+  const unseen = `${would_be.reason}; its progress after it was given up is not recorded`;
   const decision = unseen_advance ? { ...would_be, reason: unseen } : would_be;
   return { difference: differenceOf(boot, kind, rule, was, decision, sure && !unseen_advance) };
 }
@@ -146,7 +146,7 @@ function arrivedInTime(replayed: ReplayedBoot): ReplayOutcome {
         replayed,
         'boot_given_up',
         arrivalOf(replayed),
-        wouldFail(replayed, `${late} and would have been taken back`),
+        wouldFail(replayed, `${late} and would have been rescued`),
       )
     : difference(replayed, 'boot_lost', arrivalOf(replayed), wouldFail(replayed, `${late}, after its rescue window`));
 }
@@ -162,7 +162,7 @@ function stillBeating(replayed: ReplayedBoot, { at, reason, last_seen_at, stale_
   // It sent heartbeats when it failed, so it lacked something else, and would at any deadline.
   if (freshUntil >= at || freshUntil < deadline_at) return undefined;
   if (last_seen_at > deadline_at) return { unknown: { kind: 'beats', node_id: boot.node_id } };
-  const beat = `it still beat when start-up was to be over (${waitWords(boot, deadline_at, budget)})`;
+  const beat = `it still sent heartbeats at the end of its start-up time (${waitWords(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason: beat };
   return difference(replayed, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
 }
@@ -180,7 +180,7 @@ function arrivedLate(replayed: ReplayedBoot, given_up: GivenUp, before: Before):
   if (!wasRescued) return difference(replayed, 'boot_kept', was, then('it arrived inside its rescue window'));
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const kind = deadline_at < before.deadline_at ? 'late_sooner' : 'late_later';
-  return difference(replayed, kind, was, then('it arrived later and would have been taken back'));
+  return difference(replayed, kind, was, then('it arrived later and would have been rescued'));
 }
 
 /** It failed and never arrived. */
@@ -190,17 +190,17 @@ function neverArrived(replayed: ReplayedBoot, given_up: GivenUp, before: Before)
   const was = failureOf(given_up);
   if (deadline_at < before.deadline_at) return difference(replayed, 'stuck_sooner', was, wouldFail(replayed, ''));
   const known = deadline_at <= boot.watched_until;
-  const then = known ? '' : 'nobody watched it for so long, so nobody knows whether it would have come';
+  const then = known ? '' : 'it was not observed that long, so it is unknown whether it would have arrived';
   return difference(replayed, 'stuck_later', was, wouldFail(replayed, then), { sure: known });
 }
 
 function madeReady(replayed: ReplayedBoot, before: Date): ReplayOutcome {
   const { boot, deadline_at, budget } = replayed;
-  const was = { ...arrivalOf(replayed), reason: 'it beat, and start-up had to be over' };
+  const was = { ...arrivalOf(replayed), reason: 'it sent heartbeats, and its start-up time was over' };
   const sooner = deadline_at < before;
   const reason = sooner
-    ? `if it beat by then (${waitWords(boot, deadline_at, budget)})`
-    : `at the latest, unless it says so itself before (${waitWords(boot, deadline_at, budget)})`;
+    ? `if it sent heartbeats by then (${waitWords(boot, deadline_at, budget)})`
+    : `at the latest, unless it reports ready before (${waitWords(boot, deadline_at, budget)})`;
   const would_be = { verdict: 'ready', at: deadline_at, reason };
   return difference(replayed, sooner ? 'ready_sooner' : 'ready_later', was, would_be, {
     rule: 'stuck-starting',
@@ -213,7 +213,7 @@ function leftOpen(replayed: ReplayedBoot): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
   if (boot.phase === 'start') return { unknown: { kind: 'beats', node_id: boot.node_id } };
-  const would_be = wouldFail(replayed, 'nobody knows whether it would have come');
+  const would_be = wouldFail(replayed, 'whether it would have arrived is unknown');
   return difference(replayed, 'boot_cut_short', openEnd(replayed), would_be, { sure: boot.outcome === 'running' });
 }
 

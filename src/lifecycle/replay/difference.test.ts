@@ -40,20 +40,20 @@ describe('texts of', () => {
     ];
     expect(lines(history(policy(), { boots: [...boots, ...start_ups] }), ...policies)).toMatchInlineSnapshot(`
       [
-        "660 boot_given_up by provision-deadline: starting at 690 (it registered after 690 s) → failed at 660 (waited 660 s, budget of 600 s from pool, deadline moved by 60 s; it arrived 30 s later and would have been taken back)",
-        "600 boot_given_up by provision-deadline: starting at 700 (it registered after 700 s) → failed at 600 (waited 600 s, budget of 600 s from pool; it arrived 100 s later and would have been taken back)",
+        "660 boot_given_up by provision-deadline: starting at 690 (it registered after 690 s) → failed at 660 (waited 660 s, budget of 600 s from pool, deadline moved by 60 s; it arrived 30 s later and would have been rescued)",
+        "600 boot_given_up by provision-deadline: starting at 700 (it registered after 700 s) → failed at 600 (waited 600 s, budget of 600 s from pool; it arrived 100 s later and would have been rescued)",
         "600 boot_lost by provision-deadline: failed at 720 (provisioning timed out) → failed at 600 (waited 600 s, budget of 600 s from pool; it arrived after its rescue window)",
         "600 stuck_sooner by provision-deadline: failed at 720 (provisioning timed out) → failed at 600 (waited 600 s, budget of 600 s from pool)",
-        "600 boot_cut_short by provision-deadline: provisioning at 700 (it was ended by somebody or something else) → failed at 600 (waited 600 s, budget of 600 s from pool; nobody knows whether it would have come) ?",
-        "600 boot_cut_short by provision-deadline: provisioning at 700 (it is still on its way) → failed at 600 (waited 600 s, budget of 600 s from pool; nobody knows whether it would have come)",
-        "60 ready_sooner by stuck-starting: ready at 120 (it beat, and start-up had to be over) → ready at 60 (if it beat by then (waited 60 s, budget of 60 s from pool)) ?",
-        "60 ready_instead by stuck-starting: failed at 120 (provisioning timed out) → ready at 60 (it still beat when start-up was to be over (waited 60 s, budget of 60 s from pool))",
-        "720 late_later by provision-deadline: failed at 720 (provisioning timed out) → failed at 780 (waited 780 s, budget of 780 s from pool; it arrived later and would have been taken back)",
+        "600 boot_cut_short by provision-deadline: provisioning at 700 (something else ended it) → failed at 600 (waited 600 s, budget of 600 s from pool; whether it would have arrived is unknown) ?",
+        "600 boot_cut_short by provision-deadline: provisioning at 700 (it is still coming up) → failed at 600 (waited 600 s, budget of 600 s from pool; whether it would have arrived is unknown)",
+        "60 ready_sooner by stuck-starting: ready at 120 (it sent heartbeats, and its start-up time was over) → ready at 60 (if it sent heartbeats by then (waited 60 s, budget of 60 s from pool)) ?",
+        "60 ready_instead by stuck-starting: failed at 120 (provisioning timed out) → ready at 60 (it still sent heartbeats at the end of its start-up time (waited 60 s, budget of 60 s from pool))",
+        "720 late_later by provision-deadline: failed at 720 (provisioning timed out) → failed at 780 (waited 780 s, budget of 780 s from pool; it arrived later and would have been rescued)",
         "720 stuck_later by provision-deadline: failed at 720 (provisioning timed out) → failed at 780 (waited 780 s, budget of 780 s from pool)",
-        "120 ready_later by stuck-starting: ready at 120 (it beat, and start-up had to be over) → ready at 200 (at the latest, unless it says so itself before (waited 200 s, budget of 200 s from pool)) ?",
-        "120 stuck_later by start-deadline: failed at 120 (provisioning timed out) → failed at 200 (waited 200 s, budget of 200 s from pool; nobody watched it for so long, so nobody knows whether it would have come; what it showed after it was given up is not on record) ?",
-        "720 boot_spared by provision-deadline: failed at 720 (provisioning timed out) → starting at 800 (it registered after 800 s; what it showed after it was given up is not on record) ?",
-        "720 stuck_later by provision-deadline: failed at 720 (provisioning timed out) → failed at 1200 (waited 1200 s, budget of 1200 s from pool; nobody watched it for so long, so nobody knows whether it would have come; what it showed after it was given up is not on record) ?",
+        "120 ready_later by stuck-starting: ready at 120 (it sent heartbeats, and its start-up time was over) → ready at 200 (at the latest, unless it reports ready before (waited 200 s, budget of 200 s from pool)) ?",
+        "120 stuck_later by start-deadline: failed at 120 (provisioning timed out) → failed at 200 (waited 200 s, budget of 200 s from pool; it was not observed that long, so it is unknown whether it would have arrived; its progress after it was given up is not recorded) ?",
+        "720 boot_spared by provision-deadline: failed at 720 (provisioning timed out) → starting at 800 (it registered after 800 s; its progress after it was given up is not recorded) ?",
+        "720 stuck_later by provision-deadline: failed at 720 (provisioning timed out) → failed at 1200 (waited 1200 s, budget of 1200 s from pool; it was not observed that long, so it is unknown whether it would have arrived; its progress after it was given up is not recorded) ?",
       ]
     `);
   });
@@ -88,7 +88,7 @@ describe('texts of', () => {
         "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
         "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
         "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "50 absent_given_up by offline-deadline: ready at 62 (it was back) → failed at 50 (away for 20 s; it would have been taken back when it returned)",
+        "50 absent_given_up by offline-deadline: ready at 62 (it was back) → failed at 50 (away for 20 s; it would have been rescued when it returned)",
         "50 absent_given_up by offline-deadline: ready at 2000 (it was back) → failed at 50 (away for 20 s; it returned after its rescue window)",
         "50 absent_sooner by offline-deadline: offline at 62 (it was taken out of service) → failed at 50 (away for 20 s; before it was taken out of service)",
         "50 absent_sooner by offline-deadline: offline at 2000 (it was taken out of service) → failed at 50 (away for 20 s; before it was taken out of service)",

@@ -19,25 +19,25 @@ const kind = (weight: Weight, one: string, many: string): Kind => ({ weight, one
 
 export const differenceKinds = {
   boot_given_up: kind('bad', 'boot given up though it arrived', 'boots given up though they arrived'),
-  boot_lost: kind('bad', 'boot that arrives too late to be taken back', 'boots that arrive too late to be taken back'),
+  boot_lost: kind('bad', 'boot that arrives too late to be rescued', 'boots that arrive too late to be rescued'),
   boot_spared: kind('good', 'boot not given up', 'boots not given up'),
-  boot_kept: kind('good', 'late boot taken back', 'late boots taken back'),
+  boot_kept: kind('good', 'late boot rescued', 'late boots rescued'),
   boot_cut_short: kind(
     'even',
-    'boot given up before somebody else ended it',
-    'boots given up before somebody else ended them',
+    'boot given up before something else ended it',
+    'boots given up before something else ended them',
   ),
-  stuck_sooner: kind('good', 'stuck one found sooner', 'stuck ones found sooner'),
-  stuck_later: kind('even', 'stuck one found later', 'stuck ones found later'),
+  stuck_sooner: kind('good', 'stuck boot found sooner', 'stuck boots found sooner'),
+  stuck_later: kind('even', 'stuck boot found later', 'stuck boots found later'),
   late_sooner: kind(
     'even',
-    'late boot, taken back in the end, given up sooner',
-    'late boots, taken back in the end, given up sooner',
+    'late boot, rescued in the end, given up sooner',
+    'late boots, rescued in the end, given up sooner',
   ),
   late_later: kind(
     'even',
-    'late boot, taken back in the end, given up later',
-    'late boots, taken back in the end, given up later',
+    'late boot, rescued in the end, given up later',
+    'late boots, rescued in the end, given up later',
   ),
   ready_sooner: kind('even', 'start-up called over sooner', 'start-ups called over sooner'),
   ready_later: kind('even', 'start-up called over later', 'start-ups called over later'),
@@ -103,20 +103,18 @@ export const differenceOf = (
 
 export const unknownKinds = {
   beats:
-    'Beats are not kept one by one: whether these were beating at their new deadline, so would have been made ready, nobody knows.',
-  kept: 'Something besides the policy decided on these (maintenance, a hold, an operator, the provider), and might have again.',
-  moved: 'Their deadline was not the one that the policy then in force gives; what moved it is not on record.',
+    'Single heartbeats are not recorded, so it is unknown whether these would have become ready at their new deadline.',
+  kept: 'Something besides the policy decided these (maintenance, a hold, an operator, the provider), and might again.',
+  moved: 'Their deadline differs from the policy in force; the reason is not recorded.',
   short_silences:
-    'A silence that was shorter than what was allowed then left no record: how many of them a lower threshold would have called offline nobody knows.',
-  returned:
-    'They beat again before their former threshold let them be believed; whether before the new one nobody knows.',
-  told_silences: 'In an observed pool a silent machine keeps its status, so when these were back is not on record.',
-  learned:
-    'A boot that had a learned budget keeps it; any other is replayed with what is fixed. What would have been learned by then is not worked out.',
-  other_budgets: 'Queueing, draining, cleaning and releasing are not replayed, so these budgets change nothing here.',
-  observed: 'In an observed pool rules only tell: what is listed here would have been told and not done.',
-  cut_boots: 'There is more on record than is replayed at once: older boots were left out.',
-  cut_changes: 'There is more on record than is replayed at once: older verdicts were left out.',
+    'Silences below the former threshold were not recorded, so it is unknown how many a lower one would catch.',
+  returned: 'Their heartbeats resumed before they could return; whether before the new threshold is unknown.',
+  told_silences: 'In an observe-only pool a silent machine keeps its status, so its return is not recorded.',
+  learned: 'Boots with a learned budget keep it; all others get the fixed one. A replay does not learn budgets.',
+  other_budgets: 'The budgets for queueing, draining and releasing are not replayed.',
+  observed: 'In an observe-only pool rules only record verdicts: nothing listed here would have been enforced.',
+  cut_boots: 'The history is too long to replay at once: older boots are left out.',
+  cut_changes: 'The history is too long to replay at once: older verdicts are left out.',
 } as const satisfies Record<string, string>;
 
 export type UnknownKind = keyof typeof unknownKinds;

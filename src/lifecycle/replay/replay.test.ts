@@ -129,7 +129,7 @@ describe('a boot', () => {
     expect(replay(past(stuck), provision(1100)).differences[0]).toMatchObject({
       sure: false,
       was: { verdict: 'failed', at: at(720), reason: 'provisioning timed out' },
-      would_be: { reason: expect.stringContaining('nobody knows whether it would have come') },
+      would_be: { reason: expect.stringContaining('it is unknown whether it would have arrived') },
     });
   });
 
@@ -174,7 +174,7 @@ describe('a boot', () => {
     const late = boot(800, { outcome: 'late', given_up: givenUp(720) });
     const [aware] = replay(past(late), provision(900, { progress_aware: true })).differences;
     expect(aware).toMatchObject({ kind: 'boot_spared', sure: false });
-    expect(aware?.would_be.reason).toContain('is not on record');
+    expect(aware?.would_be.reason).toContain('is not recorded');
     expect(replay(past(late), provision(700, { progress_aware: true })).differences[0]?.sure).toBe(true);
   });
 

@@ -14,7 +14,7 @@ const noLongerFits = () =>
   changedMeanwhile('The node has changed meanwhile; the verdict that was held back no longer fits.');
 
 const heldOf = ({ node }: Acting): Held => {
-  if (!node.held) throw new ApiProblem('action_illegal', 'No verdict is held back.');
+  if (!node.held) throw new ApiProblem('action_illegal', 'No verdict is held.');
   return node.held;
 };
 

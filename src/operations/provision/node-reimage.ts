@@ -60,7 +60,7 @@ export async function reimageIn(
   if (!outcome?.moved) return undefined;
   // A registered instance may report until it is torn down. An unregistered one must not register
   // now.
-  const unborn = { reason: 'it is imaged anew before it registered', revoke: false, ...ids };
+  const unborn = { reason: 'it is reimaged before it registered', revoke: false, ...ids };
   if (!registered_at) await fenceInstance(tx, node_instance_id, unborn, at);
   const params = { former: { node_instance_id, pool_generation } satisfies FormerInstance };
   const steps = nodeReimagePlan(pool, services);

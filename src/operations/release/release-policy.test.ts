@@ -20,6 +20,8 @@ test('a refusal that suggests a release says whether that tears the machine down
     } as const),
     ...{ deadline_at: null, held: null, endpoint: null, instance_fenced: null, taken_down_by: null, external: false },
   };
-  expect(whyNotOnNode('reimage', { ...aside, reuse: false })).toMatch(/release it first\. In its pool a release takes/);
-  expect(whyNotOnNode('reimage', { ...aside, reuse: true })).toMatch(/release it first\.$/);
+  expect(whyNotOnNode('reimage', { ...aside, reuse: false })).toMatch(
+    /release the allocation first\. In this pool a release destroys/,
+  );
+  expect(whyNotOnNode('reimage', { ...aside, reuse: true })).toMatch(/release the allocation first\.$/);
 });

@@ -51,7 +51,7 @@ export async function releaseIn(
   // Lock order: the node before its allocation.
   const machine = before.status === 'release_failed' && before.node_id ? await lockNode(tx, before.node_id) : undefined;
   const workflow_id = newWorkflowId(services.clock);
-  const reason = caller.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
+  const reason = caller.reason ?? (by === 'release' ? 'asked to be released' : 'the release is retried');
   const [outcome] = await moveAllocations(
     tx,
     [

@@ -98,7 +98,7 @@ it('brings a session up to date for whoever holds it', async () => {
   expect(await mustFind(sessions, node), 'the same for everybody').toBe(held);
 
   sessions.forget(node.node_instance_id as NodeInstanceId);
-  await fleet.move({ node_id: node.node_id, to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' });
+  await fleet.move({ node_id: node.node_id, to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' });
   await sessions.renew(held);
   expect(held.node_status, 'also one that was forgotten').toBe('ready');
 });

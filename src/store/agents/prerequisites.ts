@@ -104,7 +104,7 @@ async function promoteIfSaid(
 ): Promise<NodeStatus> {
   const { node_id, reported_status, status } = node;
   if (status !== 'starting' || reported_status !== 'ready') return status;
-  const reason = 'the node said it is ready, and its prerequisites are met';
+  const reason = 'the node reported ready, and its prerequisites are met';
   const [outcome] = await transition(tx, [{ node_id, to: 'ready', by: 'claim-ready', reason }], now, environment);
   return outcome?.moved ? outcome.node.status : status;
 }

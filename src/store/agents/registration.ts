@@ -69,9 +69,7 @@ export function startOf(
     node_instance_id: instance.node_instance_id,
     to: 'starting',
     by: isLate ? 'late-registration' : 'registration',
-    reason: isLate
-      ? `registered ${lateness.toFixed(1)} s after it was given up`
-      : `registered with agent ${request.version}`,
+    reason: isLate ? `registered ${lateness.toFixed(1)} s after it failed` : `registered with agent ${request.version}`,
     set: {
       registered_at: node.registered_at ?? now,
       reported_status: 'starting',

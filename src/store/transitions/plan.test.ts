@@ -56,7 +56,7 @@ test('a transition uses indexes', async () => {
   expect(
     await wholeScans(async (tx) => {
       await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
-      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;
+      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' } as const;
       await transition(tx, [{ ...back, node_id }], secondsLater(start, 60), defaultEnvironment);
     }),
   ).toEqual([]);
@@ -81,7 +81,7 @@ test('plans the statements for one machine once', async () => {
     // PostgreSQL tries a few custom plans before it keeps a generic one.
     for (let turn = 0; turn < 8; turn++) {
       await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
-      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;
+      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' } as const;
       await transition(tx, [{ ...back, node_id }], start, defaultEnvironment);
     }
     return tx.query<{ statement: string; once: boolean }>(

@@ -26,7 +26,7 @@ interface DriftVerdict extends Verdict {
 }
 
 const because: Record<DriftedNode['what'], (node: DriftedNode) => string> = {
-  machine_absent: () => 'drift: its provider shows nothing of the machine any more',
+  machine_absent: () => 'drift: its provider no longer shows the machine',
   row_differs: ({ ours, theirs }) =>
     `drift: its row says ${JSON.stringify(ours)}, its evidence ${JSON.stringify(theirs)}`,
 };

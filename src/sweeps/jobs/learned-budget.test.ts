@@ -75,7 +75,7 @@ test('keeps the fixed budget if there are too few boots, and says so', async () 
   expect(await budget()).toEqual({
     seconds: 720,
     source: 'pool',
-    because: '29 of the 30 completed boots that it takes are on record, so it is what is fixed, 720 s',
+    because: '29 of the required 30 completed boots are recorded, so the fixed budget of 720 s applies',
   });
   expect(await moves()).toEqual([]);
 });
@@ -114,7 +114,7 @@ test('starts over with a new image: old boots may raise the budget but not lower
     at: stage.at(10),
   });
   await pass(11);
-  expect(await budget()).toMatchObject({ seconds: 720, because: expect.stringContaining('never lowers it') });
+  expect(await budget()).toMatchObject({ seconds: 720, because: expect.stringContaining('never lower it') });
   expect((await poolGeneration(stage.db, 'build', 1))?.learned, 'of a machine of the former image').toBeNull();
 
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(40, 100), until: stage.at(20), generation: 2 });

@@ -21,7 +21,7 @@ export const queueDeadline = ({ db, environment }: SweepServices): Sweep => ({
           to: 'failed' as const,
           by: 'queue-deadline' as const,
           owner_layer: 'control_plane' as const,
-          reason: `no machine could be had in time (waited ${Math.round(secondsBetween(allocation.created_at, now))} s, budget from ${allocation.budget_source})`,
+          reason: `no machine was available in time (waited ${Math.round(secondsBetween(allocation.created_at, now))} s, budget from ${allocation.budget_source})`,
         })),
         now,
         environment,

@@ -11,5 +11,5 @@ export const stuckStarting = (services: SweepServices) =>
     from: 'starting',
     to: 'ready',
     where: [['fresh', 'complete']],
-    reason: (waited) => `it beats and start-up must be over, though it never said ready (${waited})`,
+    reason: (waited) => `it sends heartbeats and its start-up time is over, though it never reported ready (${waited})`,
   });

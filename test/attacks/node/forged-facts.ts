@@ -67,7 +67,7 @@ export const forgedFactAttacks: Attack[] = [
       const machine = await machineOf(server, 'blames');
       if (!(await post(machine, refusedBeat))) return false;
       return until('the explanation to blame the relay', async () =>
-        (await explained(server, machine)).waiting_for?.includes('they arrive and are refused'),
+        (await explained(server, machine)).waiting_for?.includes('they arrive but are refused'),
       );
     },
   },

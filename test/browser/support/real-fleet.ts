@@ -22,7 +22,7 @@ const heartbeat = { interval_seconds: 3600, stale_after_seconds: 6 * 3600 };
 const steps: Omit<NodeMove, 'node_id'>[] = [
   { to: 'degraded', by: 'degraded', reason: 'it reported errors' },
   { to: 'offline', by: 'liveness', reason: 'it fell silent' },
-  { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' },
+  { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' },
 ];
 
 const tickMs = 40;

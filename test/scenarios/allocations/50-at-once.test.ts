@@ -105,7 +105,7 @@ it('fails a queued request at its deadline, and a paused pool accepts none', asy
       'queue-deadline',
     { seconds: 60 },
   );
-  expect(failed.reason).toMatch(/^no machine could be had in time \(waited \d+ s, budget from pool\)$/);
+  expect(failed.reason).toMatch(/^no machine was available in time \(waited \d+ s, budget from pool\)$/);
 
   await declarePool(server.client, pool, { paused: true });
   await expect(allocate(server.client, pool)).rejects.toMatchObject({ problem: { code: 'pool_paused' } });

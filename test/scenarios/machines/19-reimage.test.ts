@@ -69,7 +69,7 @@ const isRefused = async (world: World, id: string, why: RegExp) => {
 async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
   const { node_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
-  await isRefused(world, node_id ?? '', /An allocation is served by it; release that first/);
+  await isRefused(world, node_id ?? '', /An allocation uses it; release that first/);
   await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
   await waitForAllocation(world, allocation.allocation_id, 'released');
   const node = await waitForNode(world, node_id ?? '', 'ready');

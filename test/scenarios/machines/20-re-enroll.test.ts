@@ -169,7 +169,7 @@ scenario({
     });
     await Promise.all([proof, anew.work(async () => proven)]);
     const imaged = await act(world, id, 'reimage', {});
-    expect(String(imaged.body.detail)).toMatch(/brought by others.*then re-enroll it/);
+    expect(String(imaged.body.detail)).toMatch(/external machine.*then re-enroll it/);
   },
   counters: [
     {

@@ -131,7 +131,7 @@ scenario({
     expect(await causesOf(world, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
     const lost = await waitForAllocation(world, mended.allocation_id, 'failed');
     expect(lost).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
-    expect(lost.reason).toContain('its provider shows nothing of the machine any more');
+    expect(lost.reason).toContain('its provider no longer shows the machine');
     expect(await finding(world, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
 
     // Or quarantined; the finding stays open until a person decides.

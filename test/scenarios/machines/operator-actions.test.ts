@@ -101,7 +101,7 @@ scenario({
     try {
       const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
       await waitForAllocation(world, allocation.allocation_id, 'active');
-      await isRefused(world, id, 'retire', /An allocation is served by it; release that first/);
+      await isRefused(world, id, 'retire', /An allocation uses it; release that first/);
 
       await act(world, id, 'drain', 'later today');
       await world.expectNever(
@@ -114,7 +114,7 @@ scenario({
 
       await act(world, id, 'quarantine', 'something is odd');
       expect((await nodeOf(world, id)).status).toBe('quarantined');
-      await isRefused(world, id, 'retire', /reactivate lets the machine serve it again; for this, release it first/);
+      await isRefused(world, id, 'retire', /Reactivate the machine to serve it again, or release the allocation first/);
       await act(world, id, 'reactivate', 'nothing was');
       await waitForNode(world, id, 'ready');
       expect((await allocationOf(world, allocation.allocation_id)).status, 'served all the time').toBe('active');

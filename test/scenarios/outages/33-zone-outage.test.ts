@@ -103,7 +103,7 @@ async function expectHoldShown(world: World, held: Node[], offline: Node[]): Pro
   const explanation = await world.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
   expect(explanation.held).toEqual(held[0]?.held);
   expect(explanation.waiting_for).toContain(hold?.reason);
-  expect(explanation.next[0]?.then).toBe('liveness is asked again');
+  expect(explanation.next[0]?.then).toBe('liveness decides again');
   expect(explanation.next[0]?.at).toBe(hold?.held_until);
   expect(explanation.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
   const exposed = await metrics(world);

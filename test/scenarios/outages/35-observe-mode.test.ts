@@ -133,7 +133,7 @@ async function explained(world: World, { id, rule, to, status }: Watched): Promi
   expect(said).toMatchObject({ status, would_have: { rule, to } });
   expect(said.because.evidence.map((fact) => fact.kind)).toContain('node.would_have');
   const step = said.next.find((each) => each.then.includes(`by ${rule}`));
-  if (step) expect(step.then).toMatch(/^would be .*; the pool is only observed$/);
+  if (step) expect(step.then).toMatch(/^would be .*; the pool is observe-only$/);
 }
 
 scenario({

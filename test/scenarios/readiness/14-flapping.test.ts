@@ -106,7 +106,7 @@ scenario({
       composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) =>
           node.status === 'offline'
-            ? { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' }
+            ? { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' }
             : effectOfBeat(node, beat, now),
       })),
       fails: /from offline to ready within a stale time/,

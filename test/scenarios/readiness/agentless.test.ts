@@ -176,7 +176,7 @@ scenario({
     expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
     expect(stopped.observed).toMatchObject({ state: 'Stopped' });
     const { waiting_for } = await world.client.call('node-explain', { params: { id: node_id } });
-    expect(waiting_for).toBe('its provider to show it as well again');
+    expect(waiting_for).toBe('its provider to show it as healthy again');
     provider.shows = running;
     await waitForNode(world, node_id, 'ready');
 

@@ -112,7 +112,7 @@ scenario({
     const aside = await nodeOf(world, node_id);
     expect(aside).toMatchObject({ status: 'quarantined', occupancy: 'free' });
     // The residue is settled, and the fence reason says so instead of what could not be proven.
-    expect(aside.fence_reason).toMatch(/settled since, so it can be reactivated or retired/);
+    expect(aside.fence_reason).toMatch(/residue is settled, so you can reactivate or retire it/);
     expect((await actionsOf(world, node_id)).reactivate).toBe('open');
     await act(world, node_id, 'reactivate');
     await waitForNode(world, node_id, 'ready');

@@ -20,7 +20,7 @@ it('only an active allocation is in trouble with its machine', () => {
 });
 
 it('the trouble replaces the reason of the allocation, whatever that says', () => {
-  const ready = { reason: 'the node said it is ready' };
+  const ready = { reason: 'the node reported ready' };
   const worded = { reason: 'its machine is fine' };
   for (const allocation of [ready, worded]) {
     expect(reasonOf(allocation, { status: 'quarantined', since: 'later' })).toBe(troubleWords.quarantined.sentence);

@@ -24,7 +24,7 @@ describe('on a node', () => {
   test('lists open actions with their command, and others with the reason', async () => {
     const { stdout } = await slipway('actions', sampleIds.node_id);
     expect(stdout).toMatch(/^Open now\n {2}Gives it more time:\n {4}\S*slipway act .* --reason "…"\n\nNot now\n/);
-    expect(stdout).toContain('  apply-held-verdict  lets the held verdict go. No verdict is held back.\n');
+    expect(stdout).toContain('  apply-held-verdict  lets the held verdict go. No verdict is held.\n');
   });
   test('names the actions command when an action is not open', async () => {
     server.refuse('node-act', { code: 'action_illegal' });
@@ -95,10 +95,10 @@ describe('on a node', () => {
     expect(JSON.parse(json.stdout).enrollment_token).toBe('swe_once');
   });
   test('refuses an action that is not open: exit 4', async () => {
-    server.refuse('node-act', { code: 'action_illegal', detail: 'No verdict is held back.' });
+    server.refuse('node-act', { code: 'action_illegal', detail: 'No verdict is held.' });
     const { code, stderr } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '-r', 'x');
     expect(code).toBe(4);
-    expect(stderr).toContain('No verdict is held back.');
+    expect(stderr).toContain('No verdict is held.');
   });
 });
 
@@ -109,7 +109,7 @@ describe('on an allocation', () => {
     server.on('allocation-actions', () => ({
       body: {
         items: [
-          { action: 'retry-release', does: 'tries the failed release again, now', open: true, why_not: null },
+          { action: 'retry-release', does: 'retries the failed release now', open: true, why_not: null },
           { action: 'retry', does: 'tries again', open: false, why_not: 'It is release_failed; this needs failed.' },
         ],
       },
@@ -121,7 +121,7 @@ describe('on an allocation', () => {
     const { code, stdout } = await slipway('actions', allocation_id);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      new RegExp(`Tries the failed release again, now:\\n {4}\\S*slipway act ${allocation_id} retry-release --reason`),
+      new RegExp(`Retries the failed release now:\\n {4}\\S*slipway act ${allocation_id} retry-release --reason`),
     );
     expect(stdout).toContain('  retry  tries again. It is release_failed; this needs failed.\n');
     expect(stdout).toMatch(new RegExp(`slipway actions ${node_id}\\n$`));
@@ -163,7 +163,7 @@ describe('on an allocation', () => {
     const { stdout } = await slipway('allocation', allocation_id);
     expect(stdout).toMatch(
       new RegExp(
-        `What you can do\\n {2}Tries .*:\\n {4}\\S*slipway act ${allocation_id} retry-release --reason "…"\\n`,
+        `What you can do\\n {2}Retries .*:\\n {4}\\S*slipway act ${allocation_id} retry-release --reason "…"\\n`,
       ),
     );
     await slipway('allocation', allocation_id, '--json');

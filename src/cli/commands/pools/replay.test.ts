@@ -131,7 +131,7 @@ describe('the text', () => {
 
       ! gpu: 3 of 342 decisions would differ (340 boot phases, 2 absences recorded):
         – 1 boot not given up
-        – 2 stuck ones found later by 4 min on average
+        – 2 stuck boots found later by 4 min on average
 
         WHEN                  NODE    RULE                WAS     WOULD BE
         2026-01-01 00:12:00Z  node_1  provision-deadline  failed  starting 1m 20s later
@@ -167,6 +167,6 @@ describe('the text', () => {
     const text = shown(reply(pool({ otherwise: 2, kinds, differences })));
     expect(text).toContain('✖ gpu');
     expect(text.indexOf('node_1')).toBeLessThan(text.indexOf('node_2'));
-    expect(text).toContain('1 boot that arrives too late to be taken back');
+    expect(text).toContain('1 boot that arrives too late to be rescued');
   });
 });

@@ -98,7 +98,7 @@ describe('drift', () => {
   test('explain shows the findings of a node', async () => {
     server.on('node-explain', () => ({ body: sampleExplanation({ findings: [sampleFinding()] }) }));
     const { stdout } = await slipway('explain', sampleIds.node_id);
-    expect(stdout).toContain('! Found: its provider shows nothing of the machine any more');
+    expect(stdout).toContain('! Found: its provider no longer shows the machine');
     expect(stdout).toMatch(/slipway drift repair find_1 --reason "…" --dry-run/);
   });
 });

@@ -26,13 +26,13 @@ test('shows status, reason, deadline, next steps, evidence and commands', () => 
   expect(shown()).toBe(
     [
       `${id}  gpu-3  offline for 8m`,
-      '  Silent; it may come back until its deadline. It became offline 8m ago: it has',
+      '  Silent; it can return until its deadline. It became offline 8m ago: it has',
       '  been silent for 42 s (allowed: 30 s) [liveness, owner: node]. It waits for a',
       '  heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. Its budget is 1h 00m,',
       '  set by its pool. Its last heartbeat was 10m ago.',
       '',
       '  What happens next',
-      '    any time  if it beats again → back to what it was',
+      '    any time  if its heartbeats resume → its former status',
       '    in 40m    if it stays silent until then → failed, by offline-deadline',
       '',
       '  Evidence',
@@ -63,8 +63,8 @@ describe('starts with a verdict that did not take effect', () => {
     deadline_at: null,
   } as const;
   const due = [
-    sampleNext('the hold ends', 'liveness is asked again', '2026-01-01T12:54:00.000Z'),
-    sampleNext('it says nothing until then', 'offline, by liveness', '2026-01-01T12:03:00.000Z'),
+    sampleNext('the hold ends', 'liveness decides again', '2026-01-01T12:54:00.000Z'),
+    sampleNext('no heartbeat arrives by then', 'offline, by liveness', '2026-01-01T12:03:00.000Z'),
     sampleNext('50 % of its work fails', 'degraded', null),
   ];
 
@@ -92,7 +92,7 @@ describe('starts with a verdict that did not take effect', () => {
       '! Its pool is observe-only, so nothing was changed: 5m ago liveness would have made it offline, because it is silent.',
     );
     expect(text).not.toContain('Up and serving');
-    expect(text).not.toContain('it says nothing until then');
+    expect(text).not.toContain('no heartbeat arrives by then');
   });
 });
 

@@ -23,7 +23,7 @@ test('shows percentiles, budget and policy of a phase', () => {
     '  half within       226 s  (95 % sure: 202 s to 250 s)',
     '  90 of 100 within  294 s  (95 % sure: 274 s to 423 s)',
     '  99 of 100 within  423 s  (95 % sure: at least 294 s)',
-    '  budget            720 s, as the pool says; a boot up to 360 s later is rescued',
+    '  budget            720 s, set by the pool; a boot up to 360 s later is rescued',
     '  too slow for it   none of 40 that arrived (95 % sure: at most 7.2 %)',
     '  since it changed  41 boots, 0 late, 1 failed for good  (10m ago)',
     '  policy            fixed: it stays until someone changes it',

@@ -17,8 +17,8 @@ test('shows the summary, the affected boots and the next commands', () => {
   expect(shown()).toEqual([
     '! With 400 s, 1 of 41 boots would have been given up although it arrived; it would have been',
     '  rescued.',
-    '  The current budget, 720 s as the pool says, would have failed none of them.',
-    '  Of boots to come that arrive, 2.5 % would take longer than that.',
+    '  The current budget, 720 s set by the pool, would have failed none of them.',
+    '  Of future boots that arrive, 2.5 % would take longer.',
     '  The one that was stuck would have been found 320 s sooner.',
     '  Based on 41 boots recorded since 2026-01-01 12:01:00Z (9m ago).',
     '',
@@ -46,13 +46,13 @@ test('shows no list without affected boots', () => {
   const none = { false_kills: [], false_kill_count: 0, rescued_count: 0, stuck: [], stuck_count: 0 };
   const text = shown({ ...none, stuck_found_sooner_seconds: null, budget_seconds: 720, undecided_count: 1 });
   expect(text[0]).toBe('✔ With 720 s, none of 41 boots would have been given up before it arrived.');
-  expect(text[1]).toBe('  This is the current budget, as the pool says.');
-  expect(text).toContain('  1 was ended by somebody when already past 720 s: whether it would have come nobody knows.');
+  expect(text[1]).toBe('  This is the current budget, set by the pool.');
+  expect(text).toContain('  1 boot ended otherwise after 720 s; whether it would have arrived is unknown.');
   expect(text.join('\n')).not.toContain('NODE');
   const empty = shown({ ...none, boots: 0, oldest_at: null, predicted_false_kill_share: null, phase: 'start' });
   expect(empty.slice(0, 3)).toEqual([
-    '○ With 400 s: nothing can be said, because no boot is on record.',
-    '  The current budget is 720 s, as the pool says.',
+    '○ With 400 s: unknown, because no boot is recorded.',
+    '  The current budget is 720 s, set by the pool.',
     '',
   ]);
   expect(empty.at(-1)).toContain('slipway budget gpu 400 --phase start');
