@@ -75,8 +75,11 @@ function edgeTable<S extends string>(edges: readonly Edge<S>[]): string {
 const causeTable = () =>
   table(
     ['cause', 'brought about by', 'because'],
-    (Object.keys(causes) as Cause[]).map((by) => [sourceOf(by), causes[by].trigger, causes[by].says]),
+    (Object.keys(causes) as Cause[]).map((by) => [sourceOf(by), triggerOf(causes[by].trigger), causes[by].says]),
   );
+
+/** The glossary's word for the trigger `claim`. */
+const triggerOf = (trigger: string) => (trigger === 'claim' ? 'report' : trigger);
 
 const pairTable = () =>
   table(

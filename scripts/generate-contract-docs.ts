@@ -56,7 +56,9 @@ const routeRow = ([name, route]: [string, RouteDeclaration]) =>
 function apiPage(): string {
   const byTag = Map.groupBy(Object.entries<RouteDeclaration>(routes), ([, route]) => route.tag);
   const sections = [...byTag].map(([tag, entries]) =>
-    [`## ${tag}`, '', '| call | does | access | operation id |', '|---|---|---|---|', ...entries.map(routeRow)].join('\n'),
+    [`## ${tag}`, '', '| call | does | access | operation id |', '|---|---|---|---|', ...entries.map(routeRow)].join(
+      '\n',
+    ),
   );
   return `${[
     '# HTTP API',
