@@ -1,6 +1,8 @@
 /** Resolves an id or a name, copied from any table, log, error or page, to the thing it names. */
 import type { Allocation } from '../../contract/allocation.ts';
+import { RequestRefused } from '../../contract/client.ts';
 import type { Found } from '../../contract/fleet/find.ts';
+import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { printable } from '../render/text/text.ts';
 import { CliFailure } from '../terminal/failure.ts';
@@ -83,6 +85,17 @@ export async function resolveNodeIfAny(session: Session, word: string): Promise<
       ? await session.call('allocation-get', { params: { id } })
       : await session.call('operation-get', { params: { id } });
   return through.node_id ? { node_id: through.node_id, node_instance_id, through } : { node_id: null, id, through };
+}
+
+/** Null without an id, or if the caller may no longer see the node. */
+export async function fetchNodeIfVisible(session: Session, id: string | null): Promise<Node | null> {
+  if (id === null) return null;
+  try {
+    return await session.call('node-get', { params: { id } });
+  } catch (error) {
+    if (error instanceof RequestRefused) return null;
+    throw error;
+  }
 }
 
 const statusSentence = (through: Allocation | Operation): string => {

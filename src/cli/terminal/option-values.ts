@@ -25,6 +25,9 @@ export function count(text: string): number {
   return value;
 }
 
+/** Collects the values of a flag that may be repeated. */
+export const repeated = (value: string, before: string[] = []): string[] => [...before, value];
+
 /** A comma separates labels only before another `key=`, so values may contain commas. */
 const betweenLabels = /,(?=[A-Za-z0-9][A-Za-z0-9._/-]*=)/;
 

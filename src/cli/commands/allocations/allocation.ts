@@ -1,24 +1,9 @@
-/** `slipway allocation`: shows one allocation in full. */
-import type { Allocation } from '../../../contract/allocation.ts';
-import { RequestRefused } from '../../../contract/client.ts';
-import type { Node } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { resolveAllocation } from '../../connection/resolve-id.ts';
-import type { Session } from '../../connection/session.ts';
+import { fetchNodeIfVisible, resolveAllocation } from '../../connection/resolve-id.ts';
 import { allocationLines, requestLines } from '../../render/allocations/allocation.ts';
 import { openActionLines } from '../../render/machines/actions.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
-
-/** Null if it has no machine, or if the tenant may no longer see it. */
-async function machineOf(session: Session, { status, node_id }: Allocation): Promise<Node | null> {
-  if (status !== 'active' || node_id === null) return null;
-  try {
-    return await session.call('node-get', { params: { id: node_id } });
-  } catch (error) {
-    if (error instanceof RequestRefused) return null;
-    throw error;
-  }
-}
+import { renderContext } from '../../render/text/hints.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 export const makeAllocation: MakeCommand = (cli) =>
   new SlipwayCommand('allocation')
@@ -33,10 +18,10 @@ export const makeAllocation: MakeCommand = (cli) =>
           printJson(out, allocation);
           return undefined;
         }
-        const machine = await machineOf(session, allocation);
+        const machine = allocation.status === 'active' ? await fetchNodeIfVisible(session, allocation.node_id) : null;
         const { items } = await session.call('allocation-actions', { params: { id } });
         const { requests } = await session.call('thing-find', { query: { id } });
-        const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
+        const context = renderContext(session);
         const open = openActionLines(id, items, context);
         printLines(out, [
           ...allocationLines(allocation, machine, context.nowMs, context),

@@ -1,13 +1,11 @@
-/** `slipway certificate`: writes the signed release certificate of an allocation. */
-import { writeFileSync } from 'node:fs';
 import { pause } from '../../../base/clock.ts';
 import { RequestRefused } from '../../../contract/client.ts';
 import { certificateText } from '../../../contract/evidence/integrity/certificate.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveAllocation } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { CliFailure } from '../../terminal/failure.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
+import { writeNewFile } from '../../terminal/write-new-file.ts';
 
 interface Options {
   output?: string;
@@ -25,18 +23,6 @@ async function fetchCertificate(session: Session, id: string) {
       if (!isEarly || tries === maxTries) throw error;
       await pause(session.clock, (error.problem.retry_after_seconds ?? 1) * 1000, session.signal);
     }
-  }
-}
-
-function writeNew(path: string, text: string): void {
-  try {
-    writeFileSync(path, text, { flag: 'wx' });
-  } catch (error) {
-    throw new CliFailure('failed', `Cannot write the certificate to ${path}`, {
-      why: error instanceof Error ? error.message : String(error),
-      remedy: 'Name another file with --output.',
-      cause: error,
-    });
   }
 }
 
@@ -62,7 +48,7 @@ export const makeCertificate: MakeCommand = (cli) =>
           return undefined;
         }
         const path = output ?? `${certificate.allocation_id}.certificate.json`;
-        writeNew(path, text);
+        writeNewFile(path, text, 'certificate');
         if (session.json) printJson(out, { path, release: certificate.release, kid: certificate.kid });
         else printLines(out, [`${out.paint('good', '✔')} ${path}`, `  ${proofSentences[certificate.release]}`]);
         return undefined;

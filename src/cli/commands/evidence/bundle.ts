@@ -1,14 +1,12 @@
-/** `slipway bundle`: writes everything about an incident, redacted, to one archive for a ticket. */
-import { writeFileSync } from 'node:fs';
 import { now } from '../../../base/clock.ts';
 import { type Entry, packed } from '../../../base/files/tar.ts';
 import { createRedactor, type Redactor, redactionMark } from '../../../base/redaction/redact.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveThing } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { CliFailure } from '../../terminal/failure.ts';
 import { type Since, sinceOption, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { writeNewFile } from '../../terminal/write-new-file.ts';
 import { kindOfId } from '../../wait/subject.ts';
 import { type Part, parts, type Subjects, whyMissing } from './bundle-parts.ts';
 
@@ -122,18 +120,7 @@ interface Options {
   since?: Since;
 }
 
-/** Readable by this user only. Never overwrites a file. */
-function writeNew(path: string, archive: Buffer): void {
-  try {
-    writeFileSync(path, archive, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    throw new CliFailure('failed', `Cannot write the bundle to ${path}`, {
-      why: error instanceof Error ? error.message : String(error),
-      remedy: 'Name another file with --output.',
-      cause: error,
-    });
-  }
-}
+const ownerOnly = 0o600;
 
 const size = (bytes: number) => (bytes < 10_240 ? `${bytes} B` : `${Math.round(bytes / 1024)} KB`);
 
@@ -157,7 +144,7 @@ export const makeBundleCommand: MakeCommand = (cli) =>
           .toISOString()
           .replaceAll(/[-:]|\.\d+/g, '');
         const path = output ?? `slipway-${id.replaceAll(/[^\w.-]/g, '-')}-${stamp}.tar.gz`;
-        writeNew(path, archive);
+        writeNewFile(path, archive, 'bundle', ownerOnly);
         const { out } = session.terminal;
         const { paint } = fitOf(out);
         if (session.json) printJson(out, { path, bytes: archive.length, files: listed });

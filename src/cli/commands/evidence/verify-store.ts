@@ -5,21 +5,19 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { reportLines } from '../../render/evidence/evidence-report.ts';
 import { differenceColumns } from '../../render/supervision/finding.ts';
 import { renderTable } from '../../render/text/table.ts';
-import { count } from '../../terminal/option-values.ts';
+import { counted } from '../../render/text/text.ts';
+import { count, repeated } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines, type Surface } from '../../terminal/terminal.ts';
 import { verifyEvidence } from './verify-evidence.ts';
-
-const counted = (count: number, one: string, many: string) =>
-  `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
 
 /** `untold` rows have no evidence left. */
 function summaryOf(compared: number, untold: number, differing: number): string {
   const checked = compared - untold;
-  const besides = untold > 0 ? ` ${counted(untold, 'other row has', 'other rows have')} no evidence left.` : '';
+  const besides = untold > 0 ? ` ${counted(untold, 'other row')} without evidence.` : '';
   const verb = checked === 1 ? 'row matches its' : 'rows match their';
   if (differing === 0) return `${checked.toLocaleString('en')} ${verb} evidence.${besides}`;
   const differ = differing === 1 ? 'differs from its' : 'differ from their';
-  return `${counted(differing, 'row', 'rows')} of ${checked.toLocaleString('en')} ${differ} evidence.${besides}`;
+  return `${counted(differing, 'row')} of ${checked.toLocaleString('en')} ${differ} evidence.${besides}`;
 }
 
 const countLine = ({ of, pool, status, counted, there_are }: WrongCount) =>
@@ -41,8 +39,6 @@ interface Options {
   maxFaults: number;
 }
 
-const collect = (value: string, former: string[]): string[] => [...former, value];
-
 /** One line, redrawn in place on a terminal. */
 function progressOn({ interactive, write }: Surface): { show(rows: number): void; clear(): void } {
   return {
@@ -56,7 +52,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
     .description(
       'Compare rows with their evidence, and evidence with its signed checkpoints. Changes nothing. Exits with 1 if anything differs.',
     )
-    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', collect, [])
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', repeated, [])
     .option('--expect-head <hash>', 'a head that was printed before and must still be in the chain')
     .addOption(
       new Option('--max-faults <n>', 'faults to list for each partition; the rest are counted')

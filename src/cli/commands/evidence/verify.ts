@@ -7,6 +7,7 @@ import { type ExportVerdict, verifyExport } from '../../../contract/evidence/int
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { faultLine, keysFromServer } from '../../render/evidence/evidence-report.ts';
 import { CliFailure } from '../../terminal/failure.ts';
+import { repeated } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { type TrustedKeys, trustedKeys } from './trusted-keys.ts';
 
@@ -17,8 +18,6 @@ interface Options {
 
 const maxCertificateBytes = 4 * 1024 * 1024;
 const shownFaults = 50;
-
-const collect = (value: string, former: string[]): string[] => [...former, value];
 
 const invalidReasons: Record<Extract<CertificateCheck, { valid: false }>['why'], string> = {
   not_a_certificate: 'it is neither a release certificate nor an export',
@@ -86,7 +85,7 @@ export const makeVerify: MakeCommand = (cli) =>
       'Check a release certificate or an export (jsonl): offline with --public-key, or else with the keys of the server. Exits with 1 if anything differs.',
     )
     .argument('<file>', 'a certificate or an export')
-    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', collect, [])
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', repeated, [])
     .option('--expect-head <hash>', 'for an export: a head that it must contain')
     .examples(
       'slipway verify alloc_….certificate.json --public-key slipway.pem',

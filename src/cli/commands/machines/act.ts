@@ -7,9 +7,10 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveNode, resolveThing } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { type ActionName, actedLines, enrolLines } from '../../render/machines/actions.ts';
+import { renderContext } from '../../render/text/hints.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { dryRunOption, duration } from '../../terminal/option-values.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 interface Options {
   reason: string;
@@ -78,7 +79,7 @@ export const makeAct: MakeCommand = (cli) =>
         };
         const acted = await act(session, id, action, body, then);
         const { out } = session.terminal;
-        const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
+        const context = renderContext(session);
         if (session.json) printJson(out, acted);
         else {
           printLines(out, actedLines(action, acted, context));

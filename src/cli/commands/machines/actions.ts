@@ -3,8 +3,8 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveNode, resolveThing } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { actionLines } from '../../render/machines/actions.ts';
-import { hintLines } from '../../render/text/hints.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { hintLines, renderContext } from '../../render/text/hints.ts';
+import { type fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 import { kindOfId } from '../../wait/subject.ts';
 
 /** An allocation has its own actions. The id of an operation means its machine. */
@@ -23,7 +23,7 @@ export const makeActions: MakeCommand = (cli) =>
       cli.run(async (session, _, [word = '']) => {
         const { id, items } = await offersFor(session, word);
         const { out } = session.terminal;
-        const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
+        const context = renderContext(session);
         if (session.json) printJson(out, { items });
         else printLines(out, [...actionLines(id, items, context), ...(await machineHint(session, id, context))]);
         return undefined;

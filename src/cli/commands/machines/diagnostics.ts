@@ -5,8 +5,9 @@ import { collect } from '../../connection/pages.ts';
 import { resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { diagnosticsLines, type NodeDiagnostics } from '../../render/machines/diagnostics.ts';
+import { renderContext } from '../../render/text/hints.ts';
 import { count } from '../../terminal/option-values.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 /**
  * The newest collection: one operation records the parts of agent and provider, present or missing.
@@ -43,7 +44,7 @@ export const makeDiagnostics: MakeCommand = (cli) =>
         const probe = (await session.call('operation-list', { query })).items[0] ?? null;
         const known: NodeDiagnostics = { node_id, collected, probe };
         const { out } = session.terminal;
-        const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
+        const context = renderContext(session);
         if (session.json) printJson(out, known);
         else printLines(out, diagnosticsLines(known, lines, context));
         return undefined;

@@ -7,6 +7,7 @@ import { RequestRefused } from '../../../contract/client.ts';
 import type { Node } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import {
+  fetchNodeIfVisible,
   isAllocation,
   noMachineYet,
   type ResolvedNode,
@@ -18,9 +19,9 @@ import { pastAllocationLines } from '../../render/allocations/past-allocation.ts
 import { type PoolStanding, waitingAllocationLines } from '../../render/allocations/waiting-allocation.ts';
 import { openActionLines } from '../../render/machines/actions.ts';
 import { explanationLines } from '../../render/machines/explanation.ts';
-import type { RenderContext } from '../../render/text/hints.ts';
+import { type RenderContext, renderContext } from '../../render/text/hints.ts';
 import { printable } from '../../render/text/text.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 /** Says how the id that was given leads to this machine. */
 function throughLine({ through, node_id, node_instance_id }: ResolvedNode, node: Node): string[] {
@@ -60,29 +61,12 @@ async function pastAllocation(session: Session, { through, node_id }: ResolvedNo
   return id === undefined ? null : session.call('allocation-get', { params: { id } });
 }
 
-const contextOf = (session: Session): RenderContext => ({
-  ...fitOf(session.terminal.out),
-  nowMs: session.clock.nowMs(),
-  commandLine: session.commandLine,
-});
-
-/** Null if the caller may no longer see it. */
-async function machineOf(session: Session, { node_id }: Allocation): Promise<Node | null> {
-  if (node_id === null) return null;
-  try {
-    return await session.call('node-get', { params: { id: node_id } });
-  } catch (error) {
-    if (error instanceof RequestRefused) return null;
-    throw error;
-  }
-}
-
 async function explainPast(session: Session, allocation: Allocation): Promise<void> {
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
   const request = await releaseRequest(session, allocation.allocation_id);
-  const machine = await machineOf(session, allocation);
-  printLines(out, pastAllocationLines(allocation, { request, machine }, contextOf(session)));
+  const machine = await fetchNodeIfVisible(session, allocation.node_id);
+  printLines(out, pastAllocationLines(allocation, { request, machine }, renderContext(session)));
 }
 
 /** A tenant may not read the pool. */
@@ -122,7 +106,7 @@ async function explainWithoutMachine(session: Session, behind: WithoutMachine): 
   if (allocation.status !== 'requested') return explainPast(session, allocation);
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
-  printLines(out, await waitingLines(session, allocation, contextOf(session)));
+  printLines(out, await waitingLines(session, allocation, renderContext(session)));
 }
 
 async function explainNode(session: Session, behind: ResolvedNode): Promise<void> {
@@ -133,7 +117,7 @@ async function explainNode(session: Session, behind: ResolvedNode): Promise<void
   ]);
   const { out } = session.terminal;
   if (session.json) return printJson(out, explanation);
-  const context = contextOf(session);
+  const context = renderContext(session);
   printLines(out, [
     ...throughLine(behind, node),
     ...explanationLines(explanation, node, context),

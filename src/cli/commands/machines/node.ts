@@ -8,6 +8,7 @@ import type { Session } from '../../connection/session.ts';
 import { whatToDo } from '../../render/machines/explanation.ts';
 import { nodeLines, stateLines } from '../../render/machines/node.ts';
 import { momentInFull } from '../../render/text/duration.ts';
+import { renderContext } from '../../render/text/hints.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
@@ -52,7 +53,7 @@ export const makeNode: MakeCommand = (cli) =>
           return undefined;
         }
         const explanation = await session.call('node-explain', { params: { id } });
-        const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
+        const context = renderContext(session);
         const open = whatToDo(explanation, context);
         printLines(out, [
           ...nodeLines(node, explanation, context.nowMs, context),

@@ -11,11 +11,11 @@ import {
   recoveryDefaults,
 } from '../../../lifecycle/actions/recovery.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { hintLines, type RenderContext } from '../../render/text/hints.ts';
+import { hintLines, type RenderContext, renderContext } from '../../render/text/hints.ts';
 import { flow, printable } from '../../render/text/text.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { count, dryRunOption, duration, labels, timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 import { nothingKnown } from '../../wait/subject.ts';
 import { waitUntilSettled } from '../../wait/wait.ts';
 
@@ -70,10 +70,8 @@ const actionHelp = `the action: ${bulkActionNames.map((name) => `${name} ${bulkA
 
 const does = (action: string) => (isBulkAction(action) ? bulkAction(action).does : action);
 
-type Context = Omit<RenderContext, 'nowMs'>;
-
 /** Each reason with its count and some ids. */
-const skippedLines = ({ not_eligible }: Recovery, { paint, width }: Context): string[] =>
+const skippedLines = ({ not_eligible }: Recovery, { paint, width }: RenderContext): string[] =>
   not_eligible.flatMap(({ why_not, count, first }) => {
     const more = count > first.length ? [`and ${count - first.length} more`] : [];
     return [
@@ -84,7 +82,7 @@ const skippedLines = ({ not_eligible }: Recovery, { paint, width }: Context): st
     ];
   });
 
-function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: Context): string[] {
+function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: RenderContext): string[] {
   const { paint, width, commandLine } = context;
   const { matched, eligible, first, operation } = recovery;
   if (matched === 0)
@@ -154,8 +152,7 @@ export const makeRecover: MakeCommand = (cli) =>
         const { operation } = recovery;
         const { out } = session.terminal;
         const isFollowed = options.wait && operation;
-        if (!session.json)
-          printLines(out, recoveryLines(recovery, body, { ...fitOf(out), commandLine: session.commandLine }));
+        if (!session.json) printLines(out, recoveryLines(recovery, body, renderContext(session)));
         else if (!isFollowed) printJson(out, recovery);
         // Things match the filter, but the action is open for none of them.
         if (!isFollowed) return recovery.matched > 0 && recovery.eligible === 0 ? 'refused' : undefined;

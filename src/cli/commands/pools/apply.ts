@@ -5,6 +5,7 @@ import { RequestRefused } from '../../../contract/client.ts';
 import type { Pool } from '../../../contract/pool.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import type { Session } from '../../connection/session.ts';
+import { repeated } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 import { type DeclaredPool, readPoolDocuments, readText } from './pool-documents.ts';
 
@@ -43,7 +44,7 @@ export const makeApply: MakeCommand = (cli) =>
     .description('Declare pools from YAML or JSON documents.')
     .addOption(
       new Option('-f, --file <file>', 'the documents, several separated by ---; - reads standard input')
-        .argParser((value: string, before: string[] = []) => [...before, value])
+        .argParser(repeated)
         .makeOptionMandatory(),
     )
     .examples('slipway apply -f pools.yaml', 'generate-pools | slipway apply -f -')

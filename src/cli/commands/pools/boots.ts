@@ -2,8 +2,9 @@
 import type { PoolBoots } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { bootsLines } from '../../render/pools/boots.ts';
+import { renderContext } from '../../render/text/hints.ts';
 import { type PhaseOption, phaseOption } from '../../terminal/option-values.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 export const makeBoots: MakeCommand = (cli) =>
   new SlipwayCommand('boots')
@@ -17,16 +18,7 @@ export const makeBoots: MakeCommand = (cli) =>
         const phases = boots.phases.filter((each) => phase === undefined || each.phase === phase);
         const { out } = session.terminal;
         if (session.json) printJson(out, { ...boots, phases });
-        else
-          printLines(
-            out,
-            bootsLines(boots, phases, {
-              ...fitOf(out),
-              nowMs: session.clock.nowMs(),
-              commandLine: session.commandLine,
-              draws: out.interactive,
-            }),
-          );
+        else printLines(out, bootsLines(boots, phases, { ...renderContext(session), draws: out.interactive }));
         return undefined;
       }),
     );

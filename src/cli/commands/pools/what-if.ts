@@ -2,6 +2,7 @@
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { whatIfLines } from '../../render/pools/what-if.ts';
+import { renderContext } from '../../render/text/hints.ts';
 import {
   duration,
   type PhaseOption,
@@ -10,7 +11,7 @@ import {
   sinceOption,
   startOf,
 } from '../../terminal/option-values.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 interface Options extends PhaseOption {
   budget: number;
@@ -36,11 +37,7 @@ export const makeWhatIf: MakeCommand = (cli) =>
         });
         const { out } = session.terminal;
         if (session.json) printJson(out, answer);
-        else
-          printLines(
-            out,
-            whatIfLines(answer, { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine }),
-          );
+        else printLines(out, whatIfLines(answer, renderContext(session)));
         return undefined;
       }),
     );

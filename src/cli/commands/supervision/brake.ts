@@ -1,20 +1,14 @@
 /** `slipway brake`: shows what is held back, why and until when, and releases holds. */
 import { randomUUID } from 'node:crypto';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
-import type { Session } from '../../connection/session.ts';
 import { brakeLines } from '../../render/supervision/brake.ts';
-import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
+import { renderContext } from '../../render/text/hints.ts';
+import { printJson, printLines } from '../../terminal/terminal.ts';
 
 interface ResumeOptions {
   reason: string;
   hold?: string;
 }
-
-const contextOf = (session: Session) => ({
-  ...fitOf(session.terminal.out),
-  nowMs: session.clock.nowMs(),
-  commandLine: session.commandLine,
-});
 
 const makeShow = (cli: Cli) =>
   new SlipwayCommand('brake show')
@@ -23,7 +17,7 @@ const makeShow = (cli: Cli) =>
       cli.run(async (session) => {
         const brake = await session.call('brake-get', {});
         if (session.json) printJson(session.terminal.out, brake);
-        else printLines(session.terminal.out, brakeLines(brake, contextOf(session)));
+        else printLines(session.terminal.out, brakeLines(brake, renderContext(session)));
         return undefined;
       }),
     );

@@ -66,7 +66,7 @@ describe('drift', () => {
     const sound = await slipway('verify-store');
     expect(sound).toMatchObject({
       code: 0,
-      stdout: '502 rows match their evidence. 1 other row has no evidence left.\nNo evidence is sealed yet.\n',
+      stdout: '502 rows match their evidence. 1 other row without evidence.\nNo evidence is sealed yet.\n',
     });
     expect(server.callsOf('store-verify').map(({ query }) => query.cursor)).toEqual([undefined, 'nodes:node_9']);
     last = { ...last, items: [apart] };

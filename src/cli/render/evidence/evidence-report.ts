@@ -1,6 +1,7 @@
 /** The result of verifying sealed evidence, as text. */
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import type { EvidenceReport } from '../../commands/evidence/verify-evidence.ts';
+import { counted } from '../text/text.ts';
 
 const faultText: Record<EvidenceFault['code'], (fault: EvidenceFault) => string> = {
   row_deleted: ({ cursor }) => `row ${cursor} was deleted`,
@@ -25,8 +26,6 @@ const faultText: Record<EvidenceFault['code'], (fault: EvidenceFault) => string>
 
 export const faultLine = (fault: EvidenceFault): string =>
   `${fault.partition ?? 'checkpoints'}: ${faultText[fault.code](fault)}`;
-
-const counted = (count: number, noun: string) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Printed if the user gave no keys. */
 export const keysFromServer = 'The keys come from the server itself. To verify independently, pass --public-key.';

@@ -5,7 +5,7 @@ import { elapsed, momentInFull, momentsInFull, usual } from '../text/duration.ts
 import { hintLines } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';
-import { printable, wrap } from '../text/text.ts';
+import { counted, printable, wrap } from '../text/text.ts';
 
 interface ReplayContext extends Fit {
   /** The maximum per pool. */
@@ -47,8 +47,6 @@ function totals({ kinds, differences }: ReplayedPool): string[] {
     return `${count} ${count === 1 ? one : many}${meanShift(kind, differences)}`;
   });
 }
-
-const counted = (count: number, one: string) => `${count} ${one}${count === 1 ? '' : 's'}`;
 
 function headline(pool: ReplayedPool, { paint, width }: ReplayContext): string[] {
   const { decisions, otherwise, boots, absences } = pool;

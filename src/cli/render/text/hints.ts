@@ -1,4 +1,6 @@
 /** Suggested commands with their purpose, and the context that renderers share. */
+import type { Session } from '../../connection/session.ts';
+import { fitOf } from '../../terminal/terminal.ts';
 import type { Paint } from './palette.ts';
 import { pad } from './text.ts';
 
@@ -8,6 +10,13 @@ export interface RenderContext {
   nowMs: number;
   commandLine(...words: string[]): string;
 }
+
+/** For text on standard output. */
+export const renderContext = ({ terminal, clock, commandLine }: Session): RenderContext => ({
+  ...fitOf(terminal.out),
+  nowMs: clock.nowMs(),
+  commandLine,
+});
 
 export type Hint = [purpose: string, command: string];
 

@@ -52,6 +52,10 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
+/** `1 row`, `1,204 rows`. */
+export const counted = (count: number, noun: string): string =>
+  `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+
 /** Joins pieces with ` · ` and wraps only between them. */
 export function flow(pieces: string[], width: number): string[] {
   const lines: string[] = [];
