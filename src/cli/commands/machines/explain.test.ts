@@ -24,7 +24,7 @@ const slipway = (...args: string[]) => runCli(args, { server: server.url });
 test('explains a node', async () => {
   const { code, stdout } = await slipway('explain', sampleIds.node_id);
   expect(code).toBe(0);
-  expect(stdout).toMatch(new RegExp(`^${sampleIds.node_id}  gpu-3  offline for \\d+d\\n  Silent; it may come back`));
+  expect(stdout).toMatch(new RegExp(`^${sampleIds.node_id}  gpu-3  offline for \\d+d\\n  Silent; it can return`));
   expect(stdout).toMatch(new RegExp(`slipway act ${sampleIds.node_id} extend-deadline --seconds 10m --reason "…"`));
 });
 test('lists the open actions of an allocation whose machine is retired', async () => {
