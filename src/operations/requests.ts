@@ -28,11 +28,11 @@ import { type Caller, type Touched, visibleAllocation, visibleOperation } from '
 import type { OperationServices } from './runtime/services.ts';
 
 const repeatAction = (action: NodeActionName) =>
-  `Ask for the action \`${action}\` on its node again: it begins with the machine as it stands now.`;
+  `Request the action \`${action}\` on its node again: it starts from the current state of the machine.`;
 
 const nextSteps: Readonly<Record<string, string>> = {
   [nodeProvisionKind]: 'Retry the allocation instead: it needs a new instance, not the failed one again.',
-  [allocationForceReleaseKind]: 'Force the release of the allocation again: it asks once more for a proof.',
+  [allocationForceReleaseKind]: 'Force the release of the allocation again: it requests a proof once more.',
   [nodeRetireKind]: repeatAction('retire'),
   [nodeReimageKind]: repeatAction('reimage'),
   [nodeReEnrollKind]: repeatAction('re-enroll'),
@@ -42,7 +42,7 @@ const nextSteps: Readonly<Record<string, string>> = {
 };
 
 /** The next step after a failed operation that cannot be retried itself. */
-const insteadOfRetry = (kind: string): string => nextSteps[kind] ?? 'Ask for the same again: it begins anew.';
+const insteadOfRetry = (kind: string): string => nextSteps[kind] ?? 'Request the same again; it starts over.';
 
 const defaultTenant = 'default';
 /**
@@ -142,7 +142,10 @@ export async function requestCancel(services: OperationServices, id: string, cal
   const found = await services.db.transaction(async (tx) => {
     const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
-      throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
+      throw new ApiProblem(
+        'action_illegal',
+        'A release cannot be cancelled: a half-released machine has no defined state.',
+      );
     // Cancelling a provision releases its allocation, because the machine must be proven gone.
     if (operation.allocation_id) {
       if (operation.status !== 'queued' && operation.status !== 'running') throw new ApiProblem('operation_ended');
@@ -171,7 +174,7 @@ export function requestOperationRetry(services: OperationServices, id: string, c
       );
     // An operation without allocation and node is a recovery of many machines.
     if (!operation.allocation_id && !operation.node_id)
-      throw new ApiProblem('action_illegal', 'Ask for a new recovery instead: it takes up whatever has not recovered.');
+      throw new ApiProblem('action_illegal', 'Request a new recovery instead; it includes whatever has not recovered.');
     if (operation.kind !== allocationReleaseKind || !operation.allocation_id)
       throw new ApiProblem('action_illegal', insteadOfRetry(operation.kind));
     const machine = operation.node_id ? await lockNode(tx, operation.node_id) : undefined;

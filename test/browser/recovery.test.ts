@@ -125,7 +125,7 @@ it('drains, quarantines and reactivates a machine, each with a preview', async (
     .waitFor();
   await dialogOf(page).getByLabel('Retire it').click();
   await foreseen(page)
-    .getByText(/it is taken down for good\.$/)
+    .getByText(/it is torn down for good\.$/)
     .waitFor();
   await dialogOf(page).getByLabel('Quarantine it').click();
   await foreseen(page)

@@ -55,10 +55,10 @@ const byRequest = (send: Request, leads_to: AllocationStatus, says: string): Own
 const retried = byRequest(
   requestRetry,
   'provisioning',
-  'what is left of its machine is taken down, and a new one is brought up',
+  'what is left of its machine is torn down, and a new one is brought up',
 );
 
-const released = byRequest(requestRelease, 'releasing', 'it is given back, with proof');
+const released = byRequest(requestRelease, 'releasing', 'it is released, with proof');
 
 type OwnName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
 
@@ -77,11 +77,11 @@ const own: Record<OwnName, OwnAction> = {
       return { ...(await released.predict(acting)), says: releaseEffect(node) };
     },
   },
-  'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is tried again, now'),
+  'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is retried now'),
   'force-release': byRequest(
     requestForceRelease,
     'released',
-    'a proof is asked for once more: with one it ends clean; without one what may remain goes on the residue ledger, and its machine is quarantined',
+    'a proof is requested once more: with one it ends clean; without one possible remains go on the residue ledger, and its machine is quarantined',
   ),
   'extend-deadline': { predict: predictExtension, act: extendAllocation },
 };

@@ -40,7 +40,7 @@ interface Decision {
 }
 
 const agreesByNow = () =>
-  new ApiProblem('action_illegal', 'The sides agree by now; the finding closes by itself with the next pass.');
+  new ApiProblem('action_illegal', 'The sides agree by now; the finding closes with the next pass.');
 
 /** The row that the finding is about. */
 const rowOf = ({ finding: { allocation_id, subject }, request, caller }: Deciding) => ({
@@ -83,7 +83,7 @@ const notRepairable = (words: string): Decision => ({
 });
 
 const notByItself = notRepairable(
-  'Only a change of the pool or of what it is made from mends this. The finding closes by itself when it no longer holds; accept it if you know of it.',
+  'Only a change of the pool or of what it is made from fixes this. The finding closes when it no longer holds; accept it if you know of it.',
 );
 
 const repairs: Record<FindingWhat, Decision> = {
@@ -120,7 +120,7 @@ const repairs: Record<FindingWhat, Decision> = {
 };
 
 const known: Decision = {
-  says: () => 'it is not told of again as long as it stays as it is',
+  says: () => 'it is not reported again while it stays as it is',
   act: async () => undefined,
 };
 
@@ -140,7 +140,7 @@ const acceptances: Record<FindingWhat, Decision> = {
   join_token_expiring: known,
   token_expiring: known,
   boots_slower: {
-    says: () => 'this pace counts as the usual one; only boots that become slower still are told of',
+    says: () => 'this pace counts as normal; only boots that get slower still are reported',
     act: async () => undefined,
   },
 };

@@ -23,7 +23,7 @@ export const reimage: Action = {
     return {
       status: 'cleaning',
       deadline_at: deadlineIn('cleaning', acting),
-      says: `what it knows is kept, it is taken down with proof, and a new instance is brought up from generation ${generation} of its pool`,
+      says: `its evidence is kept, it is torn down with proof, and a new instance is brought up from generation ${generation} of its pool`,
     };
   },
   async act(acting) {
@@ -54,8 +54,8 @@ export const reEnroll: Action = {
     const { services, shown, at } = acting;
     const { seconds } = budgetOf('provision', pool.document, services.environment, null);
     const says = launches
-      ? 'what is left of its former instance is taken down with proof, and its driver launches its agent again'
-      : `it waits for its agent to be started with the token that is shown now, and only now${kept[shown.occupancy] ?? ''}`;
+      ? 'its former instance is torn down with proof, and its driver launches its agent again'
+      : `it waits for an agent that is started with the token shown now, and only now${kept[shown.occupancy] ?? ''}`;
     return { status: 'provisioning', deadline_at: secondsLater(at, seconds), says };
   },
   async act(acting) {
@@ -76,7 +76,7 @@ export const retire: Action = {
   predict: (acting) => ({
     status: 'cleaning',
     deadline_at: deadlineIn('cleaning', acting),
-    says: 'it is taken down with proof, and then retired',
+    says: 'it is torn down with proof and retired',
   }),
   async act({ tx, services, node, request, caller, at }) {
     const cited = { by: 'retire' as const, reason: request.reason, actor: caller.actor };

@@ -38,7 +38,7 @@ interface ByAllocation {
 }
 
 const forceEffect =
-  'a proof is asked for once more: with one it is retired where its machine is gone, and used again where it is proven clean; without one its allocation is released, what may remain goes on the residue ledger, and it is quarantined';
+  'a proof is requested once more: with one it is retired if its machine is gone, or reused if it is proven clean; without one its allocation is released, possible remains go on the residue ledger, and it is quarantined';
 
 /**
  * Checks as the action will, but asks no agent and revokes nothing. The text mentions a proof by
@@ -71,13 +71,13 @@ const byAllocation: Partial<Record<NodeActionName, ByAllocation>> = {
   retry: {
     async predict({ db }, { pool }) {
       await retryingPool(db, pool);
-      const says = 'what is left of it is taken down, and a new instance is brought up for its allocation';
+      const says = 'what is left of it is torn down, and a new instance is brought up for its allocation';
       return { status: 'provisioning', says };
     },
     act: requestRetry,
   },
   'retry-release': {
-    predict: async () => ({ status: 'cleaning', says: 'the release of its allocation is tried again, now' }),
+    predict: async () => ({ status: 'cleaning', says: 'the release of its allocation is retried now' }),
     act: requestReleaseRetry,
   },
   'force-release': {

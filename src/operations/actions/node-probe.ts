@@ -15,7 +15,7 @@ export const nodeProbeKind = 'node-probe';
 const answerWithinSeconds = 10;
 
 const nodeProbePlan: PlanStep[] = [
-  { name: 'ask', label: 'Asking whether it lives', usual_seconds: 0.5, within_seconds: 6 * answerWithinSeconds },
+  { name: 'ask', label: 'Probing the machine', usual_seconds: 0.5, within_seconds: 6 * answerWithinSeconds },
 ];
 
 export const probeQuestion = { kind: nodeProbeKind, revision: 1, steps: nodeProbePlan };
@@ -40,11 +40,11 @@ async function askItsAgent(context: OperationContext, services: OperationService
   const contact: AgentContact = { silent: false };
   const task = { type: 'ping', wait_seconds: answerWithinSeconds };
   const answer = await askAgent(context, services, 'ask:agent', subject, contact, task);
-  if (!answer) return 'Its agent has not been heard lately, so there is nobody to ask';
+  if (!answer) return 'Its agent has not been heard from lately, so it was not asked';
   if (answer.status === 'succeeded') return 'It lives: its agent took a task and answered it';
   return answer.status === 'failed'
     ? `Its agent answered, but failed: ${answer.error?.message ?? 'it did not say why'}`
-    : `Its agent beats, but took no task within ${answerWithinSeconds} s`;
+    : `Its agent sends heartbeats, but took no task within ${answerWithinSeconds} s`;
 }
 
 export function nodeProbe(services: OperationServices): OperationDefinition {

@@ -48,8 +48,8 @@ export const probe: Action = {
     status: node.status,
     deadline_at: node.deadline_at,
     says: node.endpoint
-      ? `it is asked at ${node.endpoint} whether it lives, and the answer is kept in its timeline`
-      : 'its agent is given a task, and whether it answers is kept in its timeline',
+      ? `it is probed at ${node.endpoint}, and the result is stored in its timeline`
+      : 'its agent gets a task, and whether it answers is stored in its timeline',
   }),
   act: ({ tx, services, shown, request, caller, at }) =>
     askIn(tx, services, probeQuestion, shown, { ...caller, reason: request.reason }, at),
@@ -59,7 +59,7 @@ export const collectDiagnostics: Action = {
   predict: ({ node }) => ({
     status: node.status,
     deadline_at: node.deadline_at,
-    says: 'its agent and its provider are asked, and what they say is kept in its timeline, kind evidence.frozen',
+    says: 'diagnostics of its agent and its provider are stored in its timeline, kind evidence.frozen',
   }),
   act: ({ tx, services, shown, request, caller, at }) =>
     askIn(tx, services, diagnoseQuestion, shown, { ...caller, reason: request.reason }, at),

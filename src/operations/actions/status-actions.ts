@@ -47,13 +47,13 @@ export const moveTo = ({ to, by, says, set, also, followed_by }: Move): Action =
   },
 });
 
-const ends = { hold: 'set aside', retire: 'taken down for good' } as const;
+const ends = { hold: 'set aside', retire: 'torn down for good' } as const;
 
 export const drain = moveTo({
   to: 'draining',
   by: 'drain',
   says: ({ request, shown }) =>
-    `it takes nothing new; ${shown.occupancy === 'free' ? 'being empty' : 'once it is empty'} it is ${ends[request.drain_then ?? 'hold']}`,
+    `it takes no new work; ${shown.occupancy === 'free' ? 'it is empty, so' : 'once it is empty'} it is ${ends[request.drain_then ?? 'hold']}`,
   set: ({ request }) => ({ drain_then: request.drain_then ?? 'hold' }),
 });
 
@@ -65,25 +65,25 @@ export const undrain = moveTo({ to: 'ready', by: 'undrain', says: () => 'it take
  */
 const asideFor: Record<Occupancy, { keeps: string; loses: string }> = {
   free: {
-    keeps: 'it is set aside, as it is, until somebody reactivates or retires it',
-    loses: 'it is set aside, as it is, until somebody reactivates or retires it',
+    keeps: 'it is quarantined as it is, until somebody reactivates or retires it',
+    loses: 'it is quarantined as it is, until somebody reactivates or retires it',
   },
   reserved: {
     keeps:
-      'it is set aside, and the allocation that waits for it fails; once that is released, it can be reactivated, reimaged or retired',
+      'it is quarantined, and the allocation that waits for it fails; once that is released, you can reactivate, reimage or retire it',
     loses:
-      'it is set aside, and the allocation that waits for it fails. Do not release that while you want to look at the machine: in this pool a release takes it down, and it is gone',
+      'it is quarantined, and the allocation that waits for it fails. Do not release that allocation while you inspect the machine: in this pool a release tears it down',
   },
   occupied: {
     keeps:
-      'it is set aside as it is; its allocation stays on it, and it is given no task. From there reactivate lets it serve that allocation again; to reimage or retire it, its allocation is released first, and proven clean it stays aside',
+      'it is quarantined as it is; its allocation stays on it, and it gets no tasks. Reactivate it to serve that allocation again. To reimage or retire it, release the allocation first; proven clean, it stays quarantined',
     loses:
-      'it is set aside as it is; its allocation stays on it, and it is given no task. From there reactivate lets it serve that allocation again. Do not release the allocation while you want to look at the machine: in this pool a release takes it down, and it is gone',
+      'it is quarantined as it is; its allocation stays on it, and it gets no tasks. Reactivate it to serve that allocation again. Do not release the allocation while you inspect the machine: in this pool a release tears it down',
   },
   cleanup: {
-    keeps: 'it is set aside; the release of its allocation goes on being tried, and proven clean it stays aside',
+    keeps: 'it is quarantined; the release of its allocation is still retried, and proven clean, it stays quarantined',
     loses:
-      'it is set aside; the release of its allocation goes on being tried, and that takes the machine down: in this pool it is then gone, and not kept aside',
+      'it is quarantined; the release of its allocation is still retried, and in this pool that tears the machine down',
   },
 };
 
@@ -105,7 +105,7 @@ export const reactivate = moveTo({
   by: 'reactivate',
   says: ({ shown: { occupancy } }) =>
     occupancy === 'occupied'
-      ? 'it serves its allocation again once it beats and says ready; a ping then proves that it answers. If it stays silent, it fails, and its allocation with it'
-      : 'it serves again once it beats and says ready; a ping then proves that it answers',
+      ? 'it serves its allocation again once it sends heartbeats and reports ready; a ping then proves that it answers. If it stays silent, it fails, and its allocation with it'
+      : 'it serves again once it sends heartbeats and reports ready; a ping then proves that it answers',
   followed_by: reactivation,
 });

@@ -151,7 +151,7 @@ test('waits for a free machine whose row is locked, and launches none beyond the
     expect(await together(ids)).toEqual([
       { assigned: true, node_id: 'node_in-hand_2', free: true },
       { assigned: true, node_id: expect.any(String), free: false },
-      { assigned: false, waiting_for: 'a free machine, which is being looked at just now' },
+      { assigned: false, waiting_for: 'a free machine that is locked right now' },
     ]);
   });
   expect((await together(ids)).map((answer) => answer.assigned && answer.free)).toEqual([true, false, true]);

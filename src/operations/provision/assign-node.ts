@@ -198,8 +198,7 @@ async function findPlaces(
     places.push({ ...request, node, isFree: found !== undefined });
   }
   // Another transaction may hold the lock of a free machine right now.
-  for (const request of served.slice(assignable))
-    waiting.set(request, 'a free machine, which is being looked at just now');
+  for (const request of served.slice(assignable)) waiting.set(request, 'a free machine that is locked right now');
   for (const request of others)
     if (!served.includes(request)) waiting.set(request, turn.waitsFor(request.allocation, assignable));
   return { places, waiting };

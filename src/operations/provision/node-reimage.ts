@@ -35,7 +35,7 @@ export const nodeReimageKind = 'node-reimage';
 
 const nodeReimagePlan = (pool: PoolRow, services: OperationServices): PlanStep[] => [
   ...teardownPlan,
-  { name: 'renew', label: 'Making a new instance', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'renew', label: 'Creating a new instance', usual_seconds: 0.5, within_seconds: 300 },
   ...bringUpPlan(pool.document, services),
 ];
 

@@ -9,7 +9,7 @@ import { type PlanStep, recordFact, stage } from '../runtime/stage.ts';
 import { subjectOf } from '../runtime/subject.ts';
 
 export const pingPlan: PlanStep[] = [
-  { name: 'ping', label: 'Asking its agent for an answer', usual_seconds: 1, within_seconds: 300 },
+  { name: 'ping', label: 'Pinging its agent', usual_seconds: 1, within_seconds: 300 },
 ];
 
 const answersWithinSeconds = 20;
@@ -35,7 +35,7 @@ async function ask(context: OperationContext, services: OperationServices): Prom
     const answer = await askAgent(context, services, `ping:${tries}`, subject, contact, task);
     if (answer?.status === 'succeeded' && isSignedByAgent(subject, answer)) {
       const { task_id, result } = answer;
-      const said = 'it took a ping, and its signed answer arrived';
+      const said = 'it answered a ping with a valid signature';
       return recordFact(context, services, 'ping:told', subject, 'node', 'ping.answered', said, { task_id, result });
     }
     if (answer?.status === 'succeeded')
@@ -47,7 +47,11 @@ async function ask(context: OperationContext, services: OperationServices): Prom
         tries,
       );
     if (tries >= maxTries)
-      throw unproven('ping_unanswered', 'it beats, but takes no tasks or their answers do not arrive', tries);
+      throw unproven(
+        'ping_unanswered',
+        'it sends heartbeats, but takes no tasks, or their answers do not arrive',
+        tries,
+      );
     await context.sleep(againSeconds);
   }
 }

@@ -97,7 +97,7 @@ function checkFilter(action: BulkActionName, filter: RecoveryFilter): void {
   if (!isAboutAllocations(action) && names === undefined)
     throw wrongFilter(
       '',
-      `Say of which machines: ${action} of every machine of the fleet is hardly meant.`,
+      `Name the machines: ${action} of the whole fleet is refused.`,
       'must name pool, zone or labels',
     );
 }
@@ -134,7 +134,7 @@ const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: numbe
     usual_seconds: (Math.max(0, eligible - canary) * 60) / per_minute,
     within_seconds: null,
   },
-  { name: 'conclude', label: 'Counting up', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'conclude', label: 'Counting results', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
 /** Queues the operation. All its actions carry the same correlation id. */

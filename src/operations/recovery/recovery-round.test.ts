@@ -95,7 +95,7 @@ test('skips ineligible targets with a reason and takes the next one as canary', 
   ]);
   expect(
     await stage.db.query(`select node_id, summary from evidence where kind = 'recovery.skipped' order by seq`),
-  ).toEqual([used, kept].map((index) => ({ node_id: nodes[index], summary: `was passed over: ${inUse}` })));
+  ).toEqual([used, kept].map((index) => ({ node_id: nodes[index], summary: `was skipped: ${inUse}` })));
   expect(await round('canary'), 'the canary is waited for').toMatchObject({ over: false, stop: false });
   await stage.clock.advance(5_000);
   await stage.db.query(`update nodes set status = 'retired', status_since = $2 where node_id = $1`, [

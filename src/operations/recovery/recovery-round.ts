@@ -44,7 +44,7 @@ import type { OperationServices } from '../runtime/services.ts';
 const totalOf = (tally: Tally) => tally.waiting + tally.acting + tally.recovered + tally.failed + tally.skipped;
 
 export function progressMessage(phase: RecoveryPhase, tally: Tally): string {
-  const passed = tally.skipped > 0 ? `, ${tally.skipped} passed over` : '';
+  const passed = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';
   const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${passed}`;
   return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, canary held`;
 }
@@ -124,7 +124,7 @@ async function phaseSpan(
   return phase === 'canary' ? canaries : restAfter(canaries);
 }
 
-const summaries = { failed: 'could not be recovered', skipped: 'was passed over' } as const;
+const summaries = { failed: 'could not be recovered', skipped: 'was skipped' } as const;
 
 const outcomeFact = (
   operation: OperationRow,

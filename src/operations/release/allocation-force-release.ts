@@ -28,8 +28,8 @@ import { cutOff } from './teardown.ts';
 export const allocationForceReleaseKind = 'allocation-force-release';
 
 export const allocationForceReleasePlan: PlanStep[] = [
-  { name: 'stop', label: 'Ending the release that runs', usual_seconds: 0.5, within_seconds: 300 },
-  { name: 'prove', label: 'Asking once more for a proof', usual_seconds: 1, within_seconds: 300 },
+  { name: 'stop', label: 'Ending the running release', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'prove', label: 'Requesting a proof again', usual_seconds: 1, within_seconds: 300 },
   { name: 'settle', label: 'Ending the allocation', usual_seconds: 0.5, within_seconds: 300 },
 ];
 

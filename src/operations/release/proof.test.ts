@@ -79,7 +79,7 @@ test.for<[string, Driver['prove'], string]>([
   [
     'an old proof',
     async (_, { kind }) => ({ outcome: 'done', proof: { kind, nonce: 'of yesterday', checked: [] } }),
-    'the proof does not answer what was asked',
+    'the proof has another nonce',
   ],
   [
     'an error',

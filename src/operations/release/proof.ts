@@ -64,9 +64,7 @@ export async function lookForProof(
     const answer = await withTimeout(clock, within_seconds, call);
     if (!answer) return unproven(`the driver ${driver.name} did not answer within ${within_seconds} s`);
     if (answer.outcome !== 'done') return unproven(answer.message);
-    return answer.proof.nonce === nonce
-      ? { proof: answer.proof }
-      : unproven('the proof does not answer what was asked');
+    return answer.proof.nonce === nonce ? { proof: answer.proof } : unproven('the proof has another nonce');
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error;
     return unproven(`the driver ${driver.name} failed: ${error instanceof Error ? error.message : error}`);
@@ -106,7 +104,7 @@ export async function proveByDriver(
       throw new StepError({
         code: 'proof_stale',
         owner_layer: 'provider',
-        message: 'the proof does not answer what was asked',
+        message: 'the proof has another nonce',
         retryable: true,
       });
     await recordProof(context, services, subject, answer.proof, 'driver', now(services.clock));
@@ -196,7 +194,7 @@ export async function proveByAgent(
       throw new StepError({
         code: 'proof_stale',
         owner_layer: 'node',
-        message: 'the statement does not answer what was asked',
+        message: 'the statement has another nonce',
         retryable: false,
       });
     const { last_log_seq } = answer.result;
@@ -205,7 +203,7 @@ export async function proveByAgent(
       throw new StepError({
         code: 'log_lines_missing',
         owner_layer: 'node',
-        message: `the agent says that all lines of its tenant are told, up to number ${last_log_seq}; not all of them are here`,
+        message: `the agent reports log lines up to number ${last_log_seq}, and not all of them are stored`,
         retryable: false,
       });
     const checked = Array.isArray(answer.result.checked)

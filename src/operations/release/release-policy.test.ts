@@ -3,10 +3,12 @@ import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/action
 import { releaseEffect } from './release-policy.ts';
 
 test('describes what a release does with the machine', () => {
-  expect(releaseEffect({ status: 'ready', reuse: true })).toMatch(/^its machine is cleaned, .* and free for the next;/);
-  expect(releaseEffect({ status: 'quarantined', reuse: true })).toMatch(/and stays aside;/);
-  expect(releaseEffect({ status: 'ready', reuse: false })).toBe('its machine is taken down, with proof, and retired');
-  expect(releaseEffect({ status: 'quarantined', reuse: false })).toMatch(/nothing is left of it to look at$/);
+  expect(releaseEffect({ status: 'ready', reuse: true })).toMatch(
+    /^its machine is cleaned, .* and free for the next tenant;/,
+  );
+  expect(releaseEffect({ status: 'quarantined', reuse: true })).toMatch(/and stays quarantined;/);
+  expect(releaseEffect({ status: 'ready', reuse: false })).toBe('its machine is torn down with proof and retired');
+  expect(releaseEffect({ status: 'quarantined', reuse: false })).toMatch(/nothing is left to inspect$/);
   expect(releaseEffect(null)).toMatch(/^it has no machine/);
 });
 

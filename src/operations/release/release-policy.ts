@@ -16,13 +16,13 @@ export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
 
 /** The effect of a release on the machine, for a person who is about to request it. */
 export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
-  if (!machine) return 'it has no machine, so nothing is taken down; it is given back';
+  if (!machine) return 'it has no machine, so nothing is torn down; it is released';
   const aside = machine.status === 'quarantined';
   if (machine.reuse)
-    return `its machine is cleaned, proven clean by its agent, and ${aside ? 'stays aside' : 'free for the next'}; if its agent is gone, it is taken down instead`;
+    return `its machine is cleaned, proven clean by its agent, and ${aside ? 'stays quarantined' : 'free for the next tenant'}; if its agent is gone, it is torn down instead`;
   return aside
-    ? 'its machine is taken down, with proof, and retired: it is set aside now, and after this nothing is left of it to look at'
-    : 'its machine is taken down, with proof, and retired';
+    ? 'its machine is torn down with proof and retired: it is quarantined now, and afterwards nothing is left to inspect'
+    : 'its machine is torn down with proof and retired';
 }
 
 /**
@@ -31,7 +31,7 @@ export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> |
 export function movesWhenClean({ node_id, status, drain_then }: NodeRow): NodeMove[] {
   // An operator quarantined it during the cleaning.
   if (status === 'quarantined') return [];
-  const reason = 'proven clean; it was to be set aside, and aside it stays';
+  const reason = 'proven clean; it was drained to be set aside, and stays quarantined';
   return drain_then === 'hold'
     ? [{ node_id, to: 'quarantined', by: 'quarantine', reason }]
     : [{ node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' }];

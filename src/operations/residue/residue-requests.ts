@@ -80,7 +80,7 @@ async function queue(
 const alreadyRunning = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched => ({
   residue_id,
   workflow_id,
-  says: `operation ${workflow_id}, which does it already, goes on`,
+  says: `operation ${workflow_id} does this already`,
 });
 
 const describe = ({ kind, resource, host }: ResidueWithMachine) =>
@@ -91,7 +91,7 @@ export const adoptResidue = (services: OperationServices, id: string, caller: Re
   services.db.transaction(async (tx) => {
     const { row, working } = await requireOpen(tx, id);
     if (working) throw busyProblem(working);
-    const says = `${describe(row)} is ${caller.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
+    const says = `${describe(row)} is ${caller.actor?.name ?? 'somebody'}'s from now on, and no longer counts as residue`;
     const touched = { residue_id: row.residue_id, workflow_id: null, says };
     if (caller.dry_run) return touched;
     const settled = { status: 'adopted' as const, ...(caller.reason && { reason: caller.reason }) };

@@ -61,7 +61,7 @@ export async function readResidueSubject(services: OperationServices, residue_id
 export const residueVerifyKind = 'residue-verify';
 
 export const residueVerifyPlan: PlanStep[] = [
-  { name: 'look', label: 'Looking whether it is still there', usual_seconds: 1, within_seconds: 300 },
+  { name: 'look', label: 'Checking whether it still exists', usual_seconds: 1, within_seconds: 300 },
 ];
 
 /**
@@ -91,7 +91,7 @@ async function verify(
   residue: ResidueSubject,
 ): Promise<ProofResult> {
   const { row, machine } = residue;
-  if (!machine) return { proof: null, why_not: `nobody here can look at it: ${whyNoDriver(residue)}` };
+  if (!machine) return { proof: null, why_not: `it cannot be inspected here: ${whyNoDriver(residue)}` };
   const asksDriver = await context.step('look:where', async () => driverMayProve(residue));
   const result: ProofResult = asksDriver
     ? await proveIfPossible(context, services, 'look:driver', machine)

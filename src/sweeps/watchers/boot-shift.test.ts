@@ -108,7 +108,7 @@ test('after acceptance reports only boots that are slower still', async () => {
   const { finding_id } = await theOne();
   const caller = { actor: { kind: 'person', name: 'ann' } } as unknown as Parameters<typeof acceptFinding>[3];
   const accept = (over: object) => acceptFinding(stage.services, finding_id, { reason: 'known', ...over }, caller);
-  expect((await accept({ dry_run: true })).says).toContain('only boots that become slower still are told of');
+  expect((await accept({ dry_run: true })).says).toContain('only boots that get slower still are reported');
   await accept({});
   await look(61 * hour + 60);
   expect(await theOne()).toMatchObject({ finding_id, status: 'accepted' });
