@@ -1,21 +1,26 @@
-/** Nobody pays for what no pool and no agent uses: a server that only starts has loaded no client of a provider and no WebSockets. */
+/**
+ * A starting server loads no client of a provider, no WebSockets, and only the welcome text of the
+ * CLI.
+ */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 
 const main = new URL('../src/main.ts', import.meta.url).href;
+const commandLine = new URL('../src/cli/program.ts', import.meta.url).href;
+const welcome = 'src/cli/render/welcome.ts';
 const clients = ['dockerode', '@azure', '@aws-sdk', 'ws'];
 
-/** In a process of its own: whoever ran here before may have loaded anything. */
+/** Runs in a new process, because earlier tests of this one may have loaded anything. */
 const script = (also: string[]) => `
   import { registerHooks } from 'node:module';
   const seen = new Set();
-  const name = /\\/node_modules\\/(@azure|@aws-sdk|dockerode|ws)\\//;
+  const name = /\\/node_modules\\/(@azure|@aws-sdk|dockerode|ws)\\/|\\/(src\\/cli\\/.*)$/;
   registerHooks({
     load(url, context, next) {
       const found = name.exec(url);
-      if (found) seen.add(found[1]);
+      if (found) seen.add(found[1] ?? found[2]);
       return next(url, context);
     },
   });
@@ -30,10 +35,11 @@ async function loadedBy(also: string[] = []): Promise<string[]> {
   return JSON.parse(stdout) as string[];
 }
 
-it('the clients of engines and clouds are not loaded with the server', async () => {
-  expect(await loadedBy()).toEqual([]);
-  // It would be seen if they were.
-  expect(new Set(await loadedBy(['dockerode', '@azure/arm-authorization', '@aws-sdk/client-ec2', 'ws']))).toEqual(
-    new Set(clients),
-  );
+it('loads providers, WebSockets and the command line only when needed', async () => {
+  expect(await loadedBy()).toEqual([welcome]);
+});
+
+it('notices when they are loaded', async () => {
+  const seen = await loadedBy(['dockerode', '@azure/arm-authorization', '@aws-sdk/client-ec2', 'ws', commandLine]);
+  expect(seen).toEqual(expect.arrayContaining([...clients, 'src/cli/program.ts']));
 });
