@@ -1,4 +1,4 @@
-"""What schemathesis has to know about Slipway besides its OpenAPI document."""
+"""Tells schemathesis what Slipway's OpenAPI document cannot express."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ def ndjson(context, value):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     query = case.query or {}
-    # Long polls are served as documented with any wait; without one there is time for more cases.
+    # Long polls work with any wait; without one there is time for more cases.
     if isinstance(query.get("wait"), (int, float)):
         query["wait"] = 0
     if query.get("follow") in (True, "true"):
@@ -52,7 +52,7 @@ BEYOND_SCHEMA = {
     "timeline-get": "needs at least one of the five ids",
     "token-create": "pool and tenant depend on the role",
 }
-# A cursor is opaque: only the server knows which ones it gave.
+# A cursor is opaque: only the server knows which ones it issued.
 CURSOR = "invalid_cursor"
 
 

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Boots cloud-init once, in namespaces of its own over a copy-on-write view of the root directory: nothing on this machine changes.
-# Usage: cloud-init.sh PACKAGES OUT. PACKAGES holds the unpacked packages; OUT gets what cloud-init printed. Exits with 77 where
-# the machine allows no such namespaces.
+# Boots cloud-init once in its own namespaces, over a copy-on-write view of the root directory, so
+# that nothing on this host changes.
+# Usage: cloud-init.sh PACKAGES OUT. PACKAGES holds the unpacked packages, OUT gets the output.
+# Exits with 77 where the host allows no such namespaces.
 set -euo pipefail
 packages=$(realpath "$1") out=$(realpath "$2")
 

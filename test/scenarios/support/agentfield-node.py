@@ -1,4 +1,4 @@
-"""A node as its author would write it: the SDK as published, one address, nothing else."""
+"""A minimal node of an AgentField user: the published SDK and one address."""
 
 import os
 
