@@ -48,7 +48,7 @@ export async function buildTrap(ledger: Ledger): Promise<Trap> {
       await ledger.rows('insert into chaos_trap values ($1)', [step]);
     },
     async sprung() {
-      await until('a server to wait in the trap', async () => (await ledger.count(waiting)) > 0, { seconds: 60 });
+      await until('a server to wait in the trap', async () => (await ledger.count(waiting)) > 0, { seconds: 180 });
     },
     async clear(dead) {
       await ledger.rows('delete from chaos_trap');

@@ -52,7 +52,7 @@ const retryingOverload = (client: Client): Client => ({
   ...client,
   call: async (name, input) => {
     const answered = async () => ({ reply: await client.call(name, input) });
-    return (await until(`an answer to ${name}`, answered)).reply;
+    return (await until(`an answer to ${name}`, answered, { seconds: 150 })).reply;
   },
 });
 

@@ -49,13 +49,13 @@ async function declarePools(world: World, own: { provision_seconds: number; ceil
 
 type Clocked = Pick<Node, 'node_id' | 'created_at' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 
-async function expected(world: World, pool: string, provision_timeout_seconds?: number): Promise<Clocked> {
+async function createNode(world: World, pool: string, provision_timeout_seconds?: number): Promise<Clocked> {
   const body = { pool, ...(provision_timeout_seconds && { provision_timeout_seconds }) };
   return (await world.client.call('node-create', { body })).node;
 }
 
 /** Read from the timeline, because a budget this short may be over before the node is read. */
-async function allocated(world: World, provision_timeout_seconds: number): Promise<Clocked> {
+async function allocateNode(world: World, provision_timeout_seconds: number): Promise<Clocked> {
   const body = { pool: 'launched', provision_timeout_seconds };
   const { allocation } = await world.client.call('allocation-create', { body });
   const { allocation_id } = allocation;
@@ -78,7 +78,7 @@ interface Case {
   node: Clocked;
 }
 
-function isHonoured({ level, seconds, source, node }: Case): void {
+function expectHonoured({ level, seconds, source, node }: Case): void {
   expect(node.budget_seconds, `${level}: its budget`).toBe(seconds);
   expect(node.budget_source, `${level}: where it comes from`).toBe(source);
   expect(secondsBetween(new Date(node.created_at), new Date(node.deadline_at ?? '')), `${level}: its deadline`).toBe(
@@ -86,7 +86,7 @@ function isHonoured({ level, seconds, source, node }: Case): void {
   );
 }
 
-async function isNamedInItsVerdict(world: World, { level, seconds, source, node }: Case): Promise<void> {
+async function expectNamedInVerdict(world: World, { level, seconds, source, node }: Case): Promise<void> {
   await waitForNode(world, node.node_id, 'failed');
   const verdict = (await changesOf(world, node.node_id)).find((change) => change.to === 'failed');
   expect(verdict?.by).toBe('provision-deadline');
@@ -108,20 +108,25 @@ scenario({
   async story(world) {
     await declarePools(world, { provision_seconds: pool_seconds, ceiling_seconds });
     const cases: Case[] = [
-      { level: 'server', seconds: default_seconds, source: 'default', node: await expected(world, 'plain') },
-      { level: 'class', seconds: class_seconds, source: 'class', node: await expected(world, 'classed') },
-      { level: 'pool', seconds: pool_seconds, source: 'pool', node: await expected(world, 'owned') },
-      { level: 'node', seconds: own_seconds, source: 'allocation', node: await expected(world, 'owned', own_seconds) },
-      { level: 'allocation', seconds: own_seconds, source: 'allocation', node: await allocated(world, own_seconds) },
+      { level: 'server', seconds: default_seconds, source: 'default', node: await createNode(world, 'plain') },
+      { level: 'class', seconds: class_seconds, source: 'class', node: await createNode(world, 'classed') },
+      { level: 'pool', seconds: pool_seconds, source: 'pool', node: await createNode(world, 'owned') },
+      {
+        level: 'node',
+        seconds: own_seconds,
+        source: 'allocation',
+        node: await createNode(world, 'owned', own_seconds),
+      },
+      { level: 'allocation', seconds: own_seconds, source: 'allocation', node: await allocateNode(world, own_seconds) },
       {
         level: 'allocation beyond the ceiling',
         seconds: ceiling_seconds,
         source: 'allocation',
-        node: await allocated(world, 2 * ceiling_seconds),
+        node: await allocateNode(world, 2 * ceiling_seconds),
       },
     ];
-    for (const each of cases) isHonoured(each);
-    for (const each of cases) await isNamedInItsVerdict(world, each);
+    for (const each of cases) expectHonoured(each);
+    for (const each of cases) await expectNamedInVerdict(world, each);
   },
   counters: [
     {
@@ -169,12 +174,12 @@ scenario({
     const hermes = defaultRuntimeClasses.hermes?.provision_seconds ?? 0;
     const requested = own.provision_seconds / 20;
     const cases: Case[] = [
-      { level: 'server', seconds: defaultBudgets.provision, source: 'default', node: await expected(world, 'plain') },
-      { level: 'class', seconds: hermes, source: 'class', node: await expected(world, 'classed') },
-      { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await expected(world, 'owned') },
-      { level: 'node', seconds: requested, source: 'allocation', node: await expected(world, 'owned', requested) },
+      { level: 'server', seconds: defaultBudgets.provision, source: 'default', node: await createNode(world, 'plain') },
+      { level: 'class', seconds: hermes, source: 'class', node: await createNode(world, 'classed') },
+      { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await createNode(world, 'owned') },
+      { level: 'node', seconds: requested, source: 'allocation', node: await createNode(world, 'owned', requested) },
     ];
-    for (const each of cases) isHonoured(each);
+    for (const each of cases) expectHonoured(each);
   },
   counters: [
     {

@@ -8,7 +8,7 @@ import { allocate, declarePool } from '../../support/allocations.ts';
 import { scenario, type World } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-const ended = (world: World, id: string) =>
+const waitForFailure = (world: World, id: string) =>
   world.waitFor('the allocation to have failed', async () => {
     const allocation = await world.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
@@ -26,7 +26,7 @@ scenario({
       spec: { setup: 'echo "Out of memory: Killed process 42 (python)" >&2; exit 9' },
     });
     const id = await allocate(world.client, 'crashing');
-    const failed = await ended(world, id);
+    const failed = await waitForFailure(world, id);
     expect(failed.reason).toContain('setup exited with code 9');
     // The output may be diagnosed before the exit is seen.
     const diagnosis = await world.waitFor('the diagnosis', async () => {
@@ -93,7 +93,7 @@ scenario({
     });
     const deadline = new Date(node.deadline_at ?? '');
     expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
-    await ended(world, id);
+    await waitForFailure(world, id);
     // It appears once the operation that waited for the machine has ended too.
     await world.waitFor('its rescue window', async () => {
       const { deadline_at } = await world.client.call('allocation-get', { params: { id } });

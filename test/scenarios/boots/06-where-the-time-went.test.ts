@@ -64,25 +64,25 @@ async function slowIn(world: World, id: string): Promise<string[]> {
   return slow_stages.map((stage) => stage.says);
 }
 
-async function booted(world: World, name: string, stages: BootStage[]): Promise<Machine> {
+async function bootMachine(world: World, name: string, stages: BootStage[]): Promise<Machine> {
   const machine = await joinMachine(world, 'workspaces', name);
   expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
   return machine;
 }
 
 /** Nothing is known of such boots at first, then two, then three of them. */
-async function nestedStages(world: World): Promise<void> {
+async function checkNestedStages(world: World): Promise<void> {
   await externalPool(world, 'workspaces');
-  await booted(world, 'usual-1', usual);
-  await booted(world, 'usual-2', usual);
-  const first = await booted(world, 'slow-1', measured);
+  await bootMachine(world, 'usual-1', usual);
+  await bootMachine(world, 'usual-2', usual);
+  const first = await bootMachine(world, 'slow-1', measured);
   expect(await reportedStages(world, first.node_id), 'the stages as they were reported').toEqual(measured);
   expect(await slowIn(world, first.node_id), 'by their part of the whole').toEqual([
     'script took 381 s of 423 s',
     'set-up took 270 s of 423 s',
     'image-pull took 107 s of 423 s',
   ]);
-  const second = await booted(world, 'slow-2', measured);
+  const second = await bootMachine(world, 'slow-2', measured);
   expect(await slowIn(world, second.node_id), 'against the history of the pool').toEqual([
     `image-pull took 107 s, usually ${usual_pull_seconds} s`,
   ]);
@@ -96,7 +96,7 @@ async function nestedStages(world: World): Promise<void> {
   ]);
 }
 
-async function blamedStages(world: World): Promise<void> {
+async function checkBlamedStages(world: World): Promise<void> {
   await externalPool(world, 'images');
   const machine = await joinMachine(world, 'images', 'by-cloud-init');
   const reported = await machine.call('agent-boot', {}, { raw: blame, headers: { 'content-type': 'text/plain' } });
@@ -113,7 +113,7 @@ async function blamedStages(world: World): Promise<void> {
 }
 
 /** For the chart: every stage has a start by the server's clock, and they follow one another. */
-async function stagesOfAnAgent(world: World, allocation_id: string, stages: BootStage[]): Promise<void> {
+async function checkAgentStages(world: World, allocation_id: string, stages: BootStage[]): Promise<void> {
   const { node_id } = await waitForAllocation(world, allocation_id, 'active');
   const reported = (await bootOf(world, node_id ?? '')).stages;
   expect(reported.map((stage) => stage.name)).toEqual(stages.map((stage) => stage.name));
@@ -136,9 +136,9 @@ scenario({
     ];
     await localPool(world, 'launched', { spec: { boot_stages: simulated } });
     const launched = await allocate(world.client, 'launched');
-    await nestedStages(world);
-    await blamedStages(world);
-    await stagesOfAnAgent(world, launched, simulated);
+    await checkNestedStages(world);
+    await checkBlamedStages(world);
+    await checkAgentStages(world, launched, simulated);
   },
   counters: [
     {

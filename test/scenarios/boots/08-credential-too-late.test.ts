@@ -52,7 +52,7 @@ interface Unrecorded {
 }
 
 /** A machine whose token is signed, but whose record is not written yet. */
-async function unrecorded(world: World, pool: string): Promise<Unrecorded> {
+async function unrecordedMachine(world: World, pool: string): Promise<Unrecorded> {
   const db = openDatabase({ url: world.server.database_url, max_connections: 1 });
   onTestFinished(() => db.close());
   const born = now(systemClock);
@@ -92,7 +92,7 @@ const refusals = (agent: RealAgent) => agent.output().split('enrollment_pending'
  * meanwhile.
  */
 async function retriesRegistration(world: World): Promise<void> {
-  const machine = await unrecorded(world, 'workspaces');
+  const machine = await unrecordedMachine(world, 'workspaces');
   const { enrollment_token } = machine;
   const agent = await startAgent(world, { enrollment_token, setup: 'echo set up before anybody knew' });
   await world.waitFor('the machine to be refused twice', async () => {
@@ -119,7 +119,7 @@ async function retriesRegistration(world: World): Promise<void> {
 }
 
 /** The record never comes: the agent gives up at the announced deadline and reports that. */
-async function givesUpInTime(world: World, agent: RealAgent, { born, node_id }: Unrecorded): Promise<void> {
+async function expectGivesUpInTime(world: World, agent: RealAgent, { born, node_id }: Unrecorded): Promise<void> {
   await world.waitFor('the machine to give up', () => agent.hasEnded());
   expect(await agent.ended).toBe(exitCodes.registration_deadline);
   const word = await agent.exitReport();
@@ -130,7 +130,7 @@ async function givesUpInTime(world: World, agent: RealAgent, { born, node_id }: 
 
 /** Three cases, three answers: not yet, unknown, replaced. */
 async function answersEachCase(world: World): Promise<void> {
-  const { enrollment_token, born } = await unrecorded(world, 'workspaces');
+  const { enrollment_token, born } = await unrecordedMachine(world, 'workspaces');
   const register = (token: string, bearer?: string) =>
     callRoute(
       world.server.url,
@@ -158,10 +158,10 @@ scenario({
   async story(world) {
     await externalPool(world, 'workspaces', { budgets: { provision_seconds } });
     await externalPool(world, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
-    const unknown = await unrecorded(world, 'hopeless');
+    const unknown = await unrecordedMachine(world, 'hopeless');
     const hopeless = await startAgent(world, { enrollment_token: unknown.enrollment_token });
     await retriesRegistration(world);
-    await givesUpInTime(world, hopeless, unknown);
+    await expectGivesUpInTime(world, hopeless, unknown);
     await answersEachCase(world);
   },
   counters: [

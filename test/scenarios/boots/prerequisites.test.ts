@@ -44,7 +44,7 @@ const requires = [
 
 const pool = (world: World, budgets = {}) => externalPool(world, 'gpu', { heartbeat, requires, budgets });
 
-const reports = (machine: Machine, found: Record<string, boolean>) =>
+const reportChecks = (machine: Machine, found: Record<string, boolean>) =>
   machine.call('agent-prerequisites', {
     body: {
       results: Object.entries(found).map(([name, ok]) => ({ name, ok, ...(!ok && { detail: 'no device found' }) })),
@@ -60,7 +60,7 @@ scenario({
     await machine.beat('ready');
     const beats = keepBeating(machine, beatEvery, 'ready');
     try {
-      await reports(machine, { 'gpu-driver': true });
+      await reportChecks(machine, { 'gpu-driver': true });
       await world.expectNever('it became ready', watchSeconds, async () => {
         const { status, reported } = await nodeOf(world, machine.node_id);
         expect(reported?.status).toBe('ready');
@@ -72,7 +72,7 @@ scenario({
       await beats.stop();
     }
     // It need not report ready again.
-    await reports(machine, met);
+    await reportChecks(machine, met);
     await waitForNode(world, machine.node_id, 'ready');
     expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
   },
@@ -97,7 +97,7 @@ scenario({
   async story(world) {
     await pool(world);
     const machine = await joinMachine(world, 'gpu', 'gpu-2');
-    await reports(machine, { ...met, 'gpu-driver': false });
+    await reportChecks(machine, { ...met, 'gpu-driver': false });
     const failed = await waitForNode(world, machine.node_id, 'failed');
     expect(failed.verdict).toMatchObject({
       rule: 'prerequisite-missing',
@@ -108,7 +108,7 @@ scenario({
     await machine.beat('ready');
     expect((await nodeOf(world, machine.node_id)).status, 'a beat does not bring the driver').toBe('failed');
 
-    await reports(machine, met);
+    await reportChecks(machine, met);
     await machine.beat('ready');
     await waitForNode(world, machine.node_id, 'ready');
     const changes = await changesOf(world, machine.node_id);

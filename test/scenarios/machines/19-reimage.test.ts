@@ -53,13 +53,13 @@ const spec = {
   command: ['sleep', '600'],
   boot_stages: [{ name: 'image-pull', seconds: 0.1 }],
 };
-const rig = (world: World, document: Partial<PoolDocument> = {}) =>
+const declareRig = (world: World, document: Partial<PoolDocument> = {}) =>
   localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec, ...document });
 
 const act = (world: World, id: string, body: { reason: string; dry_run?: boolean }) =>
   callRoute(world.server.url, 'node-act', { params: { id, action: 'reimage' }, body }, { bearer: world.server.token });
 
-const isRefused = async (world: World, id: string, why: RegExp) => {
+const expectRefused = async (world: World, id: string, why: RegExp) => {
   const answer = await act(world, id, { reason: 'try' });
   expectProblem(answer, 'action_illegal');
   expect(String(answer.body.detail)).toMatch(why);
@@ -69,7 +69,7 @@ const isRefused = async (world: World, id: string, why: RegExp) => {
 async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
   const { node_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
-  await isRefused(world, node_id ?? '', /An allocation uses it; release that first/);
+  await expectRefused(world, node_id ?? '', /An allocation uses it; release that first/);
   await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
   await waitForAllocation(world, allocation.allocation_id, 'released');
   const node = await waitForNode(world, node_id ?? '', 'ready');
@@ -153,7 +153,7 @@ scenario({
   name: 'a machine that is reimaged after its pool added a prerequisite',
   async story(world) {
     const scratch = join(files, `scratch-${world.ledger.installation_id}`);
-    await rig(world);
+    await declareRig(world);
     const { node_id, node_instance_id: former } = await freeMachine(world);
     const credentials = await credentialsOf(world, former);
     const before = await world.waitFor('its lines to be shipped', async () => {
@@ -164,7 +164,7 @@ scenario({
     });
 
     await writeFile(scratch, '');
-    await rig(world, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
+    await declareRig(world, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
     const predicted = await act(world, node_id, { reason: 'try', dry_run: true });
     expect(predicted.body).toMatchObject({
       dry_run: true,
@@ -241,7 +241,7 @@ scenario({
     const cleanable = join(files, `cleanable-${world.ledger.installation_id}`);
     await writeFile(cleanable, '');
     const clean = `test -e ${cleanable} || { echo the array is busy; exit 3; }`;
-    await rig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
+    await declareRig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
     const { node_id, node_instance_id: former } = await freeMachine(world);
     const credentials = await credentialsOf(world, former);
     await rm(cleanable);

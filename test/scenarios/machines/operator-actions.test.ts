@@ -28,7 +28,7 @@ interface ActOptions {
 const act = (world: World, id: string, action: NodeActionName, reason: string, options: ActOptions = {}) =>
   world.client.call('node-act', { params: { id, action }, body: { reason, ...options } });
 
-const isRefused = async (world: World, id: string, action: NodeActionName, why: RegExp) => {
+const expectRefused = async (world: World, id: string, action: NodeActionName, why: RegExp) => {
   const answer = await callRoute(
     world.server.url,
     'node-act',
@@ -60,7 +60,7 @@ scenario({
       await act(world, id, 'drain', 'its disk is worn');
       const aside = await waitForNode(world, id, 'quarantined');
       expect(aside.fenced).toBe(true);
-      await isRefused(world, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
+      await expectRefused(world, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
 
       const back = await act(world, id, 'reactivate', 'the disk was replaced');
       expect(back.predicts.status).toBe('starting');
@@ -78,7 +78,7 @@ scenario({
       await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
       const gone = await waitForNode(world, id, 'retired');
       expect(gone.fenced).toBe(true);
-      await isRefused(world, id, 'reactivate', /It is retired/);
+      await expectRefused(world, id, 'reactivate', /It is retired/);
     } finally {
       await machine.life.stop();
     }
@@ -101,7 +101,7 @@ scenario({
     try {
       const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
       await waitForAllocation(world, allocation.allocation_id, 'active');
-      await isRefused(world, id, 'retire', /An allocation uses it; release that first/);
+      await expectRefused(world, id, 'retire', /An allocation uses it; release that first/);
 
       await act(world, id, 'drain', 'later today');
       await world.expectNever(
@@ -114,7 +114,12 @@ scenario({
 
       await act(world, id, 'quarantine', 'something is odd');
       expect((await nodeOf(world, id)).status).toBe('quarantined');
-      await isRefused(world, id, 'retire', /Reactivate the machine to serve it again, or release the allocation first/);
+      await expectRefused(
+        world,
+        id,
+        'retire',
+        /Reactivate the machine to serve it again, or release the allocation first/,
+      );
       await act(world, id, 'reactivate', 'nothing was');
       await waitForNode(world, id, 'ready');
       expect((await allocationOf(world, allocation.allocation_id)).status, 'served all the time').toBe('active');

@@ -12,7 +12,7 @@ const provision_seconds = 2;
 /** Enough for a mass failure in a pool without other machines. */
 const many = defaultBrakePolicy.min_nodes;
 
-const waitsFor = async (world: World, id: string) => {
+const waitReason = async (world: World, id: string) => {
   const { status, progress } = await allocationOf(world, id);
   return { status, message: progress?.message ?? '' };
 };
@@ -35,10 +35,10 @@ scenario({
 
     const waiting = await allocate(world.client, 'broken-image');
     await world.waitFor('the allocation to say what it waits for', async () =>
-      (await waitsFor(world, waiting)).message.includes(hold.reason),
+      (await waitReason(world, waiting)).message.includes(hold.reason),
     );
     await world.expectNever('it was launched all the same', provision_seconds, async () => {
-      return (await waitsFor(world, waiting)).status !== 'requested';
+      return (await waitReason(world, waiting)).status !== 'requested';
     });
     await waitForAllocation(world, await allocate(world.client, 'sound'), 'active');
 

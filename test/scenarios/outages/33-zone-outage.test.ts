@@ -52,7 +52,7 @@ const all = (world: World, machines: readonly FleetMachine[]): Promise<Node[]> =
  * Every machine was decided or held; those that went silent before the mass failure was detected
  * were decided.
  */
-const judged = (world: World, silent: readonly FleetMachine[]) =>
+const waitUntilJudged = (world: World, silent: readonly FleetMachine[]) =>
   world.waitFor('the silent machines to be held', async () => {
     const nodes = await all(world, silent);
     // A busy host may hold verdicts because of its own gaps; those holds end by themselves.
@@ -68,7 +68,7 @@ const metrics = async (world: World): Promise<string> =>
  * On a busy host some machines may have been missed while the fleet came up and be back; the brake
  * counts them, as it should.
  */
-async function missedBefore(world: World, hold: Hold | undefined, offline: Node[]): Promise<number> {
+async function countMissedBefore(world: World, hold: Hold | undefined, offline: Node[]): Promise<number> {
   const since = hold?.since ?? '';
   const zone = hold?.scope === 'zone' ? hold.name : null;
   const from = secondsLater(new Date(since), -defaultBrakeSettings.window_seconds);
@@ -85,7 +85,7 @@ async function expectHoldShown(world: World, held: Node[], offline: Node[]): Pro
   expect(brake.holding).toBe(true);
   const [hold, ...more] = openHolds(brake);
   expect(more, 'one failure is one incident').toEqual([]);
-  const missed = await missedBefore(world, hold, offline);
+  const missed = await countMissedBefore(world, hold, offline);
   expect(hold).toMatchObject({ kind: 'mass-failure', rule: 'liveness', effect: 'hold' });
   // A machine that was missed and is back counts twice, one that is not back yet counts once.
   expect(hold?.population).toBeGreaterThanOrEqual(poolSize);
@@ -136,7 +136,7 @@ async function applyOne(world: World, id: string): Promise<void> {
 /** Longer than the brake waits before it ends a hold without held machines. */
 const longEnoughSeconds = 7;
 
-const allServe = (world: World, machines: readonly FleetMachine[]) =>
+const waitUntilAllServe = (world: World, machines: readonly FleetMachine[]) =>
   world.waitFor('the whole fleet to serve', async () =>
     (await all(world, machines)).every((node) => node.status === 'ready'),
   );
@@ -144,9 +144,9 @@ const allServe = (world: World, machines: readonly FleetMachine[]) =>
 async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
   const silent = fleet.machines.slice(0, outage);
   const serving = fleet.machines.slice(outage);
-  await allServe(world, fleet.machines);
+  await waitUntilAllServe(world, fleet.machines);
   fleet.hush(silent);
-  const { held, offline } = await judged(world, silent);
+  const { held, offline } = await waitUntilJudged(world, silent);
   expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
   const hold_id = await expectHoldShown(world, held, offline);
 
@@ -213,15 +213,15 @@ scenario({
     const alone = await beatingFleet(world, 'elsewhere', 1, beatEvery);
     try {
       const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, outage / 2));
-      await allServe(
+      await waitUntilAllServe(
         world,
         [...fleets, alone].flatMap(({ machines }) => machines),
       );
       for (const fleet of [...fleets, alone]) fleet.hush([...silent, ...alone.machines]);
-      const { held, offline } = await judged(world, silent);
+      const { held, offline } = await waitUntilJudged(world, silent);
       const [hold, ...more] = openHolds(await brakeOf(world));
       expect(more).toEqual([]);
-      const population = poolSize + (await missedBefore(world, hold, offline));
+      const population = poolSize + (await countMissedBefore(world, hold, offline));
       expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population });
       for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
       await waitForNode(world, alone.machines[0]?.node_id ?? '', 'offline');

@@ -41,7 +41,7 @@ const waitForRecord = (world: World, { id, rule, to, status }: Watched) =>
   });
 
 /** A machine that cannot be brought up; here the operation fails it, not a rule. */
-async function givenUp(world: World): Promise<string> {
+async function failedMachine(world: World): Promise<string> {
   await world.client.call('pool-put', {
     params: { pool: 'own' },
     body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: short }, spec: { setup: 'exit 1' } },
@@ -53,7 +53,7 @@ async function givenUp(world: World): Promise<string> {
   });
 }
 
-async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Promise<void> }> {
+async function watchEveryRule(world: World): Promise<{ watched: Watched[]; end(): Promise<void> }> {
   await externalPool(world, 'watched', { mode: 'observe', heartbeat: patient, budgets });
   await externalPool(world, 'hushed', { mode: 'observe', heartbeat });
   await externalPool(world, 'equipped', {
@@ -61,7 +61,7 @@ async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Pro
     heartbeat: patient,
     requires: [{ name: 'gpu-driver', check: 'nvidia-smi -L' }],
   });
-  const failed = await givenUp(world);
+  const failed = await failedMachine(world);
   const { node: expected } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
   const stuck = await joinMachine(world, 'watched', 'stuck');
   const stuckBeats = keepBeating(stuck, beatEvery, 'starting');
@@ -116,7 +116,7 @@ async function expectOnce(world: World, times: number, what: string): Promise<vo
   expect(times, `${what}, with ${gaps} gaps`).toBeLessThanOrEqual(1 + gaps);
 }
 
-async function counted(world: World, watched: Watched[]): Promise<void> {
+async function expectCounted(world: World, watched: Watched[]): Promise<void> {
   const { items } = await world.client.call('sweep-list', {});
   const metrics = await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token });
   for (const { rule } of watched.filter((each) => !byTransition.includes(each.rule))) {
@@ -128,18 +128,18 @@ async function counted(world: World, watched: Watched[]): Promise<void> {
   }
 }
 
-async function explained(world: World, { id, rule, to, status }: Watched): Promise<void> {
-  const said = await world.client.call('node-explain', { params: { id } });
-  expect(said).toMatchObject({ status, would_have: { rule, to } });
-  expect(said.because.evidence.map((fact) => fact.kind)).toContain('node.would_have');
-  const step = said.next.find((each) => each.then.includes(`by ${rule}`));
+async function expectExplained(world: World, { id, rule, to, status }: Watched): Promise<void> {
+  const explanation = await world.client.call('node-explain', { params: { id } });
+  expect(explanation).toMatchObject({ status, would_have: { rule, to } });
+  expect(explanation.because.evidence.map((fact) => fact.kind)).toContain('node.would_have');
+  const step = explanation.next.find((each) => each.then.includes(`by ${rule}`));
   if (step) expect(step.then).toMatch(/^would be .*; the pool is observe-only$/);
 }
 
 scenario({
   name: 'an observe-only pool',
   async story(world) {
-    const { watched, end } = await everyRule(world);
+    const { watched, end } = await watchEveryRule(world);
     try {
       const first: Node[] = [];
       for (const each of watched) first.push(await waitForRecord(world, each));
@@ -149,9 +149,9 @@ scenario({
       });
       for (const each of watched) {
         await expectOnce(world, await countRecords(world, each.id, each.rule), `${each.rule} is recorded once`);
-        await explained(world, each);
+        await expectExplained(world, each);
       }
-      await counted(world, watched);
+      await expectCounted(world, watched);
       expect(await world.ledger.count(`select 1 from operations where kind = 'node-retire'`)).toBe(0);
     } finally {
       await end();

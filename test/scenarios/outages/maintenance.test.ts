@@ -47,7 +47,7 @@ const declare = (
     },
   });
 
-const heldBy = (world: World, id: string, rule: string): Promise<Node> =>
+const waitForHold = (world: World, id: string, rule: string): Promise<Node> =>
   world.waitFor(`${rule} to be held`, async () => {
     const node = await nodeOf(world, id);
     return node.held?.rule === rule ? node : undefined;
@@ -66,12 +66,16 @@ async function expectHeldBy(world: World, { node_id, held, status }: Node, windo
   expect(items, 'recorded once').toHaveLength(1);
 }
 
-const decides = (world: World, id: string, rule: string) =>
+const waitForVerdict = (world: World, id: string, rule: string) =>
   world.waitFor(`${rule} to decide`, async () => (await causesOf(world, id)).includes(rule));
 
 const end = (world: World, name: string) => world.client.call('maintenance-delete', { params: { name } });
 
-async function silentOne(world: World, pool: string, labels?: Record<string, string>): Promise<[string, BeatingFleet]> {
+async function silentMachine(
+  world: World,
+  pool: string,
+  labels?: Record<string, string>,
+): Promise<[string, BeatingFleet]> {
   const fleet = await beatingFleet(world, pool, 1, beatEvery, labels);
   fleet.hush(fleet.machines);
   return [fleet.machines[0]?.node_id ?? '', fleet];
@@ -92,17 +96,17 @@ scenario({
     await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
 
     const { node: late } = await world.client.call('node-create', { body: { ...given, name: 'late' } });
-    const [inPool, inPoolBeats] = await silentOne(world, 'racks');
-    const [inZone, inZoneBeats] = await silentOne(world, 'north');
+    const [inPool, inPoolBeats] = await silentMachine(world, 'racks');
+    const [inZone, inZoneBeats] = await silentMachine(world, 'north');
     const labelled = await beatingFleet(world, 'mixed', 1, beatEvery, { rack: 'r7' });
     labelled.hush(labelled.machines);
     const id = labelled.machines[0]?.node_id ?? '';
     try {
-      await expectHeldBy(world, await heldBy(world, gone.node_id, 'rescue-over'), byPool);
-      await expectHeldBy(world, await heldBy(world, late.node_id, 'provision-deadline'), byPool);
-      await expectHeldBy(world, await heldBy(world, inPool, 'liveness'), byPool);
-      await expectHeldBy(world, await heldBy(world, inZone, 'liveness'), byZone);
-      await expectHeldBy(world, await heldBy(world, id, 'liveness'), byLabel);
+      await expectHeldBy(world, await waitForHold(world, gone.node_id, 'rescue-over'), byPool);
+      await expectHeldBy(world, await waitForHold(world, late.node_id, 'provision-deadline'), byPool);
+      await expectHeldBy(world, await waitForHold(world, inPool, 'liveness'), byPool);
+      await expectHeldBy(world, await waitForHold(world, inZone, 'liveness'), byZone);
+      await expectHeldBy(world, await waitForHold(world, id, 'liveness'), byLabel);
       const brake = await world.client.call('brake-get', {});
       expect(brake.maintenance.map(({ name }) => name).sort()).toEqual(['by-label', 'by-pool', 'by-zone', 'not-yet']);
       expect(brake.holds, 'no incident').toEqual([]);
@@ -118,9 +122,9 @@ scenario({
       ])
         expect((await nodeOf(world, node ?? '')).status, 'held while the work goes on').toBe(status);
       await end(world, 'by-pool');
-      await decides(world, inPool, 'liveness');
-      await decides(world, late.node_id, 'provision-deadline');
-      await decides(world, gone.node_id, 'rescue-over');
+      await waitForVerdict(world, inPool, 'liveness');
+      await waitForVerdict(world, late.node_id, 'provision-deadline');
+      await waitForVerdict(world, gone.node_id, 'rescue-over');
 
       const offline = await waitForNode(world, inZone, 'offline');
       expect(offline.status_since >= byZone.ends_at, 'a window holds until its end').toBe(true);
@@ -149,7 +153,7 @@ scenario({
     await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
     await declare(world, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
     await declare(world, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
-    const [id, beats] = await silentOne(world, 'mixed', { rack: 'r8' });
+    const [id, beats] = await silentMachine(world, 'mixed', { rack: 'r8' });
     try {
       const node = await waitForNode(world, id, 'offline');
       expect(node.verdict).toMatchObject({ rule: 'liveness' });

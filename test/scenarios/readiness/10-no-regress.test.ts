@@ -17,7 +17,7 @@ const moreBeats = 5;
 /**
  * Five more heartbeats with the old report; each is stored and changes only the time it was heard.
  */
-async function staysReady(world: World, machine: Machine): Promise<void> {
+async function expectStaysReady(world: World, machine: Machine): Promise<void> {
   const before = await nodeOf(world, machine.node_id);
   let seen = before.last_seen_at ?? '';
   for (let beat = 1; beat <= moreBeats; beat++) {
@@ -49,12 +49,12 @@ scenario({
       'the machine to get the answer',
       async () => (await promoted.beat('starting')).body.node_status === 'ready',
     );
-    await staysReady(world, promoted);
+    await expectStaysReady(world, promoted);
 
     // It reported ready and then restarts its runtime without a goodbye.
     const restarting = await joinMachine(world, 'patient', 'restarts-inside');
     await restarting.beat('ready');
-    await staysReady(world, restarting);
+    await expectStaysReady(world, restarting);
 
     for (const machine of [promoted, restarting]) {
       expect((await machine.beat()).body.node_status, 'a beat that claims nothing').toBe('ready');

@@ -12,7 +12,7 @@ const start_seconds = 3;
 /** A single heartbeat after the registration is long stale at the start deadline. */
 const heartbeat = { interval_seconds: start_seconds / 15, stale_after_seconds: start_seconds / 6 };
 
-async function saysReady(world: World): Promise<void> {
+async function checkReadyReport(world: World): Promise<void> {
   const machine = await joinMachine(world, 'agents', 'quick');
   const said = { status: 'ready', health_score: 97 };
   const answer = await machine.call('agent-heartbeat', { body: said });
@@ -28,14 +28,14 @@ async function saysReady(world: World): Promise<void> {
 }
 
 /** Its budget is the pool's and starts at its registration. */
-async function isStarting(world: World, { node_id, deadline_at }: Machine): Promise<void> {
+async function expectStarting(world: World, { node_id, deadline_at }: Machine): Promise<void> {
   const node = await nodeOf(world, node_id);
   expect(node).toMatchObject({ status: 'starting', budget_seconds: start_seconds, budget_source: 'pool' });
   expect(secondsBetween(new Date(node.registered_at ?? ''), new Date(deadline_at ?? ''))).toBe(start_seconds);
 }
 
 /** The rule failed it at its deadline and not before. */
-async function failedInTime(world: World, { node_id, deadline_at }: Machine): Promise<void> {
+async function expectFailedInTime(world: World, { node_id, deadline_at }: Machine): Promise<void> {
   const failed = await waitForNode(world, node_id, 'failed');
   expect(failed.verdict).toMatchObject({ rule: 'start-deadline', from: 'starting' });
   expect(failed.verdict?.reason).toMatch(
@@ -55,9 +55,9 @@ scenario({
     const mute = await joinMachine(world, 'agents', 'never-beats');
     const fading = await joinMachine(world, 'agents', 'beats-once');
     await fading.beat('starting');
-    for (const machine of [mute, fading]) await isStarting(world, machine);
-    await saysReady(world);
-    for (const machine of [mute, fading]) await failedInTime(world, machine);
+    for (const machine of [mute, fading]) await expectStarting(world, machine);
+    await checkReadyReport(world);
+    for (const machine of [mute, fading]) await expectFailedInTime(world, machine);
   },
   counters: [
     {

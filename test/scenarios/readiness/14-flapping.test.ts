@@ -37,7 +37,7 @@ const minMissed = 3;
 const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
 
 /** Its changes since it first became ready. */
-async function sinceReady(world: World, { node_id }: Machine): Promise<Change[]> {
+async function changesSinceReady(world: World, { node_id }: Machine): Promise<Change[]> {
   const changes = await changesOf(world, node_id);
   return changes.slice(changes.findIndex((change) => change.to === 'ready') + 1);
 }
@@ -59,7 +59,7 @@ interface Run {
 }
 
 /** Beats around the threshold until it has changed often enough to judge the rate. */
-async function jitters(world: World, machine: Machine, run: Run): Promise<void> {
+async function beatWithJitter(world: World, machine: Machine, run: Run): Promise<void> {
   const startedMs = systemClock.monotonicMs();
   for (let beat = 0, changes: Change[] = []; changes.length < minChanges; beat++) {
     const windows = (systemClock.monotonicMs() - startedMs) / 1000 / stale_seconds;
@@ -67,7 +67,7 @@ async function jitters(world: World, machine: Machine, run: Run): Promise<void> 
     await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    changes = await sinceReady(world, machine);
+    changes = await changesSinceReady(world, machine);
     run.noticed ||= changes.length > 0;
     expectNoFlapping(changes);
     for (const { by } of changes) expect(['liveness', 'heartbeat-returned']).toContain(by);
@@ -75,13 +75,13 @@ async function jitters(world: World, machine: Machine, run: Run): Promise<void> 
 }
 
 /** Once silence is noticed, it misses every second heartbeat, so each gap is two intervals long. */
-async function missesBeats(world: World, machine: Machine, run: Run): Promise<void> {
+async function beatWithGaps(world: World, machine: Machine, run: Run): Promise<void> {
   for (let missed = 0; missed < minMissed; ) {
     const { noticed } = run;
     await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    expect(await sinceReady(world, machine), 'changes of a machine that missed one beat').toEqual([]);
+    expect(await changesSinceReady(world, machine), 'changes of a machine that missed one beat').toEqual([]);
     if (noticed) missed++;
   }
 }
@@ -96,7 +96,7 @@ scenario({
     for (const machine of [unsteady, forgetful]) await machine.beat('ready');
     const over = new AbortController();
     const run: Run = { noticed: false, over: over.signal };
-    const both = [jitters(world, unsteady, run), missesBeats(world, forgetful, run)];
+    const both = [beatWithJitter(world, unsteady, run), beatWithGaps(world, forgetful, run)];
     // When one of them has failed, the other need not continue.
     await Promise.all(both).finally(() => over.abort());
   },

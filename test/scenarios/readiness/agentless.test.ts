@@ -34,7 +34,7 @@ interface Provider {
 }
 
 let provider: Provider;
-const called =
+const recordCall =
   (call: string): (() => Promise<DriverOutcome>) =>
   async () => {
     provider.calls.push(call);
@@ -57,8 +57,8 @@ const offering = {
           ? { ...seen, ...provider.shows }
           : { ...seen, state: 'unknown', detail: 'no route to it', unseen: true };
       },
-      stop: called('stop'),
-      destroy: called('destroy'),
+      stop: recordCall('stop'),
+      destroy: recordCall('destroy'),
     });
     return new Map([...built, ['simulated', driver]]);
   },
@@ -73,7 +73,7 @@ async function allocateAgentless(world: World, budgets = {}): Promise<string> {
   return allocation.allocation_id;
 }
 
-async function serving(world: World, budgets = {}) {
+async function allocateServing(world: World, budgets = {}) {
   const id = await allocateAgentless(world, budgets);
   provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
   provider.shows = running;
@@ -170,7 +170,7 @@ scenario({
   name: 'the status at the provider counts: stopped, away, gone',
   settings: offering,
   async story(world) {
-    const { id, node_id } = await serving(world, { offline_seconds: 30, start_seconds });
+    const { id, node_id } = await allocateServing(world, { offline_seconds: 30, start_seconds });
     provider.shows = { state: 'Stopped', detail: 'somebody stopped it' };
     const stopped = await waitForNode(world, node_id, 'degraded');
     expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');

@@ -35,7 +35,7 @@ async function residueOf({ client }: World, of: Partial<Residue>): Promise<Resid
 }
 
 /** A machine whose release failed at its `clean`. */
-async function stuck(world: World, pool: string): Promise<{ id: string; node_id: string; instance: string }> {
+async function stuckMachine(world: World, pool: string): Promise<{ id: string; node_id: string; instance: string }> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
   const id = allocation.allocation_id;
   const { node_id } = await waitForAllocation(world, id, 'active');
@@ -52,7 +52,7 @@ async function removeByHand({ server, ledger }: World, instance: string): Promis
   await rm(join(server.nodes_dir, instance), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }
 
-const forceful = (fact: { kind: string; actor: unknown }) => fact.kind === 'residue.left' && fact.actor !== null;
+const isForced = (fact: { kind: string; actor: unknown }) => fact.kind === 'residue.left' && fact.actor !== null;
 
 scenario({
   name: 'a reused machine that cannot be proven clean',
@@ -66,7 +66,7 @@ scenario({
       release,
       spec: { clean: `test -e ${cleanable} || { echo the disk is busy; exit 3; }` },
     });
-    const { id, node_id, instance } = await stuck(world, 'again');
+    const { id, node_id, instance } = await stuckMachine(world, 'again');
     expect(await actionsOf(world, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
     const foreseen = await act(world, node_id, 'force-release', true);
     expect(foreseen.predicts.says).toContain('residue');
@@ -93,7 +93,7 @@ scenario({
     const released_by = await waitFor('who forced it on the timeline', async () => {
       const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
       const end = items.find(({ kind }) => kind === 'allocation.released');
-      return items.some(forceful) ? end?.data.by : undefined;
+      return items.some(isForced) ? end?.data.by : undefined;
     });
     expect(released_by, 'the cause that clients know an unproven release by').toBe('force-release');
 
@@ -143,7 +143,7 @@ scenario({
     // The agent is gone, so the driver runs `clean`, which fails: the directory stays.
     const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
     await declarePool(client, 'once', { release, spec });
-    const { id, node_id, instance } = await stuck(world, 'once');
+    const { id, node_id, instance } = await stuckMachine(world, 'once');
     const agent = findTaggedProcesses(ledger.installation_id).find((each) => each.agent);
     process.kill(agent?.pid ?? 0, 'SIGKILL');
     await act(world, node_id, 'force-release');
@@ -162,7 +162,7 @@ scenario({
     expect(gone).toMatchObject({ proof: { kind: 'absent' }, seen: expect.stringContaining('does not exist') });
     expect((await nodeOf(world, node_id)).status, 'what is proven gone is retired with the proof').toBe('retired');
 
-    const second = await stuck(world, 'once');
+    const second = await stuckMachine(world, 'once');
     await removeByHand(world, second.instance);
     await act(world, second.node_id, 'force-release');
     const clean = await waitForAllocation(world, second.id, 'released');

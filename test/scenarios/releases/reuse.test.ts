@@ -32,17 +32,17 @@ const pool = 'shared';
 const full = 'Waiting for room in the pool (2 nodes at most)';
 
 async function story({ client, waitFor }: World, files: string): Promise<void> {
-  const open = (gate: string) => writeFile(join(files, gate), '');
-  const passes = (gate: string) => `while [ ! -e ${join(files, gate)} ]; do sleep 0.1; done`;
+  const openGate = (gate: string) => writeFile(join(files, gate), '');
+  const waitForGate = (gate: string) => `while [ ! -e ${join(files, gate)} ]; do sleep 0.1; done`;
   await declarePool(client, pool, {
     ...{ reuse: true, max_nodes: 2 },
-    spec: { command: ['sleep', '600'], setup: passes('set-up'), clean: passes('clean') },
+    spec: { command: ['sleep', '600'], setup: waitForGate('set-up'), clean: waitForGate('clean') },
   });
   const node = async (id: string) => {
     const { node_id } = await readAllocation(client, id);
     return node_id ? client.call('node-get', { params: { id: node_id } }) : undefined;
   };
-  const stands = async (id: string, expected: object) => expect(await node(id)).toMatchObject(expected);
+  const expectNode = async (id: string, expected: object) => expect(await node(id)).toMatchObject(expected);
   const waitForMessage = (id: string, message: string) =>
     waitFor(`"${message}"`, async () =>
       (await readAllocation(client, id)).progress?.message === message ? true : undefined,
@@ -52,12 +52,12 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
   const second = await allocate(client, pool);
   for (const id of [first, second]) {
     await waitFor('its machine to be on its way', () => node(id));
-    await stands(id, { status: 'provisioning', occupancy: 'reserved', fenced: false });
+    await expectNode(id, { status: 'provisioning', occupancy: 'reserved', fenced: false });
   }
-  await open('set-up');
+  await openGate('set-up');
   for (const id of [first, second]) {
     await waitForStatus(client, id, 'active');
-    await stands(id, { status: 'ready', occupancy: 'occupied', fenced: false });
+    await expectNode(id, { status: 'ready', occupancy: 'occupied', fenced: false });
   }
 
   // The pool is full, so these wait in this order.
@@ -74,17 +74,17 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
   await waitFor('its machine to be cleaned', async () =>
     (await node(first))?.status === 'cleaning' ? true : undefined,
   );
-  await stands(first, { status: 'cleaning', occupancy: 'cleanup', fenced: true });
+  await expectNode(first, { status: 'cleaning', occupancy: 'cleanup', fenced: true });
   expect((await readAllocation(client, first)).status).toBe('releasing');
   for (const id of [third, fourth, fifth]) expect((await readAllocation(client, id)).status).toBe('requested');
-  await open('clean');
+  await openGate('clean');
 
   const served = await waitFor('the first who waits to be served', async () => {
     const { status, node_id } = await readAllocation(client, third);
     return status === 'active' ? { node_id } : undefined;
   });
   expect(served).toMatchObject({ node_id: machine });
-  await stands(third, { status: 'ready', occupancy: 'occupied', fenced: false });
+  await expectNode(third, { status: 'ready', occupancy: 'occupied', fenced: false });
   await waitForMessage(fourth, full);
   await waitForMessage(fifth, `${full}, behind 1 other`);
   const other = (await node(second))?.node_id;
@@ -99,7 +99,7 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
   // new one.
   await release(client, third);
   await waitForStatus(client, third, 'released');
-  await stands(third, { status: 'ready', occupancy: 'free', fenced: false });
+  await expectNode(third, { status: 'ready', occupancy: 'free', fenced: false });
   inHand.times = 1;
   const sixth = await allocate(client, pool);
   expect(await waitForStatus(client, sixth, 'active'), 'the machine of the next one').toMatchObject({

@@ -112,7 +112,7 @@ async function engineGoesAway(world: ContainerWorld): Promise<void> {
   expect(await ownContainers(world)).toEqual([]);
 }
 
-async function removedBehindOurBack(world: ContainerWorld): Promise<void> {
+async function removedFromOutside(world: ContainerWorld): Promise<void> {
   const id = await allocateContainer(world, 'containers');
   const { node_id } = await waitForAllocation(world, id, 'active');
   const [container] = await ownContainers(world);
@@ -238,7 +238,7 @@ export const describeContainers = (stage: Stage, many: number, counters: Counter
       // A counter-test may have ended while the engine was stopped.
       await world.stage.engine.start();
       await containerPool(world, 'containers');
-      await removedBehindOurBack(world);
+      await removedFromOutside(world);
       await engineGoesAway(world);
       await missingImage(world);
       await manyUpAndDown(world, many);
