@@ -1,6 +1,6 @@
 /**
- * Machines that no agent speaks for. Each look at which their provider shows them counts as a beat, and what it shows as what
- * they say of themselves; where their provider cannot be asked, nobody blames them for it.
+ * Agentless machines. An inspection in which the provider shows the machine counts as a heartbeat,
+ * and the state that it shows as the report. While a provider does not answer, verdicts are held.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Held } from '../../contract/node.ts';
@@ -21,9 +21,9 @@ export interface AgentlessMachine extends ExpectedMachine {
   heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;
 }
 
-const heard = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
+const intervalSeconds = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
 
-/** Those of these drivers whose last beat is an interval old, the longest unheard first. Where no pool uses one of them, no node is read. */
+/** Machines of these drivers that were not seen for an interval, longest unseen first. */
 export async function agentlessMachinesToInspect(
   db: Queryable,
   drivers: readonly string[],
@@ -31,32 +31,37 @@ export async function agentlessMachinesToInspect(
   now: Date,
   limit: number,
 ): Promise<AgentlessMachine[]> {
-  // Not by the same statement: planned without knowing that there are none, it reads the whole fleet for them.
+  // A separate statement: without knowing that there are no pools, the planner scans the fleet.
   const pools = await poolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
   return db.query<AgentlessMachine>(
-    `select node.node_id, node.node_instance_id, node.pool, node.name, node.zone, node.status, node.status_since, node.workflow_id,
-       node.correlation_id, pool.driver, instance.driver_state, coalesce(generation.document -> 'spec', '{}') as spec,
+    `select
+       node.node_id, node.node_instance_id, node.pool, node.name, node.zone, node.status, node.status_since,
+       node.workflow_id, node.correlation_id, pool.driver, instance.driver_state,
+       coalesce(generation.document -> 'spec', '{}') as spec,
        generation.document -> 'heartbeat' as heartbeat
-     from nodes node join pools pool on pool.name = node.pool
+     from nodes node
+     join pools pool on pool.name = node.pool
      join instances instance on instance.node_instance_id = node.node_instance_id
      join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
      left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-     where node.pool = any($1) and node.status in ('ready', 'degraded', 'offline')
+     where node.pool = any($1)
+       and node.status in ('ready', 'degraded', 'offline')
        and node.node_id <> all($2)
-       and coalesce(beat.last_seen_at, '-infinity') <= $3::timestamptz - make_interval(secs => ${heard})
-     order by beat.last_seen_at nulls first, node.node_id limit $4`,
+       and coalesce(beat.last_seen_at, '-infinity') <= $3::timestamptz - make_interval(secs => ${intervalSeconds})
+     order by beat.last_seen_at nulls first, node.node_id
+     limit $4`,
     [pools, except, now, limit],
   );
 }
 
-/** What a provider said of one of them. */
+/** The result of an inspection. */
 export interface Sighting {
   machine: AgentlessMachine;
   seen: { state: string; present: boolean; ready: boolean; detail: string | null };
 }
 
-/** Its interval, and how long it may go unseen. */
+/** Its interval and stale time. */
 export function inspectionPace({ heartbeat }: Pick<AgentlessMachine, 'heartbeat'>) {
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(heartbeat ?? {});
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(stale_after_seconds, interval_seconds) };
@@ -70,34 +75,40 @@ const beatOf = ({ machine }: Sighting, now: Date): Beat => ({
   reported: null,
 });
 
-/** The nodes, locked, as far as they are the instances that were looked at. */
+/** Locks the nodes that still have the inspected instance. */
 const lock = (
   tx: Transaction,
   machines: readonly AgentlessMachine[],
 ): Promise<(NodeRow & { last_seen_at: Date | null })[]> =>
   tx.query(
-    `select node.*, (select last_seen_at from heartbeats beat where beat.node_instance_id = node.node_instance_id) as last_seen_at
-     from nodes node join unnest($1::text[], $2::text[]) as looked(node_id, node_instance_id)
-       on looked.node_id = node.node_id and looked.node_instance_id = node.node_instance_id
-     where node.status in ('ready', 'degraded', 'offline') order by node.node_id for no key update of node`,
+    `select
+       node.*,
+       (select last_seen_at from heartbeats beat where beat.node_instance_id = node.node_instance_id) as last_seen_at
+     from nodes node
+     join unnest($1::text[], $2::text[]) as inspected(node_id, node_instance_id)
+       on inspected.node_id = node.node_id
+       and inspected.node_instance_id = node.node_instance_id
+     where node.status in ('ready', 'degraded', 'offline')
+     order by node.node_id
+     for no key update of node`,
     [machines.map(({ node_id }) => node_id), machines.map(({ node_instance_id }) => node_instance_id)],
   );
 
-const wordsOf = ({ state, detail }: Sighting['seen']) =>
+const summaryOf = ({ state, detail }: Sighting['seen']) =>
   `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`;
 
-/** Where what was seen takes the node, by the same table as what an agent claims; the words are the provider's. */
+/** The move that a sighting causes, by the same rules as the report of an agent. */
 function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: TransitionEnvironment): NodeMove[] {
   const status = seen.ready ? ('ready' as const) : ('degraded' as const);
   const { stale_seconds } = inspectionPace(machine);
   const change = decide.effectOfBeat({ ...node, stale_seconds }, { status }, now);
   if (!change) return [];
   const { node_id, node_instance_id } = machine;
-  const move = { ...change, reason: wordsOf(seen), node_id, node_instance_id, from: [node.status] };
+  const move = { ...change, reason: summaryOf(seen), node_id, node_instance_id, from: [node.status] };
   return [{ ...move, set: { reported_status: status }, data: { observed: seen.state } }];
 }
 
-/** Keeps what was seen of many in one transaction. Answers how many changed their status by it. */
+/** Records sightings in one transaction. Returns how many nodes changed their status. */
 export function recordSightings(
   db: Database,
   sightings: readonly Sighting[],
@@ -114,10 +125,10 @@ export function recordSightings(
       const sighting = sightingOf.get(node.node_id);
       return sighting ? [{ node, sighting }] : [];
     });
-    const there = pairs.filter(({ sighting }) => sighting.seen.present);
+    const present = pairs.filter(({ sighting }) => sighting.seen.present);
     await storeBeats(
       tx,
-      there.map(({ sighting }) => beatOf(sighting, now)),
+      present.map(({ sighting }) => beatOf(sighting, now)),
     );
     await amendNodes(
       tx,
@@ -126,15 +137,15 @@ export function recordSightings(
         .map(({ node, sighting: { seen } }) => ({
           node,
           set: { observed_state: seen.state, observed_at: now },
-          fact: { at: now, layer: 'provider', kind: 'node.observed', summary: wordsOf(seen) },
+          fact: { at: now, layer: 'provider', kind: 'node.observed', summary: summaryOf(seen) },
         })),
     );
-    await letGo(
+    await liftHolds(
       tx,
       pairs.map(({ node }) => node),
       now,
     );
-    const moves = there.flatMap(({ node, sighting }) => moveOf(node, sighting, now, environment));
+    const moves = present.flatMap(({ node, sighting }) => moveOf(node, sighting, now, environment));
     const outcomes = await transition(tx, moves, now, environment);
     return outcomes.filter(({ moved }) => moved).length;
   });
@@ -142,8 +153,8 @@ export function recordSightings(
 
 const isHeldUnseen = ({ held }: Pick<NodeRow, 'held'>) => held?.kind === 'provider-away';
 
-/** Its provider answers again, whatever it says. */
-const letGo = (tx: Transaction, nodes: NodeRow[], now: Date) =>
+/** The provider answers again, whatever it shows. */
+const liftHolds = (tx: Transaction, nodes: NodeRow[], now: Date) =>
   amendNodes(
     tx,
     nodes.filter(isHeldUnseen).map((node) => ({
@@ -153,33 +164,33 @@ const letGo = (tx: Transaction, nodes: NodeRow[], now: Date) =>
     })),
   );
 
-/** Before that it is only a look that failed, as looks do. */
+/** A single failed inspection is normal; only a machine that is nearly stale needs a hold. */
 const isNearlySilent = (last_seen_at: Date | null, machine: AgentlessMachine, now: Date): boolean => {
   const { interval_seconds, stale_seconds } = inspectionPace(machine);
   return last_seen_at === null || secondsLater(last_seen_at, stale_seconds - 1.5 * interval_seconds) <= now;
 };
 
-/** Long enough that looks which fail renew it well before it ends. */
+/** A hold lasts long enough that failing inspections renew it well before it ends. */
 const holdIntervals = 6;
 const renewIntervals = 3;
 
 const expiresSoon = ({ held }: Pick<NodeRow, 'held'>, interval_seconds: number, now: Date) =>
   Date.parse(held?.held_until ?? '') < secondsLater(now, renewIntervals * interval_seconds).getTime();
 
-/** Their provider could not be asked: that says nothing about them, so no silence of theirs is judged by it. */
+/** Holds liveness verdicts while the provider itself does not answer. */
 export function holdUnseen(
   db: Database,
   unseen: readonly { machine: AgentlessMachine; because: string }[],
   now: Date,
 ): Promise<void> {
-  const asked = new Map(unseen.map((each) => [each.machine.node_id, each]));
+  const byNode = new Map(unseen.map((each) => [each.machine.node_id, each]));
   return db.transaction(async (tx) => {
     const nodes = await lock(
       tx,
       unseen.map(({ machine }) => machine),
     );
     const held = nodes.flatMap((node) => {
-      const each = asked.get(node.node_id);
+      const each = byNode.get(node.node_id);
       if (!each || node.status === 'offline' || !isNearlySilent(node.last_seen_at, each.machine, now)) return [];
       const { interval_seconds } = inspectionPace(each.machine);
       if (node.held && !(isHeldUnseen(node) && expiresSoon(node, interval_seconds, now))) return [];
@@ -195,10 +206,10 @@ export function holdUnseen(
   });
 }
 
-/** About how often one that its provider has finished is looked at until it shows it ready, with time to spare. */
-const startLookSeconds = 10;
+/** The interval, with some margin, at which a starting machine is inspected until it is ready. */
+const startInspectionSeconds = 10;
 
-/** The same of one that only has to be shown as ready: as long as nobody can look, its time to start says nothing about it. */
+/** Holds the start deadline of a machine while its provider does not answer. */
 export function holdStarting(
   db: Database,
   { node_id, node_instance_id }: Pick<NodeRow, 'node_id' | 'node_instance_id'>,
@@ -208,22 +219,22 @@ export function holdStarting(
   return db.transaction(async (tx) => {
     const node = await lockNode(tx, node_id);
     if (node?.status !== 'starting' || node.node_instance_id !== node_instance_id) return;
-    if (node.held && !(isHeldUnseen(node) && expiresSoon(node, startLookSeconds, now))) return;
+    if (node.held && !(isHeldUnseen(node) && expiresSoon(node, startInspectionSeconds, now))) return;
     const held: Held = {
       ...{ rule: 'start-deadline', to: 'failed', kind: 'provider-away', hold: 'provider-away' },
       reason: `its provider could not be asked about it: ${because}`,
       since: node.held?.since ?? now.toISOString(),
-      held_until: secondsLater(now, holdIntervals * startLookSeconds).toISOString(),
+      held_until: secondsLater(now, holdIntervals * startInspectionSeconds).toISOString(),
     };
     await holdNodes(tx, [{ node, held }], now);
   });
 }
 
-/** It was seen, whatever was seen of it. */
+/** Lifts the hold of `holdStarting` once the provider answers. */
 export const unholdStarting = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
   isHeldUnseen(node)
     ? db.transaction(async (tx) => {
         const locked = await lockNode(tx, node.node_id);
-        if (locked) await letGo(tx, [locked], now);
+        if (locked) await liftHolds(tx, [locked], now);
       })
     : Promise.resolve();

@@ -1,12 +1,12 @@
-/** The brake's memory: one hold for one failure, when it ends, what it bars, and what of it is told. */
+/** Holds of the brake: one per failure, when they end, and which launches they pause. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import { holdingRules, pausingRules } from '../../lifecycle/model/rules.ts';
 import type { Database } from '../pg/database.ts';
 import {
+  deleteOldTally,
   endHolds,
-  forgetTally,
   type HoldRow,
   launchHold,
   openHold,
@@ -51,15 +51,15 @@ const open = (given: Partial<HoldRow> = {}) =>
 const end = (now: Date) =>
   db.transaction((tx) => endHolds(tx, holdingRules, { opened_before: at(1), resumed_before: at(1) }, now));
 
-const told = async (kind: string) => (await db.query('select 1 from evidence where kind = $1', [kind])).length;
+const countFacts = async (kind: string) => (await db.query('select 1 from evidence where kind = $1', [kind])).length;
 
-test('replicas that find the same failure at once join one hold, which is told once', async () => {
+test('opens and records one hold for replicas that detect the same failure', async () => {
   const holds = await Promise.all([open(), open(), open(), open()]);
   expect(new Set(holds.map((hold) => hold.hold_id)).size).toBe(1);
-  expect(await told('brake.held')).toBe(1);
+  expect(await countFacts('brake.held')).toBe(1);
 });
 
-test('another rule, scope or name is another hold', async () => {
+test('opens another hold for another rule, scope or name', async () => {
   await open();
   await open({ rule: 'rescue-over' });
   await open({ scope: 'zone' });
@@ -68,7 +68,7 @@ test('another rule, scope or name is another hold', async () => {
   expect(await openHolds(db, 'rescue-over')).toHaveLength(1);
 });
 
-test('a person lets go of one, or of all; nobody does so twice', async () => {
+test('resumes one hold or all, each once', async () => {
   const one = await open();
   await open({ name: 'q' });
   const resume = (hold_id?: string) =>
@@ -76,10 +76,10 @@ test('a person lets go of one, or of all; nobody does so twice', async () => {
   expect((await resume(one.hold_id)).map((hold) => hold.name)).toEqual(['p']);
   expect((await resume()).map((hold) => hold.name)).toEqual(['q']);
   expect(await resume()).toEqual([]);
-  expect(await told('brake.resumed')).toBe(2);
+  expect(await countFacts('brake.resumed')).toBe(2);
 });
 
-test('one that pauses launches bars its pool, or every pool of its zone, until its time is over or it is let go', async () => {
+test('pauses launches in a pool or zone until the hold expires or is resumed', async () => {
   const bars = async (name: string, zone: string | null, seconds: number) =>
     (await launchHold(db, { name, zone }, pausingRules, at(seconds)))?.name;
   await open({ rule: 'liveness' });
@@ -94,7 +94,7 @@ test('one that pauses launches bars its pool, or every pool of its zone, until i
   expect(await bars('p', null, 3)).toBeUndefined();
 });
 
-test('one that pauses launches ends with its time, or with the first machine that made it', async () => {
+test('ends a hold on launches when it expires or a machine comes up', async () => {
   await open({ rule: 'provision-deadline' });
   await open({ rule: 'provision-deadline', scope: 'zone', name: 'eu-1' });
   expect(await end(at(60))).toEqual([]);
@@ -105,10 +105,10 @@ test('one that pauses launches ends with its time, or with the first machine tha
   );
   expect((await end(at(60))).map((hold) => hold.name)).toEqual(['p']);
   expect((await end(at(3600))).map((hold) => hold.name)).toEqual(['eu-1']);
-  expect(await told('brake.ended')).toBe(2);
+  expect(await countFacts('brake.ended')).toBe(2);
 });
 
-test('verdicts are counted by pool and zone for as long as it matters, and then forgotten', async () => {
+test('tallies verdicts by pool and zone, and deletes old tallies', async () => {
   await db.transaction(async (tx) => {
     await tallyVerdicts(tx, 'liveness', [{ pool: 'p', zone: 'eu-1', count: 2 }], at(0));
     await tallyVerdicts(tx, 'liveness', [{ pool: 'p', zone: 'eu-1', count: 3 }], at(30));
@@ -117,6 +117,6 @@ test('verdicts are counted by pool and zone for as long as it matters, and then 
   });
   expect(await recentVerdicts(db, 'liveness', at(-1))).toEqual([{ pool: 'p', zone: 'eu-1', count: 5 }]);
   expect(await recentVerdicts(db, 'liveness', at(0))).toEqual([{ pool: 'p', zone: 'eu-1', count: 3 }]);
-  await forgetTally(db, at(3631));
+  await deleteOldTally(db, at(3631));
   expect(await recentVerdicts(db, 'liveness', at(-1))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The brake's memory: which verdicts are held back, since when, until when, by whom, and how many were written lately. */
+/** The state of the brake: open holds, held nodes, and the tally of recent verdicts. */
 import { secondsLater } from '../../base/clock.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Held } from '../../contract/node.ts';
@@ -32,21 +32,27 @@ export interface HoldRow extends Scope {
 
 export const openHolds = (db: Queryable, rule?: string): Promise<HoldRow[]> =>
   db.query<HoldRow>(
-    'select * from brake_holds where ended_at is null and ($1::text is null or rule = $1) order by since',
+    `select *
+     from brake_holds
+     where ended_at is null
+       and ($1::text is null or rule = $1)
+     order by since`,
     [rule ?? null],
   );
 
 export const newestHolds = (db: Queryable, limit: number): Promise<HoldRow[]> =>
   db.query<HoldRow>('select * from brake_holds order by since desc limit $1', [limit]);
 
-/** Opens a hold, once: of replicas that find the same failure at the same time one opens it and the others join it. */
+/** Opens a hold, or joins the one that another replica opened for the same failure. */
 export async function openHold(
   tx: Transaction,
   fresh: Omit<HoldRow, 'resumed_at' | 'resumed_by' | 'ended_at'>,
 ): Promise<HoldRow> {
   const [opened] = await tx.query<HoldRow>(
     `insert into brake_holds (hold_id, kind, rule, scope, name, reason, negative, population, since, held_until)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (kind, rule, scope, name) where ended_at is null do nothing returning *`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+     on conflict (kind, rule, scope, name) where ended_at is null do nothing
+     returning *`,
     [
       fresh.hold_id,
       fresh.kind,
@@ -73,56 +79,77 @@ export async function openHold(
     return opened;
   }
   const [standing] = await tx.query<HoldRow>(
-    'select * from brake_holds where kind = $1 and rule = $2 and scope = $3 and name = $4 and ended_at is null',
+    `select *
+     from brake_holds
+     where kind = $1
+       and rule = $2
+       and scope = $3
+       and name = $4
+       and ended_at is null`,
     [fresh.kind, fresh.rule, fresh.scope, fresh.name],
   );
-  if (!standing) throw new Error('a hold was closed in the moment it was opened; the next pass looks again');
+  if (!standing) throw new Error('a hold ended while it was opened; the next pass retries');
   return standing;
 }
 
-export async function tallyVerdicts(tx: Transaction, rule: string, crowds: ScopeCount[], now: Date): Promise<void> {
-  if (crowds.length === 0) return;
+export async function tallyVerdicts(tx: Transaction, rule: string, counts: ScopeCount[], now: Date): Promise<void> {
+  if (counts.length === 0) return;
   await tx.query(
     `insert into brake_tally (at, rule, pool, zone, verdicts)
-     select $1, $2, pool, zone, count from jsonb_to_recordset($3::jsonb) as crowd(pool text, zone text, count integer)`,
-    [now, rule, JSON.stringify(crowds)],
+     select $1, $2, pool, zone, count
+     from jsonb_to_recordset($3::jsonb) as counted(pool text, zone text, count integer)`,
+    [now, rule, JSON.stringify(counts)],
     { often: true },
   );
 }
 
-/** The rules of these that wrote any verdict since then. */
+/** Those of the rules that wrote a verdict after `since`. */
 export async function rulesWithRecentVerdicts(
   db: Queryable,
   rules: readonly string[],
   since: Date,
 ): Promise<Set<string>> {
   const rows = await db.query<{ rule: string }>(
-    'select distinct rule from brake_tally where rule = any($1) and at > $2',
+    `select distinct rule
+     from brake_tally
+     where rule = any($1)
+       and at > $2`,
     [rules, since],
   );
   return new Set(rows.map(({ rule }) => rule));
 }
 
-const recentSql = 'select pool, zone, sum(verdicts)::int as count from brake_tally where rule = $1 and at > $2';
+const recentSql = `
+  select pool, zone, sum(verdicts)::int as count
+  from brake_tally
+  where rule = $1
+    and at > $2
+  group by 1, 2`;
 
-/** How many verdicts of a rule were written since then, in each scope. */
+/** How many verdicts a rule wrote after `since`, by pool and zone. */
 export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<ScopeCount[]> {
-  return db.query<ScopeCount>(`${recentSql} group by 1, 2`, [rule, since]);
+  return db.query<ScopeCount>(recentSql, [rule, since]);
 }
 
-/** As many as there are, but counted no further than `most`: what is asked is whether a share is exceeded, not how large the fleet is. */
+/** Counts nodes up to `max`: the brake compares a share and does not need the size of the fleet. */
 export async function populationsUpTo(
   db: Queryable,
-  asked: (Scope & { most: number })[],
+  scopes: (Scope & { max: number })[],
   phase: readonly NodeStatus[],
 ): Promise<number[]> {
-  if (asked.length === 0) return [];
+  if (scopes.length === 0) return [];
   const rows = await db.query<{ count: number }>(
-    `select case asked.scope when 'pool' then (select count(*)::int from (
-         select from nodes where pool = asked.name and status = any($4) limit asked.most) counted)
-       else (select count(*)::int from (select from nodes where zone = asked.name and status = any($4) limit asked.most) counted) end as count
-     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as asked(scope, name, most, place) order by asked.place`,
-    [asked.map(({ scope }) => scope), asked.map(({ name }) => name), asked.map(({ most }) => most), phase],
+    `select case one.scope
+         when 'pool' then (
+           select count(*)::int
+           from (select from nodes where pool = one.name and status = any($4) limit one.max) counted)
+         else (
+           select count(*)::int
+           from (select from nodes where zone = one.name and status = any($4) limit one.max) counted)
+       end as count
+     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as one(scope, name, max, place)
+     order by one.place`,
+    [scopes.map(({ scope }) => scope), scopes.map(({ name }) => name), scopes.map(({ max }) => max), phase],
     { often: true },
   );
   return rows.map((row) => row.count);
@@ -134,15 +161,18 @@ export async function populationOf(
   phase: readonly NodeStatus[],
 ): Promise<number> {
   const [row] = await db.query<{ count: number }>(
-    `select coalesce(sum(change), 0)::int as count from counts
-     where of = 'nodes' and ${scope === 'pool' ? 'pool' : 'zone'} = $1 and status = any($2)`,
+    `select coalesce(sum(change), 0)::int as count
+     from counts
+     where of = 'nodes'
+       and ${scope === 'pool' ? 'pool' : 'zone'} = $1
+       and status = any($2)`,
     [name, phase],
   );
   return row?.count ?? 0;
 }
 
 export interface BrakeMemory {
-  /** How many verdicts of the rule were written lately. */
+  /** Recent verdicts of the rule. */
   recent: ScopeCount[];
   policies: Map<string, BrakePolicy & { observed: boolean }>;
   holds: HoldRow[];
@@ -154,13 +184,22 @@ interface PolicyRow {
   observed: boolean | null;
 }
 
-/** All that the brake remembers of a rule, asked at once: it is asked in every pass, and mostly remembers nothing. */
+/** Reads the whole state of a rule at once, since every pass needs it and it is mostly empty. */
 export async function brakeMemory(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeMemory> {
   const [row] = await db.query<{ recent: ScopeCount[] | null; policies: PolicyRow[] | null; holds: boolean }>(
-    `select (select json_agg(recent) from (${recentSql} group by 1, 2) recent) as recent,
-       (select json_agg(policy) from (
-         select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
-         join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($3)) policy) as policies,
+    `select
+       (select json_agg(recent) from (${recentSql}) recent) as recent,
+       (select json_agg(policy)
+        from (
+          select
+            pool.name,
+            generation.document -> 'brake' as brake,
+            generation.document ->> 'mode' = 'observe' as observed
+          from pools pool
+          join pool_generations generation
+            on generation.pool = pool.name
+            and generation.generation = pool.generation
+          where pool.name = any($3)) policy) as policies,
        exists (select 1 from brake_holds where ended_at is null and rule = $1) as holds`,
     [rule, since, pools],
     { often: true },
@@ -177,7 +216,7 @@ export async function brakeMemory(db: Queryable, rule: string, since: Date, pool
   };
 }
 
-/** Each held node says so. The caller holds the locks on the rows. */
+/** Marks nodes as held. The caller holds the row locks. */
 export async function holdNodes(tx: Transaction, held: { node: AmendedNode; held: Held }[], now: Date): Promise<void> {
   await amendNodes(
     tx,
@@ -195,30 +234,43 @@ export async function holdNodes(tx: Transaction, held: { node: AmendedNode; held
   );
 }
 
-/**
- * Held nodes whose hold is over, or that have no verdict to wait for any more. One whose time is long past was passed over by its
- * rule, which would else have decided on it or held it anew. One whose provider is away is held before its last beat is too old, and
- * whoever sees it again lets it go.
- */
-const freed = `
-  select node.* from nodes node
+/** Held nodes whose hold is over or whose verdict is no longer due. */
+const endedNodeHolds = `
+  select node.*
+  from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join brake_holds hold on hold.hold_id = node.held ->> 'hold'
   left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
-  where node.held is not null and (
-    (node.held ->> 'rule' = 'liveness' and node.held ->> 'kind' <> 'provider-away'
-      and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
-    or (node.held ->> 'rule' = 'drift' and not exists (select 1 from findings finding
-      where finding.subject = node.node_id and finding.kind = 'drift' and finding.status = 'open'))
-    or (node.held ->> 'kind' = 'mass-failure' and (hold.ended_at is not null or hold.resumed_at is not null))
-    or (node.held ->> 'kind' = 'maintenance' and work.name is null)
-    or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'
-    or (node.held ->> 'kind' = 'self-fault' and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
-  order by node.node_id limit $2 for no key update of node skip locked`;
+  where node.held is not null
+    and (
+      -- It sends heartbeats again. An agentless machine is held before it is stale, so its
+      -- inspection lifts the hold.
+      (node.held ->> 'rule' = 'liveness'
+        and node.held ->> 'kind' <> 'provider-away'
+        and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
+      -- The drift is settled.
+      or (node.held ->> 'rule' = 'drift'
+        and not exists (
+          select 1
+          from findings finding
+          where finding.subject = node.node_id
+            and finding.kind = 'drift'
+            and finding.status = 'open'))
+      or (node.held ->> 'kind' = 'mass-failure'
+        and (hold.ended_at is not null or hold.resumed_at is not null))
+      or (node.held ->> 'kind' = 'maintenance'
+        and work.name is null)
+      -- Long expired: its rule had the chance to decide or to renew the hold, and did neither.
+      or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'
+      or (node.held ->> 'kind' = 'self-fault'
+        and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
+  order by node.node_id
+  limit $2
+  for no key update of node skip locked`;
 
-/** `hears_again`: no replica of ours lags any more, so nothing is held back for our own fault. */
+/** `hears_again`: no replica lags, so that holds for our own fault end. */
 export async function liftNodeHolds(tx: Transaction, now: Date, limit: number, hears_again: boolean): Promise<number> {
-  const rows = await tx.query<NodeRow>(freed, [now, limit, hears_again]);
+  const rows = await tx.query<NodeRow>(endedNodeHolds, [now, limit, hears_again]);
   await amendNodes(
     tx,
     rows.map((node) => ({
@@ -230,32 +282,47 @@ export async function liftNodeHolds(tx: Transaction, now: Date, limit: number, h
   return rows.length;
 }
 
-/**
- * A hold ends when nobody is held by it any more; one that pauses launches, when its time is over or a machine made it. One
- * that a person let go stands until those it held have been decided on, or the next look would hold them anew.
- */
-const overHolds = `
-  update brake_holds hold set ended_at = $1 where hold.ended_at is null and hold.since < $2 and (
-    (hold.rule = any($3) and (hold.resumed_at is null or hold.resumed_at <= $4) and not exists (select 1 from nodes node where node.held is not null and node.held ->> 'hold' = hold.hold_id))
-    or (hold.rule <> all($3) and (hold.held_until <= $1 or hold.resumed_at is not null or exists (
-      select 1 from boot_samples sample where sample.at > hold.since and sample.outcome in ('completed', 'late')
-        and case when hold.scope = 'pool' then sample.pool = hold.name else sample.zone = hold.name end))))
+const endHoldsSql = `
+  update brake_holds hold set ended_at = $1
+  where hold.ended_at is null
+    and hold.since < $2
+    and (
+      -- A hold on nodes ends when it holds none. A resumed one stays until its nodes are decided,
+      -- because the next pass would hold them again.
+      (hold.rule = any($3)
+        and (hold.resumed_at is null or hold.resumed_at <= $4)
+        and not exists (
+          select 1
+          from nodes node
+          where node.held is not null
+            and node.held ->> 'hold' = hold.hold_id))
+      -- A hold on launches ends when it expires, is resumed, or a machine has come up.
+      or (hold.rule <> all($3)
+        and (
+          hold.held_until <= $1
+          or hold.resumed_at is not null
+          or exists (
+            select 1
+            from boot_samples sample
+            where sample.at > hold.since
+              and sample.outcome in ('completed', 'late')
+              and case when hold.scope = 'pool' then sample.pool = hold.name else sample.zone = hold.name end))))
   returning *`;
 
-export interface Settled {
-  /** Holds younger than this are left alone, so that one that was just opened is not closed before it held anybody. */
+export interface HoldLimits {
+  /** Younger holds stay open, because they may not hold a node yet. */
   opened_before: Date;
-  /** And those that were let go later than this: whom they held is being decided on. */
+  /** Holds resumed later stay open while their nodes are decided. */
   resumed_before: Date;
 }
 
 export async function endHolds(
   tx: Transaction,
   holding: readonly string[],
-  { opened_before, resumed_before }: Settled,
+  { opened_before, resumed_before }: HoldLimits,
   now: Date,
 ): Promise<HoldRow[]> {
-  const rows = await tx.query<HoldRow>(overHolds, [now, opened_before, holding, resumed_before]);
+  const rows = await tx.query<HoldRow>(endHoldsSql, [now, opened_before, holding, resumed_before]);
   await recordEvidence(
     tx,
     rows.map((hold) => ({
@@ -271,12 +338,16 @@ export async function endHolds(
 
 export async function resumeHolds(
   tx: Transaction,
-  asked: { hold_id?: string | undefined; reason: string; actor: Actor },
+  request: { hold_id?: string | undefined; reason: string; actor: Actor },
   now: Date,
 ): Promise<HoldRow[]> {
   const rows = await tx.query<HoldRow>(
-    `update brake_holds set resumed_at = $1, resumed_by = $2 where ended_at is null and resumed_at is null and ($3::text is null or hold_id = $3) returning *`,
-    [now, asked.actor, asked.hold_id ?? null],
+    `update brake_holds set resumed_at = $1, resumed_by = $2
+     where ended_at is null
+       and resumed_at is null
+       and ($3::text is null or hold_id = $3)
+     returning *`,
+    [now, request.actor, request.hold_id ?? null],
   );
   await recordEvidence(
     tx,
@@ -284,15 +355,15 @@ export async function resumeHolds(
       at: now,
       layer: 'operator',
       kind: 'brake.resumed',
-      summary: `${asked.actor.name} let ${hold.rule} in ${hold.scope} ${hold.name} go on: ${asked.reason}`,
-      data: { hold_id: hold.hold_id, reason: asked.reason },
-      actor: asked.actor,
+      summary: `${request.actor.name} let ${hold.rule} in ${hold.scope} ${hold.name} go on: ${request.reason}`,
+      data: { hold_id: hold.hold_id, reason: request.reason },
+      actor: request.actor,
     })),
   );
   return rows;
 }
 
-/** The hold that bars new launches into this pool, if one does. */
+/** The hold that pauses launches in this pool, if there is one. */
 export async function launchHold(
   db: Queryable,
   pool: { name: string; zone: string | null },
@@ -300,13 +371,22 @@ export async function launchHold(
   now: Date,
 ): Promise<HoldRow | undefined> {
   const [hold] = await db.query<HoldRow>(
-    `select * from brake_holds where ended_at is null and resumed_at is null and held_until > $4 and rule = any($3)
-       and ((scope = 'pool' and name = $1) or (scope = 'zone' and name = $2)) order by since limit 1`,
+    `select *
+     from brake_holds
+     where ended_at is null
+       and resumed_at is null
+       and held_until > $4
+       and rule = any($3)
+       and (
+         (scope = 'pool' and name = $1)
+         or (scope = 'zone' and name = $2))
+     order by since
+     limit 1`,
     [pool.name, pool.zone, pausing, now],
   );
   return hold;
 }
 
-export const forgetTally = async (db: Queryable, now: Date): Promise<void> => {
+export const deleteOldTally = async (db: Queryable, now: Date): Promise<void> => {
   await db.query('delete from brake_tally where at < $1', [secondsLater(now, -3600)]);
 };

@@ -1,4 +1,4 @@
-/** Nodes with an open finding about which their pool wants something done, locked for the rule that does it. */
+/** Nodes with an open drift finding whose pool has a repair or quarantine policy. */
 import type { DriftPolicy, FindingWhat } from '../../lifecycle/findings/findings.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
@@ -15,7 +15,7 @@ export interface DriftedNode extends JudgedNode {
   theirs: Record<string, unknown>;
 }
 
-/** The pool's present word, for machines that are up as well. */
+/** The present policy of the pool, also for machines of earlier generations. */
 const policy = `(present.document #>> '{drift,policy}')`;
 
 const drifted = `
@@ -23,11 +23,17 @@ const drifted = `
   join nodes node on node.node_id = finding.subject
   join pools pool on pool.name = node.pool
   join pool_generations present on present.pool = pool.name and present.generation = pool.generation
-  where finding.status = 'open' and finding.what in ('machine_absent', 'row_differs') and ${policy} in ('repair', 'quarantine')
-    and (finding.what <> 'machine_absent' or (node.node_instance_id = finding.node_instance_id
-      and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')))
+  where finding.status = 'open'
+    and finding.what in ('machine_absent', 'row_differs')
+    and ${policy} in ('repair', 'quarantine')
+    -- An absent machine matters while the node expects it.
+    and (
+      finding.what <> 'machine_absent'
+      or (node.node_instance_id = finding.node_instance_id
+        and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')))
     and (${policy} = 'repair' or node.status not in ('quarantined', 'retired'))
-    and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1) and not ${isRecordedOnly}`;
+    and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1)
+    and not ${isRecordedOnly}`;
 
 export function lockDriftedNodes(
   tx: Transaction,
@@ -36,15 +42,25 @@ export function lockDriftedNodes(
   except: readonly string[],
 ): Promise<DriftedNode[]> {
   return tx.query<DriftedNode>(
-    `select ${judgedColumns}, finding.finding_id, finding.what, finding.opened_at, finding.ours, finding.theirs, ${policy} as policy ${drifted}
-       and node.node_id <> all($3) order by finding.opened_at limit $2 for no key update of node skip locked`,
+    `select
+       ${judgedColumns},
+       finding.finding_id, finding.what, finding.opened_at, finding.ours, finding.theirs,
+       ${policy} as policy
+     ${drifted}
+       and node.node_id <> all($3)
+     order by finding.opened_at
+     limit $2
+     for no key update of node skip locked`,
     [now, limit, except],
   );
 }
 
 export const countDriftedNodes = (db: Queryable, now: Date, found: readonly string[]): Promise<ScopeCount[]> =>
   db.query<ScopeCount>(
-    `select node.pool, node.zone, count(distinct node.node_id)::int as count ${drifted}
-       and node.node_id <> all($2) and ${isUncovered('$1')} group by 1, 2`,
+    `select node.pool, node.zone, count(distinct node.node_id)::int as count
+     ${drifted}
+       and node.node_id <> all($2)
+       and ${isUncovered('$1')}
+     group by 1, 2`,
     [now, found],
   );

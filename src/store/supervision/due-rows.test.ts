@@ -1,4 +1,4 @@
-/** What is due is found, oldest first and by one replica each; and on a large, idle fleet by an index. */
+/** Due rows: oldest first, for one replica each, and by an index on a large, idle fleet. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -45,8 +45,8 @@ afterAll(() => store.close());
 
 const dueAt = (status: NodeStatus, now: Date) => ({ status, now });
 
-describe('what is due', () => {
-  test('comes oldest first, when its time has come and not before, as many as asked for', async () => {
+describe('due rows', () => {
+  test('are found oldest first, not before their deadline, up to the limit', async () => {
     const nodes = [];
     for (let i = 0; i < 4; i++) nodes.push(await fleet.node('offline'));
     const [first, , third] = nodes.map((node) => node.deadline_at as Date);
@@ -58,7 +58,7 @@ describe('what is due', () => {
     expect(await db.transaction((tx) => lockDueNodes(tx, dueAt('failed', third as Date), 10))).toEqual([]);
   });
 
-  test('is decided on by one replica at a time', async () => {
+  test('are locked by one replica at a time', async () => {
     const node = await fleet.node('draining');
     const late = secondsLater(node.deadline_at as Date, 1);
     await db.transaction(async (tx) => {
@@ -67,7 +67,7 @@ describe('what is due', () => {
     });
   });
 
-  test('a failed release is tried again after pauses that double, up to a bound, and then hourly', async () => {
+  test('retries a failed release with doubling pauses up to a bound, then hourly', async () => {
     const allocation = await fleet.allocation('release_failed');
     const pauseAfter = async (tries: number): Promise<number> => {
       await db.query('update allocations set release_tries = $2 where allocation_id = $1', [
@@ -109,8 +109,8 @@ describe('on a large, idle fleet', () => {
 
   beforeAll(async () => {
     const now = fleet.now();
-    // Many are serving, most are history, and nothing is due.
-    // In short transactions: a long one holds back every reader of evidence on the same server, those of other tests too.
+    // Many nodes serve, most are retired, and nothing is due. Short transactions, because a long
+    // one delays readers of evidence in other tests on the same server.
     const fill = async (text: string) => {
       for (let from = 1; from <= size; from += chunk) {
         await db.query(text.replace('generate_series(1, $size)', `generate_series(${from}, ${from + chunk - 1})`), [
@@ -138,7 +138,7 @@ describe('on a large, idle fleet', () => {
     for (const table of [...large, 'evidence']) await db.query(`analyze ${table}`);
   });
 
-  /** Runs a function of the store with every statement explained instead of run. */
+  /** Explains every statement of a store function instead of running it. */
   async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
     const found: string[] = [];
     let explained = 0;
@@ -242,7 +242,7 @@ describe('on a large, idle fleet', () => {
     expect(await wholeScans(cases[name] ?? (async () => {}))).toEqual([]);
   });
 
-  test('a whole scan would be seen', async () => {
+  test('would detect a sequential scan', async () => {
     expect(await wholeScans((tx) => tx.query(`select * from nodes where endpoint = 'nowhere'`))).toEqual(['nodes']);
   });
 });

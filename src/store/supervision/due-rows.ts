@@ -1,4 +1,4 @@
-/** Rows whose time has come, locked for the sweep that decides on them; rows another replica decides on are passed over. */
+/** Locks rows that are due for a sweep, and skips rows that another replica has locked. */
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { AllocationStatus, NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
@@ -10,51 +10,62 @@ import { isRecordedOnly } from '../transitions/would-have.ts';
 
 export type DueNode = JudgedNode & { last_seen_at: Date | null; stale_seconds: number | null };
 
-/** The slowest replica's word, but not longer ago than a fault of our own may hold; null where no replica lives. */
-const heardThrough = `(select greatest(min(coalesce(flushed_through, started_at)), $2 - interval '${defaultBrakeSettings.self_fault_seconds} seconds')
-  from replicas where ended_at is null and lease_until > $2)`;
+/** How far the slowest replica has stored heartbeats, bounded by the hold for our own fault. */
+const heardThrough = `(
+  select greatest(
+    min(coalesce(flushed_through, started_at)),
+    $2 - interval '${defaultBrakeSettings.self_fault_seconds} seconds')
+  from replicas
+  where ended_at is null
+    and lease_until > $2)`;
 
-/** Which of the due rows a rule speaks of. Asked in the statement, so that rows of another rule fill no batch of this one. */
+/** The due rows that a rule judges, selected in SQL so that other rows do not fill its batch. */
 const conditions = {
-  // A beat from before it was set aside says nothing about its start; and where its provider speaks for it, none comes before it is ready.
+  // A heartbeat from before its last transition says nothing about its start.
   fresh:
     'beat.last_seen_at >= node.status_since and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
-  // What we could not hear, or have heard and not stored yet, does not count as silence.
+  // Our own gaps, and heartbeats that are not stored yet, do not count as silence.
   silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
     + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${heardThrough}), true)`,
   complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
   incomplete: `node.prerequisites in ('unchecked', 'missing')`,
-  // A release sees to the clean-up; whoever merely sits on the machine does not.
-  unowned: `not exists (select 1 from allocations owner where owner.node_id = node.node_id
-    and owner.status in ('releasing', 'release_failed'))`,
+  // The release of an allocation cleans the machine up by itself.
+  unowned: `not exists (
+    select 1
+    from allocations owner
+    where owner.node_id = node.node_id
+      and owner.status in ('releasing', 'release_failed'))`,
 } as const;
 
 export type DueCondition = keyof typeof conditions;
 
-export interface DueQuestion {
+export interface DueQuery {
   status: NodeStatus;
-  /** What is held back is bad news; a rule that has good ones does not wait for it. */
+  /** Only negative verdicts are held; a rule with a positive one ignores the hold. */
   for_the_better?: boolean;
-  /** All of one group must hold, of any group; without groups every due row is meant. */
+  /** Any group of which all conditions hold. Without groups, every due row. */
   where?: readonly (readonly DueCondition[])[];
   now: Date;
 }
 
 const heartbeatOf = 'left join heartbeats beat on beat.node_instance_id = node.node_instance_id';
 
-const whereOf = ({ where = [] }: DueQuestion): string =>
+const whereOf = ({ where = [] }: DueQuery): string =>
   where.length === 0
     ? ''
     : `and (${where.map((group) => `(${group.map((name) => conditions[name]).join(' and ')})`).join(' or ')})`;
 
-/** Due, not held back any more, and not only told already: what the first of several rules would have done is out of reach of the others. */
-const isDue = (question: DueQuestion) =>
-  `node.status = $1 and node.deadline_at <= $2 and not ${isRecordedOnly}
-   and (${question.for_the_better ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2) ${whereOf(question)}`;
+/** Past its deadline, not held, and not recorded already as an observe-only verdict of any rule. */
+const isDue = (query: DueQuery) =>
+  `node.status = $1
+     and node.deadline_at <= $2
+     and not ${isRecordedOnly}
+     and (${query.for_the_better ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
+     ${whereOf(query)}`;
 
 export function lockDueNodes(
   tx: Transaction,
-  question: DueQuestion,
+  query: DueQuery,
   limit: number,
   except: readonly string[] = [],
 ): Promise<DueNode[]> {
@@ -63,10 +74,16 @@ export function lockDueNodes(
     {
       moments: { last_seen_at: 'beat.last_seen_at' },
       alike: { stale_seconds: 'beat.stale_seconds' },
-      rest: `from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($4)
-        order by node.deadline_at limit $3 for no key update of node skip locked`,
+      rest: `
+        from nodes node
+        ${heartbeatOf}
+        where ${isDue(query)}
+          and node.node_id <> all($4)
+        order by node.deadline_at
+        limit $3
+        for no key update of node skip locked`,
     },
-    [question.status, question.now, limit, except],
+    [query.status, query.now, limit, except],
   );
 }
 
@@ -77,35 +94,54 @@ export interface ScopeCount {
 }
 
 /**
- * How many are due besides those that were found, by pool and zone: what the brake judges by. Those that another replica has
- * locked or that do not fit a batch count, those somebody works on do not.
+ * Counts due nodes besides those in `found`, by pool and zone, for the brake. Nodes that are locked
+ * or beyond the batch count; nodes under maintenance do not.
  */
-export function countDueNodes(db: Queryable, question: DueQuestion, found: readonly string[]): Promise<ScopeCount[]> {
+export function countDueNodes(db: Queryable, query: DueQuery, found: readonly string[]): Promise<ScopeCount[]> {
   return db.query<ScopeCount>(
-    `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf}
-     where ${isDue(question)} and node.node_id <> all($3) and ${isUncovered('$2')} group by 1, 2`,
-    [question.status, question.now, found],
+    `select node.pool, node.zone, count(*)::int as count
+     from nodes node
+     ${heartbeatOf}
+     where ${isDue(query)}
+       and node.node_id <> all($3)
+       and ${isUncovered('$2')}
+     group by 1, 2`,
+    [query.status, query.now, found],
   );
 }
 
-/** When the next one falls due, so that nobody has to look before. */
+/** When the next node is due; the sweep sleeps until then. */
 export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): Promise<Date | null> {
   const [row] = await db.query<{ next: Date | null }>(
-    'select min(deadline_at) as next from nodes where status = $1 and deadline_at > $2',
+    `select min(deadline_at) as next
+     from nodes
+     where status = $1
+       and deadline_at > $2`,
     [status, now],
     { often: true },
   );
   return row?.next ?? null;
 }
 
-/** Draining nodes that nobody holds and that work on nothing. */
+/** Draining nodes without a holder and without a leased task. */
 export function lockEmptyNodes(tx: Transaction, limit: number): Promise<JudgedNode[]> {
   return tx.query<JudgedNode>(
-    `select ${judgedColumns} from nodes node where node.status = 'draining'
-       and not exists (select 1 from allocations holder where holder.node_id = node.node_id
-         and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
-       and not exists (select 1 from tasks where tasks.node_instance_id = node.node_instance_id and tasks.status = 'leased')
-     order by node.deadline_at limit $1 for no key update of node skip locked`,
+    `select ${judgedColumns}
+     from nodes node
+     where node.status = 'draining'
+       and not exists (
+         select 1
+         from allocations holder
+         where holder.node_id = node.node_id
+           and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
+       and not exists (
+         select 1
+         from tasks
+         where tasks.node_instance_id = node.node_instance_id
+           and tasks.status = 'leased')
+     order by node.deadline_at
+     limit $1
+     for no key update of node skip locked`,
     [limit],
   );
 }
@@ -117,39 +153,60 @@ export function lockDueAllocations(
   limit: number,
 ): Promise<AllocationRow[]> {
   return tx.query<AllocationRow>(
-    `select * from allocations where status = $1 and deadline_at <= $2 order by deadline_at limit $3 for no key update skip locked`,
+    `select *
+     from allocations
+     where status = $1
+       and deadline_at <= $2
+     order by deadline_at
+     limit $3
+     for no key update skip locked`,
     [status, now, limit],
   );
 }
 
 const retryable = `allocation.status = 'release_failed' and ${releaseRetryAt} <= $1`;
 
-/** Failed releases whose backoff is over; their machines are locked first, as everywhere, since the try gives them new time. */
+/** Failed releases whose backoff is over. Nodes are locked first, as in every transition. */
 export async function lockRetryableReleases(tx: Transaction, now: Date, limit: number): Promise<AllocationRow[]> {
   const machines = await tx.query<{ node_id: string }>(
-    `select node.node_id from allocations allocation join ${generationOfAllocation} join nodes node on node.node_id = allocation.node_id
-     where ${retryable} order by allocation.status_since limit $2 for no key update of node skip locked`,
+    `select node.node_id
+     from allocations allocation
+     join ${generationOfAllocation}
+     join nodes node on node.node_id = allocation.node_id
+     where ${retryable}
+     order by allocation.status_since
+     limit $2
+     for no key update of node skip locked`,
     [now, limit],
   );
   return tx.query<AllocationRow>(
-    `select allocation.* from allocations allocation join ${generationOfAllocation}
-     where ${retryable} and (allocation.node_id is null or allocation.node_id = any($3))
-     order by allocation.status_since limit $2 for no key update of allocation skip locked`,
+    `select allocation.*
+     from allocations allocation
+     join ${generationOfAllocation}
+     where ${retryable}
+       and (allocation.node_id is null or allocation.node_id = any($3))
+     order by allocation.status_since
+     limit $2
+     for no key update of allocation skip locked`,
     [now, limit, machines.map(({ node_id }) => node_id)],
   );
 }
 
-/** Releases that are overdue, or whose operation has ended while the allocation still waits for it. */
+/** Releases that are overdue, or whose operation ended without ending them. */
 export function lockLostReleases(
   tx: Transaction,
   now: Date,
   limit: number,
 ): Promise<(AllocationRow & { operation_ended: boolean })[]> {
   return tx.query(
-    `select allocation.*, operation.finished_at is not null as operation_ended from allocations allocation
+    `select allocation.*, operation.finished_at is not null as operation_ended
+     from allocations allocation
      left join operations operation on operation.workflow_id = allocation.workflow_id
-     where allocation.status = 'releasing' and (allocation.deadline_at <= $1 or operation.finished_at is not null)
-     order by allocation.deadline_at limit $2 for no key update of allocation skip locked`,
+     where allocation.status = 'releasing'
+       and (allocation.deadline_at <= $1 or operation.finished_at is not null)
+     order by allocation.deadline_at
+     limit $2
+     for no key update of allocation skip locked`,
     [now, limit],
   );
 }

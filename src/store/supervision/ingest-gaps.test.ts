@@ -1,4 +1,4 @@
-/** Times in which we could not hear: found by whoever hears first again, recorded once, and no machine pays for them. */
+/** Gaps of our own: recorded once, by the first replica after them, and judged by no rule. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
@@ -25,7 +25,7 @@ const patience = 10;
 const one = 'rep_1' as ReplicaId;
 const two = 'rep_2' as ReplicaId;
 
-/** A replica says that it has stored all it heard; `stored` seconds ago, if it lags. */
+/** A replica publishes that it stored everything, or everything until `stored` seconds ago. */
 const says = (replica_id: ReplicaId, seconds: number, stored = seconds) =>
   publishHeard(db, { replica_id, flushed_through: at(stored) }, patience, at(seconds));
 
@@ -39,21 +39,21 @@ const movedFacts = async () =>
   (await db.query<{ count: number }>(`select count(*)::int from evidence where kind = 'node.deadline_moved'`))[0]
     ?.count;
 
-test('while somebody hears there is no gap', async () => {
+test('records no gap while one replica publishes', async () => {
   for (const replica of [one, two]) await hearThrough(db, replica, at(0));
   for (const seconds of [9, 18, 27]) expect((await says(one, seconds)).gap).toBeUndefined();
-  // The other was away for long, but nobody was missed.
+  // The other replica was away, but no heartbeat was missed.
   expect((await says(two, 28)).gap).toBeUndefined();
   expect(await newestGaps(db, 10)).toEqual([]);
 });
 
-test('the first start of all is no gap', async () => {
+test('records no gap at the very first start', async () => {
   await hearThrough(db, one, at(0));
   await db.query('update replicas set flushed_through = null');
   expect((await says(one, 500)).gap).toBeUndefined();
 });
 
-test('a gap moves what ran while it lasted, by as much of it as it stood there', async () => {
+test('moves deadlines by the part of the gap that each row spent in its status', async () => {
   await hearThrough(db, one, at(0));
   const [waiting] = await place({ deadline_at: at(30) });
   const [endedInGap] = await place({ deadline_at: at(5), after: 1 });
@@ -65,7 +65,7 @@ test('a gap moves what ran while it lasted, by as much of it as it stood there',
   expect(await deadlines(ids)).toEqual([50, 25, -1, 65]);
 });
 
-test('the allocation that waits for the node moves with it, and those that wait for themselves too', async () => {
+test('moves the deadlines of allocations with their nodes, and their own ones', async () => {
   await hearThrough(db, one, at(0));
   const [node] = await place({ deadline_at: at(30) });
   await db.query(
@@ -80,7 +80,7 @@ test('the allocation that waits for the node moves with it, and those that wait 
   expect(rows.map(({ deadline_at }) => secondsBetween(start, deadline_at))).toEqual([50, 60, 60, 40]);
 });
 
-test('what a rule told of a deadline that moves is asked anew; what the machine itself said stands', async () => {
+test('clears observe-only verdicts of rules, and keeps those from reports', async () => {
   await hearThrough(db, one, at(0));
   const ids = await place({ count: 2, status: 'starting', deadline_at: at(30) });
   const rules = ['start-deadline', 'prerequisite-missing'];
@@ -90,7 +90,7 @@ test('what a rule told of a deadline that moves is asked anew; what the machine 
   expect((await placedRows(db, ids)).map(({ would_have }) => would_have?.rule)).toEqual([undefined, rules[1]]);
 });
 
-test('replicas that come back together record one gap and move once', async () => {
+test('records one gap for replicas that return together', async () => {
   for (const replica of [one, two]) await hearThrough(db, replica, at(0));
   const ids = await place({ count: 50, deadline_at: at(30) });
   const found = await Promise.all([says(one, 20), says(two, 20.1), says(one, 20.2), says(two, 20.3)]);
@@ -101,7 +101,7 @@ test('replicas that come back together record one gap and move once', async () =
   expect(moved.size).toBe(1);
 });
 
-test('two gaps one after the other move twice, each by its own', async () => {
+test('moves deadlines once per gap', async () => {
   await hearThrough(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
   await says(one, 20);
@@ -110,7 +110,7 @@ test('two gaps one after the other move twice, each by its own', async () => {
   expect(await newestGaps(db, 10)).toHaveLength(2);
 });
 
-test('one that hears but cannot store goes on being deaf: the gap is recorded when it is over, whole', async () => {
+test('records a gap as a whole after a replica can store again', async () => {
   await hearThrough(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
   for (const seconds of [20, 21, 22, 40]) {

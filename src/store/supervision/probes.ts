@@ -1,4 +1,4 @@
-/** What active probes found. Written by the prober ahead of the rules, which only read it. */
+/** Results of active probes. The prober writes them; the rules only read them. */
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
@@ -11,12 +11,12 @@ export interface ProbeSettings {
   allow_private?: boolean;
 }
 
-/** Whom to ask, and how. */
+/** Where and how to probe. */
 export interface ProbeTarget extends Required<ProbeSettings> {
   base_url: string;
 }
 
-/** `because`: the code of a failure, as the probe names it. */
+/** `because`: the failure code of the probe. */
 export interface ProbeOutcome {
   ok: boolean;
   detail: string;
@@ -37,18 +37,25 @@ export interface ProbedNode {
   settings: ProbeSettings | null;
 }
 
-const toProbe = (who: string, turnSeconds: string, limit: number) => `
-  select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings from nodes node
+const toProbe = (condition: string, intervalSeconds: string, limit: number) => `
+  select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings
+  from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join probes probe on probe.node_instance_id = node.node_instance_id
-  where node.endpoint is not null and node.node_instance_id is not null and ${who}
-    and (probe.tried_at is null or probe.tried_at + make_interval(secs => least(10, greatest(0.5, ${turnSeconds}))) <= $1)
-  order by probe.tried_at nulls first limit ${limit}`;
+  where node.endpoint is not null
+    and node.node_instance_id is not null
+    and ${condition}
+    -- Not probed within its interval, which is between 0.5 s and 10 s.
+    and (
+      probe.tried_at is null
+      or probe.tried_at + make_interval(secs => least(10, greatest(0.5, ${intervalSeconds}))) <= $1)
+  order by probe.tried_at nulls first
+  limit ${limit}`;
 
 /**
- * Who starts, or has fallen silent, said where it can be reached and was not asked within its turn. Up to `limit` of either, so that
- * neither keeps the other from being asked.
+ * Starting and silent nodes with an endpoint that are due for a probe, up to `limit` of each kind,
+ * so that neither crowds the other out.
  */
 export async function nodesToProbe(
   db: Queryable,
@@ -56,7 +63,8 @@ export async function nodesToProbe(
   now: Date,
   limit: number,
 ): Promise<ProbedNode[]> {
-  // Whoever registers starts, so this is asked as often as machines come; planned anew each time, that would be most of what it costs.
+  // Runs for every machine that registers, so the statement is prepared: planning was its main
+  // cost.
   const starting = await db.query<ProbedNode>(
     toProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
     [now],
@@ -74,32 +82,44 @@ export interface ProbeResult {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   ok: boolean;
-  /** Why not, or how it answered. */
+  /** The failure, or the result. */
   detail: string;
-  /** Somebody wanted to know: told whether or not it is news. */
+  /** Ids of the request for this probe; its result is recorded even if nothing changed. */
   request_ids?: KnownIds;
 }
 
-/** Keeps all answers in one statement; a change from answering to not, or back, is told, and whatever somebody asked for. */
-export async function saveProbeResults(db: Database, answers: ProbeResult[], now: Date): Promise<void> {
-  if (answers.length === 0) return;
+/** Saves results in one statement. Changes and requested probes become evidence. */
+export async function saveProbeResults(db: Database, results: ProbeResult[], now: Date): Promise<void> {
+  if (results.length === 0) return;
   await db.transaction(async (tx) => {
     const before = await tx.query<{ node_instance_id: NodeInstanceId; failure: string | null }>(
-      'select node_instance_id, failure from probes where node_instance_id = any($1) order by node_instance_id for update',
-      [answers.map((answer) => answer.node_instance_id)],
+      `select node_instance_id, failure
+       from probes
+       where node_instance_id = any($1)
+       order by node_instance_id
+       for update`,
+      [results.map((result) => result.node_instance_id)],
     );
     await tx.query(
       `insert into probes (node_instance_id, tried_at, ok_at, failure)
-       select node_instance_id, $2::timestamptz, case when ok then $2::timestamptz end, case when ok then null else detail end
-       from jsonb_to_recordset($1::jsonb) as answer(node_instance_id text, ok boolean, detail text) order by node_instance_id
-       on conflict (node_instance_id) do update set tried_at = excluded.tried_at, ok_at = coalesce(excluded.ok_at, probes.ok_at), failure = excluded.failure`,
-      [JSON.stringify(answers), now],
+       select
+         node_instance_id,
+         $2::timestamptz,
+         case when ok then $2::timestamptz end,
+         case when ok then null else detail end
+       from jsonb_to_recordset($1::jsonb) as result(node_instance_id text, ok boolean, detail text)
+       order by node_instance_id
+       on conflict (node_instance_id) do update set
+         tried_at = excluded.tried_at,
+         ok_at = coalesce(excluded.ok_at, probes.ok_at),
+         failure = excluded.failure`,
+      [JSON.stringify(results), now],
     );
     const known = new Map(before.map((row) => [row.node_instance_id, row.failure === null]));
     await recordEvidence(
       tx,
-      answers
-        .filter((answer) => answer.request_ids || known.get(answer.node_instance_id) !== answer.ok)
+      results
+        .filter((result) => result.request_ids || known.get(result.node_instance_id) !== result.ok)
         .map(({ node_id, node_instance_id, ok, detail, request_ids }) => ({
           at: now,
           layer: 'transport',
@@ -114,20 +134,32 @@ export async function saveProbeResults(db: Database, answers: ProbeResult[], now
   });
 }
 
-/** Starting nodes that have shown life by more than a beat: they answered a probe, or did what they were asked. */
+/** Starting nodes that have answered a probe or finished a task since they registered. */
 export function lockProvenNodes(
   tx: Transaction,
   limit: number,
   except: readonly string[],
 ): Promise<(JudgedNode & { probe_ok_at: Date | null })[]> {
   return tx.query(
-    `select ${judgedColumns}, probe.ok_at as probe_ok_at from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
-     where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($2)
+    `select ${judgedColumns}, probe.ok_at as probe_ok_at
+     from nodes node
+     left join probes probe on probe.node_instance_id = node.node_instance_id
+     where node.status = 'starting'
+       and node.deadline_at is not null
+       and node.node_id <> all($2)
        and (node.prerequisites is null or node.prerequisites = 'met')
        and not ${isRecordedOnly}
-       and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
-         where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))
-     order by node.deadline_at limit $1 for no key update of node skip locked`,
+       and (
+         probe.ok_at >= node.registered_at
+         or exists (
+           select 1
+           from tasks task
+           where task.node_instance_id = node.node_instance_id
+             and task.status = 'succeeded'
+             and task.finished_at >= node.registered_at))
+     order by node.deadline_at
+     limit $1
+     for no key update of node skip locked`,
     [limit, except],
   );
 }

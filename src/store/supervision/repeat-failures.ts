@@ -1,7 +1,4 @@
-/**
- * Provisions that fail again and again: of one node, or of machines made from one generation of a
- * pool. Reads only.
- */
+/** Reads provisions that fail repeatedly: of one node, or of one generation of a pool. */
 import type { NodeId } from '../../base/ids.ts';
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -16,52 +13,86 @@ export interface FailingSubject {
   failures: number;
 }
 
-export interface RepeatQuestion {
+export interface FailureQuery {
   since: Date;
   failures: number;
   window_seconds: number;
 }
 
-const listed = 20;
+const maxListed = 20;
 
-/** A machine that came up late, inside its rescue window, did not fail. */
 const failed = `
-  from evidence fact join nodes node on node.node_id = fact.node_id
-  where fact.kind = 'node.failed' and ${isOwn('fact')} and fact.at > $1 and fact.data ->> 'from' in ('provisioning', 'starting')
-    and not exists (select 1 from boot_samples sample where sample.node_instance_id = fact.node_instance_id and sample.outcome = 'late')`;
+  from evidence fact
+  join nodes node on node.node_id = fact.node_id
+  where fact.kind = 'node.failed'
+    and ${isOwn('fact')}
+    and fact.at > $1
+    and fact.data ->> 'from' in ('provisioning', 'starting')
+    -- A machine that was rescued did not fail.
+    and not exists (
+      select 1
+      from boot_samples sample
+      where sample.node_instance_id = fact.node_instance_id
+        and sample.outcome = 'late')`;
 
-/**
- * Failures of an earlier generation of a pool are not counted: the pool makes its machines from
- * another spec now.
- */
-export const failingSubjects = (db: Queryable, { since, failures }: RepeatQuestion): Promise<FailingSubject[]> =>
+/** Counts only the present generation of a pool: earlier ones had another spec. */
+export const failingSubjects = (db: Queryable, { since, failures }: FailureQuery): Promise<FailingSubject[]> =>
   db.query<FailingSubject>(
-    `with counted as materialized (select fact.node_id, node.pool, node.pool_generation, count(*)::int as failures ${failed} group by 1, 2, 3)
-     select 'node_provisions' as what, node_id as subject, pool, pool_generation, node_id, failures from counted where failures >= $2
+    `with counted as materialized (
+       select fact.node_id, node.pool, node.pool_generation, count(*)::int as failures
+       ${failed}
+       group by 1, 2, 3)
+     select 'node_provisions' as what, node_id as subject, pool, pool_generation, node_id, failures
+     from counted
+     where failures >= $2
      union all
-     select 'pool_provisions', counted.pool || '/' || counted.pool_generation, counted.pool, counted.pool_generation, null, sum(counted.failures)::int
-     from counted join pools on pools.name = counted.pool and pools.generation = counted.pool_generation and pools.deleted_at is null
-     group by counted.pool, counted.pool_generation having sum(counted.failures) >= $2`,
+     select
+       'pool_provisions',
+       counted.pool || '/' || counted.pool_generation,
+       counted.pool,
+       counted.pool_generation,
+       null,
+       sum(counted.failures)::int
+     from counted
+     join pools
+       on pools.name = counted.pool
+       and pools.generation = counted.pool_generation
+       and pools.deleted_at is null
+     group by counted.pool, counted.pool_generation
+     having sum(counted.failures) >= $2`,
     [since, failures],
   );
 
-const newest = (whose: string) => `
-  (select coalesce(jsonb_agg(told order by told ->> 'at' desc), '[]') from (
-    select jsonb_build_object('node_id', fact.node_id, 'node_instance_id', fact.node_instance_id, 'at', fact.at,
-      'by', fact.data ->> 'by', 'code', fact.data #>> '{evidence,code}', 'reason', fact.data ->> 'reason') as told ${failed} and ${whose}
-    order by fact.at desc limit ${listed}) last)`;
+const newest = (condition: string) => `
+  (select coalesce(jsonb_agg(failure order by failure ->> 'at' desc), '[]')
+   from (
+     select jsonb_build_object(
+       'node_id', fact.node_id,
+       'node_instance_id', fact.node_instance_id,
+       'at', fact.at,
+       'by', fact.data ->> 'by',
+       'code', fact.data #>> '{evidence,code}',
+       'reason', fact.data ->> 'reason') as failure
+     ${failed}
+       and ${condition}
+     order by fact.at desc
+     limit ${maxListed}) last)`;
 
-/** The findings: counted over all failures of the window, with the newest ones of each listed. */
+/** Findings that count all failures of the window and list the newest. */
 export async function failureFindings(
   db: Queryable,
   subjects: readonly FailingSubject[],
-  { since, failures, window_seconds }: RepeatQuestion,
+  { since, failures, window_seconds }: FailureQuery,
 ): Promise<Disagreement[]> {
   if (subjects.length === 0) return [];
-  const told = await db.query<{ newest: Record<string, unknown>[] }>(
-    `select case when subject.node_id is not null then ${newest('fact.node_id = subject.node_id')}
-       else ${newest('node.pool = subject.pool and node.pool_generation = subject.pool_generation')} end as newest
-     from unnest($2::text[], $3::text[], $4::int[]) with ordinality as subject(node_id, pool, pool_generation, place) order by place`,
+  const lists = await db.query<{ newest: Record<string, unknown>[] }>(
+    `select case
+         when subject.node_id is not null
+         then ${newest('fact.node_id = subject.node_id')}
+         else ${newest('node.pool = subject.pool and node.pool_generation = subject.pool_generation')}
+       end as newest
+     from unnest($2::text[], $3::text[], $4::int[]) with ordinality as subject(node_id, pool, pool_generation, place)
+     order by place`,
     [
       since,
       subjects.map(({ node_id }) => node_id),
@@ -69,7 +100,7 @@ export async function failureFindings(
       subjects.map(({ pool_generation }) => pool_generation),
     ],
   );
-  return subjects.map(({ what, subject, pool, pool_generation, node_id, failures: count }, place) => ({
+  return subjects.map(({ what, subject, pool, pool_generation, node_id, failures: count }, index) => ({
     what,
     subject,
     pool,
@@ -77,6 +108,6 @@ export async function failureFindings(
     node_instance_id: null,
     allocation_id: null,
     ours: { pool, generation: pool_generation, failures_allowed: failures - 1, window_seconds },
-    theirs: { failures: count, newest: told[place]?.newest ?? [] },
+    theirs: { failures: count, newest: lists[index]?.newest ?? [] },
   }));
 }

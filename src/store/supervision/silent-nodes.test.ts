@@ -1,4 +1,4 @@
-/** Who has fallen silent: from when, who is looked at at all, and whom a hold, a telling or an answered probe leaves alone. */
+/** Silent nodes: suspects, when silence is too long, and what exempts a node. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -29,7 +29,7 @@ beforeEach(() => {
   made = 0;
 });
 
-/** One machine that last beat so many seconds after the start. */
+/** A machine with its last heartbeat so many seconds after the start. */
 async function beatAt(seconds: number, given: Partial<Parameters<typeof placeNodes>[1]> = {}): Promise<NodeId> {
   const [id] = await placeNodes(db, { pool: 'p', count: 1, after: made++, since: at(-3600), ...given });
   if (!id) throw new Error('no node was made');
@@ -46,8 +46,8 @@ const suspectsAt = async (seconds: number) =>
     due_ms,
   ]);
 
-describe('who is looked at', () => {
-  test('has used up half of its time, serves, and is the machine that beats now', async () => {
+describe('suspects', () => {
+  test('serve, have used half of their stale time, and are present instances', async () => {
     const quiet = await beatAt(0);
     await beatAt(10);
     await beatAt(0, { status: 'offline', deadline_at: at(3600) });
@@ -62,7 +62,7 @@ describe('who is looked at', () => {
     expect(await suspectsAt(stale / 2 + 1)).toEqual([[quiet, at(stale).getTime()]]);
   });
 
-  test('is not whoever beat before we were away ourselves, until half of its time has passed since', async () => {
+  test('count their silence only from the end of our own gap', async () => {
     const id = await beatAt(0);
     await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(1), at(600)]);
     expect(await suspectsAt(600 + stale / 2)).toEqual([]);
@@ -71,7 +71,7 @@ describe('who is looked at', () => {
 });
 
 describe('silence', () => {
-  test('has lasted too long a moment after the stale time, oldest first', async () => {
+  test('is too long just after the stale time, oldest first', async () => {
     const later = await beatAt(2);
     const first = await beatAt(0);
     expect(await silentAt(stale, [later, first])).toEqual([]);
@@ -82,7 +82,7 @@ describe('silence', () => {
     expect(await nextSilentAt(db, [later, first], at(stale + 3))).toBeNull();
   });
 
-  test('does not count from before its last change, nor from before we could hear', async () => {
+  test('does not count before the last transition or before our own gap ended', async () => {
     const changed = await beatAt(0, { since: at(20) });
     expect(await silentAt(stale + 1, [changed])).toEqual([]);
     expect(await silentAt(20 + stale + 1, [changed])).toEqual([changed]);
@@ -91,14 +91,14 @@ describe('silence', () => {
     expect(await silentAt(40 + stale + 1, [changed])).toEqual([changed]);
   });
 
-  test('of one whose verdict is held is not looked at before the hold ends', async () => {
+  test('of a held node is not judged before the hold ends', async () => {
     const id = await beatAt(0);
     await db.query(`update nodes set held = $2 where node_id = $1`, [id, { rule: 'liveness', held_until: at(100) }]);
     expect(await silentAt(99, [id])).toEqual([]);
     expect(await silentAt(100, [id])).toEqual([id]);
   });
 
-  test('that was told of is not told again before the machine has spoken', async () => {
+  test('is recorded once in an observe-only pool until the next heartbeat', async () => {
     await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external', mode: 'observe' }, start));
     const id = await beatAt(0);
     await db.query(`update nodes set would_have = $2 where node_id = $1`, [
@@ -110,7 +110,7 @@ describe('silence', () => {
     expect(await silentAt(1000 + stale + 1, [id])).toEqual([id]);
   });
 
-  test('of one that is degraded and answers its probe stays as it is', async () => {
+  test('leaves a degraded node that answers its probe alone', async () => {
     const id = await beatAt(0, { status: 'degraded' });
     await db.query(
       `insert into probes (node_instance_id, tried_at, ok_at) select node_instance_id, $2, $2 from nodes where node_id = $1`,
@@ -120,7 +120,7 @@ describe('silence', () => {
     expect(await silentAt(40 + stale + 1, [id])).toEqual([id]);
   });
 
-  test('is counted whole, also what another replica has locked', async () => {
+  test('is counted for locked nodes too', async () => {
     const ids = [await beatAt(0), await beatAt(0), await beatAt(0)];
     await db.transaction(async (tx) => {
       expect(await lockSilentNodes(tx, ids, at(stale + 1), 2, [])).toHaveLength(2);
@@ -130,7 +130,7 @@ describe('silence', () => {
   });
 });
 
-test('the tightest heartbeat is that of any pool that still is, in any of its generations', async () => {
+test('the tightest heartbeat is the shortest of all generations of existing pools', async () => {
   const declared = (name: string, document: object, seconds: number) =>
     db.transaction((tx) => declarePool(tx, name, { driver: 'external', ...document }, at(seconds)));
   expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 10, stale_after_seconds: 30 });

@@ -82,7 +82,7 @@ async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promi
   );
   const queries = open.map(({ scope, share, policy }) => ({
     ...scope,
-    most: Math.min(maxCount, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
+    max: Math.min(maxCount, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
   }));
   const counts = await populationsUpTo(tx, queries, rule.phase);
   for (const [place, { share }] of open.entries())

@@ -5,7 +5,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import { heardThrough } from '../../lifecycle/brake/brake.ts';
 import { holdingRules } from '../../lifecycle/model/rules.ts';
-import { endHolds, forgetTally, liftNodeHolds } from '../../store/supervision/brake.ts';
+import { deleteOldTally, endHolds, liftNodeHolds } from '../../store/supervision/brake.ts';
 import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
 import { hasCaughtUp } from '../rules/liveness.ts';
 import { pauseLaunches } from '../runner/apply-brake.ts';
@@ -32,7 +32,7 @@ export const brakeWatch = ({ db, clock, environment }: SweepServices): Sweep => 
       resumed_before: secondsLater(now, -brake.window_seconds),
     };
     await db.transaction((tx) => endHolds(tx, holdingRules, settled, now));
-    await forgetTally(db, now);
+    await deleteOldTally(db, now);
     return { decided: freed, more: freed === batch };
   },
 });

@@ -28,6 +28,7 @@ const rewritten = [
   'src/store/rows/',
   'src/store/migrate',
   'src/store/schema-dump.ts',
+  'src/store/supervision/',
   'src/store/testing/',
   'src/store/transitions/',
   'src/store/operations/',
