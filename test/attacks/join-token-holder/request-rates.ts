@@ -13,7 +13,7 @@ export const requestRateAttacks: Attack[] = [
       {
         file: 'src/api/compat/serve.ts',
         find: 'else if (admitted.joined && !isOfMachine(route))',
-        replace: 'else if (whom.joined && !isOfMachine(route) && false)',
+        replace: 'else if (admitted.joined && !isOfMachine(route) && false)',
       },
     ],
     async succeeds(server) {
