@@ -1,4 +1,4 @@
-/** What the server says about itself is true: the OpenAPI document, the error catalogue and their pages. */
+/** The OpenAPI document, the error catalogue and their pages match the server. */
 import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Said on a stream or by a relay, for one beat of a batch, or where no operation is. */
+/** Sent on a stream, by a relay, for one heartbeat of a batch, or outside any operation. */
 const elsewhere = [
   'stream_replaced',
   'stream_silent',
@@ -42,7 +42,7 @@ describe('the error catalogue', () => {
     expect(documented.map(([, code]) => code).sort()).toEqual(codes);
   });
 
-  it('has no code that nothing sends', () => {
+  it('has no unused code', () => {
     const sources = globSync('src/**/*.ts', { cwd: fromRoot('') })
       .filter((path) => !path.endsWith('.test.ts') && path !== 'src/contract/errors/errors.ts')
       .map((path) => readFileSync(fromRoot(path), 'utf8'))
@@ -50,7 +50,7 @@ describe('the error catalogue', () => {
     expect(codes.filter((code) => !sources.includes(`'${code}'`))).toEqual([]);
   });
 
-  it('is where the type of a problem leads', async () => {
+  it("is served at the address in a problem's type", async () => {
     const { body } = await send(server.url, 'GET', '/v1/nodes');
     const type = new URL(String(body.type), `${server.url}/v1/nodes`);
     const page = await send(server.url, 'GET', type.pathname);
@@ -84,7 +84,7 @@ const operationsOf = (document: Document): Operation[] =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
   );
 
-/** Where each operation is, in both protocols of the document. */
+/** The address of each operation, in both kinds of routes. */
 const addresses = new Map<string, string>([
   ...Object.entries<RouteDeclaration>(routes).map(([name, { method, path }]) => [name, `${method} ${path}`] as const),
   ...Object.entries<ProtocolRoute>(protocolRoutes).map(
@@ -113,19 +113,19 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('says where the server is, and what each tag groups', () => {
+  it('names the server and describes each tag', () => {
     expect(document.servers).toHaveLength(1);
     const used = new Set(operationsOf(document).flatMap(({ tags }) => tags));
     expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort());
     for (const { description } of document.tags) expect(description).not.toBe('');
   });
 
-  it('says when to try again also where a status is both a reply and a problem', () => {
+  it('documents Retry-After also for a status that is both a reply and a problem', () => {
     const unready = operationsOf(document).find(({ operationId }) => operationId === 'readiness-get')?.responses[503];
     expect(unready).toMatchObject({ headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } });
   });
 
-  it('lists for each operation every status it can answer, with its codes', () => {
+  it('lists every status of each operation, with its codes', () => {
     for (const { operationId, responses } of operationsOf(document)) {
       const { success, also_answers = {} }: Partial<RouteDeclaration> = { ...routes, ...protocolRoutes }[
         operationId as OperationName
@@ -141,7 +141,7 @@ describe('the OpenAPI document', () => {
     expect(unanswered.sort()).toEqual([...elsewhere].sort());
   });
 
-  it('keeps NUL out of all text that a caller may send', () => {
+  it('excludes NUL from all text that a caller may send', () => {
     const { schemas } = document.components;
     const seen = new Set<string>();
     const open: string[] = [];
@@ -173,7 +173,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('refers only to what is there, and keeps nothing that nobody refers to', () => {
+  it('has no dangling and no unused references', () => {
     const referred = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref));
     const there = (['schemas', 'responses', 'parameters', 'headers'] as const).flatMap((kind) =>
       Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
@@ -182,7 +182,7 @@ describe('the OpenAPI document', () => {
     expect(JSON.stringify(document)).not.toContain('"$id"');
   });
 
-  it('says for each route who may call it', () => {
+  it('documents the access of each route', () => {
     const kinds = { public: [], person: ['token', 'session'], agent: ['instance_credential'], body: [] };
     for (const [name, route] of Object.entries(routes) as [OperationName, RouteDeclaration][]) {
       const { security = [] } = document.paths[route.path]?.[route.method.toLowerCase()] ?? {};

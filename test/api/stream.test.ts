@@ -1,4 +1,7 @@
-/** The stream gives every fact once and in order, to those whom it concerns, however often its readers come and go. */
+/**
+ * The stream delivers every fact once and in order, to readers that may see it, however often they
+ * reconnect.
+ */
 import net from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/until.ts';
@@ -18,13 +21,13 @@ const say = (machine: Machine, kind: string, data: Record<string, unknown> = {})
     body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind, summary: kind, data }] },
   });
 
-/** As an operator of the fleet, whose writes have no limit. */
+/** With a fleet token, which has no write limit. */
 const state = (kind: string, data: Record<string, unknown> = {}) =>
   world.client.call('evidence-create', {
     body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'transport', kind, summary: kind, data }] },
   });
 
-/** What was committed after a cursor, in the order of the commits. */
+/** The facts committed after a cursor, in commit order. */
 async function committedAfter(cursor: string): Promise<string[]> {
   const [xid, seq] = cursor.split('-');
   const rows = await world.tables.query<{ cursor: string }>(
@@ -38,7 +41,7 @@ const sees = (reader: EventReader, kind: string) =>
   reader.waitFor(`the fact ${kind}`, ({ data }) => data.kind === kind);
 
 describe('resuming', () => {
-  it('loses and repeats nothing while changes go on', async () => {
+  it('loses and repeats nothing during changes', async () => {
     const evidence = '?topics=evidence';
     const steady = await openEvents(world.url, world.token, evidence);
     const start = (await steady.waitFor('its first position', ({ name }) => name === 'position')).id ?? '';
@@ -82,7 +85,7 @@ describe('resuming', () => {
     await steady.close();
   });
 
-  it('gives the whole history from the beginning, and then what comes', async () => {
+  it('delivers the whole history from the beginning, then live facts', async () => {
     const reader = await openEvents(world.url, world.token, '?topics=evidence&cursor=0-0');
     await say(world.acme.machine, 'after.history');
     await sees(reader, 'after.history');
@@ -90,7 +93,7 @@ describe('resuming', () => {
     await reader.close();
   });
 
-  it('refuses a cursor that is none', async () => {
+  it('refuses an invalid cursor', async () => {
     for (const cursor of ['nonsense', '1', '99999999999999999999-0', '1-1; drop table nodes', '-1-1']) {
       expectProblem(
         await callRoute(world.url, 'stream-open', { query: { cursor } }, { bearer: world.token }),
@@ -103,7 +106,7 @@ describe('resuming', () => {
 });
 
 describe('what a reader gets', () => {
-  it('is filtered as it asked', async () => {
+  it('is filtered by its query', async () => {
     const { acme, globex } = world;
     const { node_id, allocation_id, workflow_id } = acme.allocation;
     const queries = {
@@ -139,9 +142,9 @@ describe('what a reader gets', () => {
     for (const reader of Object.values(readers)) await reader.close();
   });
 
-  it('is only its own tenant’s, live and from history, also after a node went to another', async () => {
+  it('is limited to its tenant, live and from history, also after a node changed tenants', async () => {
     const { acme, globex } = world;
-    // The node of acme is given back and goes to globex.
+    // The node of acme is released and goes to globex.
     const { allocation } = await acme.client.call('allocation-release', {
       params: { id: acme.allocation.allocation_id },
     });
@@ -150,8 +153,8 @@ describe('what a reader gets', () => {
       return now.status === 'released';
     });
     const live = await openEvents(world.url, acme.token);
-    const asked = await globex.client.call('allocation-create', { body: { pool: externalPool, name: 'moved' } });
-    const moved = await activeOne(globex.client, asked.allocation.allocation_id);
+    const created = await globex.client.call('allocation-create', { body: { pool: externalPool, name: 'moved' } });
+    const moved = await activeOne(globex.client, created.allocation.allocation_id);
     expect(moved.node_id).toBe(acme.machine.node_id);
     await until('the replica to know the new tenant', async () => {
       await say(acme.machine, 'words.of.globex');
@@ -199,7 +202,7 @@ describe('what a reader gets', () => {
 });
 
 describe('an open stream', () => {
-  it('shows now and then that it lives', async () => {
+  it('sends keep-alives', async () => {
     const reader = await openEvents(world.url, world.token);
     await until('a sign of life', () => reader.comments.includes('alive'), { seconds: 60 });
     await reader.close();
@@ -212,7 +215,7 @@ describe('an open stream', () => {
     for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 60 });
   });
 
-  it('lets a reader go that does not read, and no other', { timeout: 180_000 }, async () => {
+  it('drops a reader that does not read, and no other', { timeout: 180_000 }, async () => {
     const quick = await openEvents(world.url, world.token, '?topics=evidence');
     const { hostname, port } = new URL(world.url);
     const slow = net.connect(Number(port), hostname);
@@ -220,7 +223,7 @@ describe('an open stream', () => {
     slow.write(`GET /v1/stream HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${world.token}\r\n\r\n`);
     await new Promise((resolve) => slow.once('data', resolve));
     slow.pause();
-    // At the pace of the quick one, so that only the one that does not read falls behind.
+    // At the pace of the quick reader, so that only the other one falls behind.
     for (let round = 0; round < 120; round++) {
       await state(`large.${round}`, { text: 'x'.repeat(200_000) });
       await sees(quick, `large.${round}`);

@@ -1,4 +1,4 @@
-/** Every route of the table refuses everybody whom it is not for, changes nothing by it, and the refusal is on record. */
+/** Every route refuses callers that may not use it, changes nothing, and records the refusal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ProtocolRoute } from '../../../src/contract/compat/protocol.ts';
 import { protocolPath, protocolRoutes } from '../../../src/contract/compat/routes.ts';
@@ -26,7 +26,7 @@ const withAccess = <K extends Access['kind']>(kind: K) =>
     return access.kind === kind ? [{ name, access: access as Extract<Access, { kind: K }> }] : [];
   });
 
-/** Over and done with, so that nothing of it changes while a test looks whether it changed something. */
+/** Finished, so that nothing changes by itself while a test compares tables. */
 async function answeredPing(): Promise<string> {
   const { machine } = world.acme;
   const { task_id } = await world.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
@@ -36,7 +36,7 @@ async function answeredPing(): Promise<string> {
 }
 
 beforeAll(async () => {
-  // It sends hundreds of wrong tokens from one address.
+  // The test sends hundreds of wrong tokens from one address.
   world = await tenantWorld({ args: ['--token-failures', '1000000'] });
   for (const role of roles) bearers[role] = (await world.tokenFor(role)).token;
   bearers.expired = (await world.tokenFor('admin', { ttl_seconds: 0.001 })).token;
@@ -48,7 +48,7 @@ beforeAll(async () => {
   const join = await world.client.call('join-token-create', { params: { pool: 'outside' } });
   const task_id = await answeredPing();
   examples = examplesFor(world, { join_token_id: join.token_id, task_id });
-  // A machine whose node was made anew: the old instance is fenced.
+  // A machine whose node was enrolled again: the old instance is fenced.
   const old = await readyMachine(world, 'twice');
   bearers.fenced = old.credential;
   await old.beat('stopping');
@@ -56,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-/** To look at every table takes longer than to be refused: it is done before the first call and after the last. */
+/** Comparing all tables is slow, so it is done before the first call and after the last. */
 async function changesNothing(name: string, calls: () => Promise<void>): Promise<void> {
   const before = await world.tables.snapshot();
   await calls();
@@ -83,7 +83,7 @@ it('has exactly the public routes of the specification, public keys, and the age
 });
 
 describe.each(withAccess('person'))('$name', ({ name, access }) => {
-  it('refuses whoever is nobody', async () => {
+  it('refuses a caller without a credential', async () => {
     await refuses(
       name,
       [{}, 'token_missing'],
@@ -98,7 +98,7 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     );
   });
 
-  it('refuses a foreign page', async () => {
+  it('refuses a page of another origin', async () => {
     await refuses(
       name,
       [{ bearer: bearers.admin, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
@@ -120,16 +120,16 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
 
   const { method } = routes[name];
   if (method === 'GET' && name !== 'stream-open')
-    it('answers whom it is for', async () => {
+    it('answers permitted callers', async () => {
       // The example is in use; a certificate is about a release (evidence-seals.test.ts).
       const answer = name === 'allocation-certificate' ? 409 : 200;
       expect((await callRoute(world.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(answer);
     });
 
-  // What makes something new for the caller has nothing of another tenant to show; the stream has its own test.
+  // Routes that create something show nothing of another tenant; the stream has its own test.
   const namesSomething = method === 'GET' || (routes[name] as RouteDeclaration).params !== undefined;
   if (access.tenants === 'own' && namesSomething && !ownTests.includes(name))
-    it('shows and gives another tenant nothing', async () => {
+    it('shows nothing of one tenant to another', async () => {
       const { acme, globex } = world;
       const before = await world.tables.snapshot();
       const answer = await callRoute(world.url, name, examples[name], { bearer: globex.token });
@@ -142,11 +142,11 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     });
 });
 
-/** What the token of a relay opens besides the batches, of which it names whose each beat is. */
+/** What a relay token opens besides batches, in which each heartbeat carries its credential. */
 const forRelays: OperationName[] = ['agent-stream'];
 
 describe.each(withAccess('agent'))('$name', ({ name, access }) => {
-  it('refuses whoever is no live machine', async () => {
+  it('refuses callers that are no live machine', async () => {
     await refuses(
       name,
       [{}, 'token_missing'],
@@ -162,7 +162,7 @@ describe.each(withAccess('agent'))('$name', ({ name, access }) => {
 });
 
 describe.each(Object.entries(protocolRoutes))('%s', (name, route: ProtocolRoute) => {
-  it('refuses whoever has no token of its pool, or no credential', async () => {
+  it('refuses callers without a token of the pool or a credential', async () => {
     const wrong = route.access === 'join' ? 'join_token_invalid' : 'credential_unknown';
     const refused: [Sent, ErrorCode][] = [
       [{}, 'token_missing'],
@@ -184,7 +184,7 @@ describe.each(Object.entries(protocolRoutes))('%s', (name, route: ProtocolRoute)
 });
 
 describe('credentials in the body', () => {
-  it('are judged by each route that takes them', () => {
+  it('are checked by each route that takes them', () => {
     expect(withAccess('body').map(({ name }) => name)).toEqual([
       'session-create',
       'agent-register',
@@ -203,7 +203,7 @@ describe('credentials in the body', () => {
     },
   );
 
-  it('a registration is not taken from a stranger', async () => {
+  it('refuses a registration without a valid token', async () => {
     await refuses(
       'agent-register',
       [{}, 'join_token_invalid'],
@@ -213,7 +213,7 @@ describe('credentials in the body', () => {
     );
   });
 
-  it('a beat of a batch counts only with its own credential', async () => {
+  it('accepts a heartbeat of a batch only with its own credential', async () => {
     const before = await world.tables.snapshot();
     const beats = ['swc_wrong', bearers.admin, bearers.fenced].map((credential) => ({
       credential,
@@ -229,8 +229,8 @@ describe('credentials in the body', () => {
   });
 });
 
-it('keeps every denial in the audit, with who was refused what', async () => {
-  // A sign-in page asks who is signed in; being told that nobody is, is no refusal.
+it('records every denial in the audit, with actor and operation', async () => {
+  // The sign-in page checks whether a session exists; that none does is no refusal.
   const notKept = 'session-get token_missing';
   const expected = [
     ...withAccess('person').flatMap(({ name, access }) => {
@@ -244,16 +244,16 @@ it('keeps every denial in the audit, with who was refused what', async () => {
     ...Object.keys(protocolRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
   ].filter((each) => each !== notKept);
   let missing = expected;
-  // The audit shows a fact once nothing older can still be committed, and the last of them may be this young.
+  // The audit shows a fact once no older one can still be committed.
   await until('the audit to have every denial', async () => {
     const pages = await Promise.all(
       (['newest', 'oldest'] as const).map((order) =>
         world.client.call('audit-list', { query: { kind: 'request.denied', limit: 500, order } }),
       ),
     );
-    const told = new Set(pages.flatMap(({ items }) => items.map(({ data }) => `${data.operation} ${data.code}`)));
-    expect(told).not.toContain(notKept);
-    missing = expected.filter((each) => !told.has(each));
+    const recorded = new Set(pages.flatMap(({ items }) => items.map(({ data }) => `${data.operation} ${data.code}`)));
+    expect(recorded).not.toContain(notKept);
+    missing = expected.filter((each) => !recorded.has(each));
     return missing.length === 0;
   }).catch((error) => {
     throw new Error(`${error.message}; missing: ${missing.join(', ')}`);
@@ -267,7 +267,7 @@ describe('a refused action', () => {
       return items.length > 0 ? items : undefined;
     });
 
-  it("on another tenant's thing is found by who tried what on which; neither tenant reads of it", async () => {
+  it("on another tenant's target is found by actor, action and target, and hidden from both tenants", async () => {
     const { acme, globex } = world;
     const { allocation_id, workflow_id } = acme.allocation;
     for (const name of ['allocation-release', 'allocation-retry', 'allocation-act', 'operation-cancel'] as const)
@@ -282,7 +282,7 @@ describe('a refused action', () => {
     ] as const) {
       const code = target_id === allocation_id ? 'allocation_not_found' : 'operation_not_found';
       const facts = await found({ target_id, action, code });
-      expect(facts, `${action} is told once`).toHaveLength(1);
+      expect(facts, `${action} is recorded once`).toHaveLength(1);
       expect(facts[0]).toMatchObject({ kind: 'action.refused', allocation_id: null, data: { target_id } });
       expect(tokens.find(({ token_id }) => token_id === facts[0]?.actor?.id)).toMatchObject({ tenant: 'globex' });
     }
@@ -292,7 +292,7 @@ describe('a refused action', () => {
     }
   });
 
-  it('is found by its target also where the role was not enough, or nobody was known', async () => {
+  it('is found by its target also if the role was insufficient or the caller unknown', async () => {
     const { node_id } = world.acme.machine;
     for (const sent of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
       await callRoute(world.url, 'node-act', examples['node-act'], sent);
@@ -303,7 +303,7 @@ describe('a refused action', () => {
       });
   });
 
-  it('about residue or a finding carries the ids of what that is about', async () => {
+  it('on residue or a finding carries the ids of its subject', async () => {
     const { node_id, node_instance_id } = world.acme.machine;
     const ids = [node_id, node_instance_id];
     await world.tables.query(
@@ -321,8 +321,8 @@ describe('a refused action', () => {
       ['residue-adopt', 'res_gone'],
       ['drift-repair', 'find_done'],
     ] as const) {
-      const asked = { params: { id: target_id }, body: { reason: 'away with it' } };
-      expectProblem(await callRoute(world.url, name, asked, { bearer: bearers.operator }), 'action_illegal');
+      const call = { params: { id: target_id }, body: { reason: 'away with it' } };
+      expectProblem(await callRoute(world.url, name, call, { bearer: bearers.operator }), 'action_illegal');
       expect((await found({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
         node_id,
         node_instance_id,

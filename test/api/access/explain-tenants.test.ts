@@ -1,4 +1,7 @@
-/** An explanation is put together from many tables; of none of them does a tenant hear what is another's, on a machine that is its own. */
+/**
+ * An explanation joins many tables; a tenant must see nothing of another tenant in it, even on its
+ * own machine.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Person } from '../../../src/api/http/callers.ts';
 import { explanationHandlers } from '../../../src/api/routes/explanations.ts';
@@ -25,14 +28,14 @@ afterAll(async () => {
 
 const explained = (client: Client) => client.call('node-explain', { params: { id: world.globex.machine.node_id } });
 
-/** As if the machine of globex had served this one before. */
+/** As if the machine of globex had served this tenant before. */
 const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({
   node_id: world.globex.machine.node_id as NodeId,
   node_instance_id: world.globex.machine.node_instance_id as NodeInstanceId,
   allocation_id: allocation.allocation_id as AllocationId,
 });
 
-it('cites only evidence of its own', async () => {
+it('cites only evidence of the tenant', async () => {
   const fact = { at: now(systemClock), layer: 'rule', kind: 'node.explained', data: {} } as const;
   await recordEvidence(db, [
     { ...fact, summary: 'told of acme', ...idsOf(world.acme) },
@@ -46,7 +49,7 @@ it('cites only evidence of its own', async () => {
   expect(await summaries(world.globex.client)).toEqual(['told of globex']);
 });
 
-it('shows neither findings nor what was left behind, which may be of whoever was there before', async () => {
+it('shows neither findings nor residue, which may concern an earlier tenant', async () => {
   const { node_id, node_instance_id, allocation_id } = idsOf(world.acme);
   const ids = [node_id, node_instance_id, allocation_id];
   await world.tables.query(
@@ -68,7 +71,7 @@ it('shows neither findings nor what was left behind, which may be of whoever was
   expect(JSON.stringify(await explained(world.globex.client))).not.toContain('acme');
 });
 
-it('names no holder that took the machine over while it was looked at', async () => {
+it('names no holder that got the machine during the request', async () => {
   const { allocation_id, node_id } = idsOf(world.globex);
   const ownedBy = (tenant: string) =>
     world.tables.query('update allocations set tenant = $1 where allocation_id = $2', [tenant, allocation_id]);
@@ -77,7 +80,7 @@ it('names no holder that took the machine over while it was looked at', async ()
     ...db,
     async query(text, values, how) {
       const rows = await db.query<never>(text, values, how);
-      // The first of them finds the machine, as one of its tenant.
+      // The first read finds the machine as one of the tenant.
       if (reads++ === 0) await ownedBy('acme');
       return rows;
     },

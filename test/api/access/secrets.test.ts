@@ -11,7 +11,7 @@ import { maskedValue } from '../../../src/contract/pool-fields/masked.ts';
 import { inProcessServer, type SpawnedServer, spawnServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/** Assembled here, so that nothing recognizes it by its shape or its name. */
+/** Assembled here, so that no pattern recognizes it. */
 const value = ['plum', 'quartz', 'meadow', '93'].join('~');
 
 const tokenOf = async ({ client }: TestServer, role: 'viewer' | 'operator') =>
@@ -26,7 +26,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     },
   );
 
-/** A pool as it is read becomes a document again. */
+/** Turns a pool from an answer back into a document. */
 const asDocument = ({ generation: _, created_at: __, updated_at: ___, nodes: ____, ...document }: Pool): PoolDocument =>
   document;
 
@@ -82,7 +82,7 @@ describe('a server', () => {
     });
   });
 
-  it('keeps a secret that a pool names, unless forced; then launches fail with the reason', async () => {
+  it('refuses to delete a secret in use unless forced; then launches fail with the reason', async () => {
     const { client } = server;
     await client.call('secret-put', { params: { name: 'needed' }, body: { value: `${value}-needed` } });
     await put(client, 'needy', { driver: 'local', spec: { env: { X: { secret: 'needed' } } } });
@@ -101,7 +101,7 @@ describe('a server', () => {
     expect(await codeOf(unknown)).toBe('invalid_spec');
   });
 
-  it('refuses a value that can be guessed or that is a word of its own', async () => {
+  it('refuses a value that is easy to guess or a reserved word', async () => {
     const { client } = server;
     for (const unsuitable of ['internal', 'allocation.released', 'short-one-123', '-'.repeat(40)])
       expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value: unsuitable } }))).toBe(
@@ -111,7 +111,7 @@ describe('a server', () => {
     expect(items.map(({ name }) => name)).not.toContain('x');
   });
 
-  it('lets nobody but admins see or store secrets', async () => {
+  it('lets only admins list and store secrets', async () => {
     for (const client of [viewer, operator]) {
       expect(await codeOf(client.call('secret-list', {}))).toBe('role_insufficient');
       expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value } }))).toBe(
@@ -120,7 +120,7 @@ describe('a server', () => {
     }
   });
 
-  it('masks literal values below admin in every answer that shows a pool', async () => {
+  it('masks literal values for non-admins in every answer with a pool', async () => {
     const literal = 'walnut~harbor~17';
     const spec = { env: { A: literal }, setup: `: ${literal}`, command: ['true', literal], clean: `: ${literal}` };
     await put(server.client, 'masked', { driver: 'local', spec, requires: [{ name: 'r', check: `: ${literal}` }] });
@@ -140,7 +140,7 @@ describe('a server', () => {
     expect(await server.client.call('pool-get', { params })).toMatchObject({ spec, max_nodes: 7 });
   });
 
-  it('lets an operator change what is not privileged, and nothing else', async () => {
+  it('lets an operator change only unprivileged fields', async () => {
     const params = { pool: 'guarded' };
     const requires = [{ name: 'disk', check: 'df /' }];
     await put(server.client, 'guarded', { driver: 'external', requires, probe: { allow_private: true } });
@@ -182,7 +182,7 @@ describe('a server', () => {
     expect(problem?.detail).toContain('operators_may.iam_instance_profiles');
   });
 
-  it('takes a value from standard input or a file and lists names on the command line', async () => {
+  it('reads a value from standard input or a file, and lists names in the CLI', async () => {
     const file = join(server.data_dir, 'value.txt');
     await writeFile(file, `${value}-by-cli\n`);
     const cli = (...args: string[]) => runCli(args, { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
@@ -207,7 +207,7 @@ describe('the settings file', () => {
   });
   afterAll(() => server.stop());
 
-  it('allows operators the values that it lists', async () => {
+  it('allows operators the listed values', async () => {
     const operator = server.as(await tokenOf(server, 'operator'));
     const put = (check: string) =>
       operator.call('pool-put', {
@@ -220,7 +220,7 @@ describe('the settings file', () => {
 });
 
 describe('a key file', () => {
-  it('is rotated under a running server; without it launches fail and name the file', async () => {
+  it('can be rotated under a running server; without it launches fail and name the file', async () => {
     const first = await spawnServer();
     try {
       const { client } = first;
@@ -234,7 +234,7 @@ describe('a key file', () => {
       });
       await allocate(client, 'kept');
 
-      // A replica with a key file of its own: it must not pretend.
+      // A replica with another key file must not pretend to have the key.
       const second = await spawnServer({ beside: first });
       try {
         expect(second.output()).toContain('stored secrets cannot be decrypted');
@@ -257,7 +257,7 @@ describe('a key file', () => {
   });
 });
 
-/** Until the machine is up. */
+/** Waits until the machine is up. */
 async function allocate(client: Client, pool: string): Promise<{ allocation: string; node: string }> {
   const { allocation } = await client.call('allocation-create', { body: { pool, name: 'one' } });
   const id = allocation.allocation_id;

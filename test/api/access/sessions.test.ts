@@ -1,4 +1,4 @@
-/** Sessions of the console as their owners use them. */
+/** Sessions of the console. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -23,7 +23,7 @@ type Listed = { session_id: string; name: string; current: boolean; user_agent: 
 const listed = async (cookie: string) =>
   (await callRoute(server.url, 'session-list', {}, by(cookie))).body.items as Listed[];
 
-it('only the hash of the cookie is stored', async () => {
+it('stores only the hash of the cookie', async () => {
   const cookie = await signIn(server.url, server.token);
   const secret = cookie.slice(cookie.indexOf('=') + 1);
   expect(secret).toMatch(/^sws_[\w-]{43}$/);
@@ -31,7 +31,7 @@ it('only the hash of the cookie is stored', async () => {
   expect(row?.all).not.toContain(secret);
 });
 
-it('signing out ends this session and no other, and clears both names of the cookie', async () => {
+it('ends only this session on sign-out, and clears both cookies', async () => {
   const [one, other] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
   const { status, headers } = await callRoute(server.url, 'session-delete', {}, by(one));
   expect(status).toBe(204);
@@ -43,7 +43,7 @@ it('signing out ends this session and no other, and clears both names of the coo
   expectProblem(await callRoute(server.url, 'session-get', {}, by(one)), 'token_unknown');
 });
 
-it('people list and end sessions of their own token; an admin those of all', async () => {
+it('lists and ends sessions of the own token; an admin sees all', async () => {
   const { token = '' } = await server.client.call('token-create', { body: { name: 'own', role: 'viewer' } });
   const [admin, one, two] = [
     await signIn(server.url, server.token),
@@ -61,7 +61,7 @@ it('people list and end sessions of their own token; an admin those of all', asy
   expectProblem(await callRoute(server.url, 'session-revoke', { params }, by(one)), 'session_not_found');
 });
 
-it('an open stream ends with its session, and that of another session stays', async () => {
+it('ends an open stream with its session, but no other', async () => {
   const [gone, kept] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
   const [goneStream, keptStream] = [await openStreamBy(server.url, gone), await openStreamBy(server.url, kept)];
   await callRoute(server.url, 'session-delete', {}, by(gone));
@@ -71,7 +71,7 @@ it('an open stream ends with its session, and that of another session stays', as
   keptStream.close();
 });
 
-it('revoking the token ends its sessions', async () => {
+it('ends the sessions of a revoked token', async () => {
   const { token = '', token_id } = await server.client.call('token-create', {
     body: { name: 'short', role: 'viewer' },
   });
@@ -80,7 +80,7 @@ it('revoking the token ends its sessions', async () => {
   expect(await statusOf(cookie)).toBe(401);
 });
 
-it('a token keeps a hundred sessions; the least recently used one ends for the next', async () => {
+it('keeps a hundred sessions per token, and ends the least recently used one for the next', async () => {
   const { token = '', token_id } = await server.client.call('token-create', { body: { name: 'many', role: 'viewer' } });
   const first = await signIn(server.url, token);
   for (let more = 0; more < 100; more++) await signIn(server.url, token);
@@ -88,7 +88,7 @@ it('a token keeps a hundred sessions; the least recently used one ends for the n
   expect(await tables.query('select from sessions where token_id = $1', [token_id])).toHaveLength(100);
 });
 
-it('wrong tokens from one address are answered 429 with Retry-After, and a valid one still works', async () => {
+it('answers 429 with Retry-After to many wrong tokens of one address, and still accepts a valid one', async () => {
   for (let tries = 0; tries < 20; tries++)
     expectProblem(await callRoute(server.url, 'session-get', {}, { bearer: 'wrong' }), 'token_unknown');
   const refused = await callRoute(server.url, 'session-create', { body: { token: 'wrong' } });

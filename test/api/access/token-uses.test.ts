@@ -17,7 +17,7 @@ const listed = async (token_id: string) =>
 const used = (token_id: string) =>
   until(`the use of ${token_id}`, async () => (await listed(token_id))?.last_used_at ?? undefined);
 
-it('a token is unused until a call is authenticated by it', async () => {
+it('shows a token as unused until a call is authenticated by it', async () => {
   const fresh = await server.client.call('token-create', {
     body: { name: 'script', role: 'viewer', ttl_seconds: 3600 },
   });
@@ -28,12 +28,12 @@ it('a token is unused until a call is authenticated by it', async () => {
   expect(Date.parse(await used(fresh.token_id))).toBeGreaterThanOrEqual(calledAt);
 });
 
-it('a call that the role does not allow is a use as well; an expired token is not used', async () => {
+it('counts a call that the role forbids as a use, but none with an expired token', async () => {
   const viewer = await server.tokenFor('viewer');
   expectProblem(await callRoute(server.url, 'token-list', {}, { bearer: viewer.token }), 'role_insufficient');
   const expired = await server.tokenFor('viewer', { ttl_seconds: 0.001 });
   expectProblem(await callRoute(server.url, 'node-list', {}, { bearer: expired.token }), 'token_expired');
-  // Uses are written in order, so that of the expired token would be there by now.
+  // Uses are written in order, so a use of the expired token would be there by now.
   await used(viewer.token_id);
   const after = await server.tokenFor('viewer');
   await callRoute(server.url, 'node-list', {}, { bearer: after.token });
@@ -41,15 +41,15 @@ it('a call that the role does not allow is a use as well; an expired token is no
   expect(await listed(expired.token_id)).toMatchObject({ last_used_at: null });
 });
 
-it('signing in to the console uses the token', async () => {
+it('counts signing in to the console', async () => {
   const { token, token_id } = await server.tokenFor('viewer');
   await signIn(server.url, token);
   await used(token_id);
 });
 
-it('a call by a session uses the token of the session', async () => {
+it('counts a call with a session', async () => {
   const cookie = await signIn(server.url, (await server.tokenFor('viewer')).token);
-  // Signing in is a use already, so the session is given to a token that was never used.
+  // Signing in is a use already, so this session belongs to a token that was never used.
   const { token_id } = await server.tokenFor('viewer');
   await server.tables.query(
     'update sessions set token_id = $1 where session_id = (select max(session_id) from sessions)',
@@ -59,7 +59,7 @@ it('a call by a session uses the token of the session', async () => {
   await used(token_id);
 });
 
-it.each(['batch', 'stream'] as const)('a relay uses its token by a %s', async (way) => {
+it.each(['batch', 'stream'] as const)('counts a %s of a relay', async (way) => {
   const { token, token_id } = await server.tokenFor('relay', { pool: externalPool });
   if (way === 'batch') {
     const batch = { body: { beats: [{}] } };
@@ -71,7 +71,7 @@ it.each(['batch', 'stream'] as const)('a relay uses its token by a %s', async (w
   await used(token_id);
 });
 
-it('one in use that expires soon is a finding, until another of its name is used', async () => {
+it('opens a finding for a token in use that expires soon, until another of its name is used', async () => {
   const make = (ttl_seconds: number) =>
     server.client.call('token-create', { body: { name: 'nightly', role: 'viewer', ttl_seconds } });
   const old = await make(86_400);

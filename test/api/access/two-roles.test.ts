@@ -1,6 +1,5 @@
 /**
- * `--owner-database-url`: a database of one's own PostgreSQL, whose server may add to evidence and
- * nothing else.
+ * `--owner-database-url`: on an external PostgreSQL, the server's role may only append evidence.
  */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
@@ -9,7 +8,7 @@ import { emptyDatabase, execute, type TestDatabase } from '../../support/databas
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/** It may log in, and was given nothing else. */
+/** It may log in, and has no other rights. */
 const role = `server_${randomBytes(6).toString('hex')}`;
 const password = randomBytes(12).toString('hex');
 
@@ -44,13 +43,13 @@ afterAll(async () => {
 });
 
 describe('a server whose role only uses the tables', () => {
-  it('does its work from an empty database on', async () => {
+  it('works from an empty database', async () => {
     const { node } = await server.client.call('node-create', { body: { pool: 'outside' } });
-    const told = () => server.client.call('node-timeline', { params: { id: node.node_id } });
-    await until('evidence of it', async () => (await told()).items.length > 0);
+    const timeline = () => server.client.call('node-timeline', { params: { id: node.node_id } });
+    await until('evidence of it', async () => (await timeline()).items.length > 0);
     const { rows } = await asServer.query(`select tableowner from pg_tables where tablename = 'evidence'`);
     expect(rows[0]?.tableowner).not.toBe(role);
-    // Its settings are shown to whoever may see them, without the password of either.
+    // The settings show neither password.
     const settings = JSON.stringify(await server.client.call('settings-get', {}));
     expect(settings).not.toContain(password);
     expect(settings).not.toContain(new URL(database.url).password);
@@ -73,7 +72,7 @@ describe('a server whose role only uses the tables', () => {
   });
 });
 
-it('names the database that is not the same, before it touches anything', async () => {
+it('refuses two different databases before it changes anything', async () => {
   const other = await emptyDatabase();
   try {
     const args = ['--owner-database-url', other.url];

@@ -1,4 +1,6 @@
-/** A machine whose agent changes its key while it serves: signed changes pass, others wait for a person. */
+/**
+ * An agent changes its key while its machine serves: signed changes pass, others wait for a person.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { fingerprintOf } from '../../../src/base/credentials/ed25519.ts';
@@ -52,7 +54,7 @@ const changes = ({ node_id }: Machine) =>
     [node_id],
   );
 
-it('its first key proves it clean, also after it registered again', async () => {
+it('accepts proofs by the first key, also after another registration', async () => {
   const { machine, id } = await serving('first-key');
   const body = { version: 'test', agent_public_key: publicKeyOf(machine.private_key) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
@@ -61,7 +63,7 @@ it('its first key proves it clean, also after it registered again', async () => 
   expect(await changes(machine)).toEqual([]);
 });
 
-it('a key that the former one signed proves it clean', async () => {
+it('accepts proofs by a key that the former key signed', async () => {
   const { machine, id } = await serving('signed-change');
   await changeKey(machine, true);
   expect(await release(machine, id)).toBe('released');
@@ -70,7 +72,7 @@ it('a key that the former one signed proves it clean', async () => {
   ]);
 });
 
-it('another key proves nothing until an operator accepts it, and nobody gets the machine meanwhile', async () => {
+it('rejects proofs by another key until an operator accepts it, and keeps the machine from tenants', async () => {
   const { machine, id } = await serving('unsigned-change');
   await changeKey(machine, false);
   expect(await release(machine, id)).toBe('release_failed');
@@ -104,7 +106,7 @@ it('another key proves nothing until an operator accepts it, and nobody gets the
   });
 });
 
-it('the last proven key still proves it clean, whatever key was put in its place', async () => {
+it('accepts proofs by the last proven key, even after it was replaced', async () => {
   const { machine, id } = await serving('robbed');
   const own = machine.private_key;
   await changeKey(machine, false);
@@ -113,7 +115,7 @@ it('the last proven key still proves it clean, whatever key was put in its place
   expect(await release(machine, id)).toBe('released');
 });
 
-it('an agent that registers with its last proven key again is in doubt no more', async () => {
+it('trusts an agent again that returns to its last proven key', async () => {
   const { machine, id } = await serving('back-again');
   const own = machine.private_key;
   await changeKey(machine, false);
@@ -124,10 +126,10 @@ it('an agent that registers with its last proven key again is in doubt no more',
   expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: false });
 });
 
-it('a key that a replica of an earlier version stored is in doubt, and the one before it is not', async () => {
+it('distrusts a key stored by an earlier version, but not the one before it', async () => {
   const { machine, id } = await serving('older-replica');
   const stranger = publicKeyOf(newKeyPair());
-  // As version 0.1.0 wrote it: it knows of no doubt.
+  // As version 0.1.0 wrote it, which does not mark unproven keys.
   await server.tables.query('update instances set agent_public_key = $2 where node_instance_id = $1', [
     machine.node_instance_id,
     stranger,
@@ -141,7 +143,7 @@ it('a key that a replica of an earlier version stored is in doubt, and the one b
   expect(await release(machine, id)).toBe('released');
 });
 
-it('a signature that is none of Ed25519 is no request', async () => {
+it('refuses a malformed signature', async () => {
   const machine = await readyMachine(server, 'odd-signature');
   const body = { version: 'test', key_change: { signature: 'x' } };
   expectProblem(await machine.call('agent-register', { body }), 'invalid_request');

@@ -1,4 +1,7 @@
-/** The agent protocol's promises: four situations with four codes, lost replies, join tokens, rotation, batches, and what a beat costs. */
+/**
+ * The agent protocol: four situations with four codes, lost replies, join tokens, rotation,
+ * batches, and the cost of a heartbeat.
+ */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
@@ -50,7 +53,7 @@ async function quarantine(machine: Machine): Promise<void> {
 }
 
 describe('four situations, four codes', () => {
-  it('an old instance is told that it was replaced', async () => {
+  it('tells a replaced instance that it is fenced', async () => {
     const old = await readyMachine(server, 'replaced');
     await old.beat('stopping');
     const params = { id: old.node_id, action: 're-enroll' } as const;
@@ -60,7 +63,7 @@ describe('four situations, four codes', () => {
     expectProblem(await register({ version: '1' }, old.credential), 'instance_fenced');
   });
 
-  it('a fenced node gets no task and is not let in again', async () => {
+  it('gives a fenced node no task and refuses its registration', async () => {
     const { enrollment_token } = await expectMachine('fenced');
     const machine = await startMachine(server.url, { enrollment_token });
     await machine.beat('ready');
@@ -74,12 +77,12 @@ describe('four situations, four codes', () => {
     expect((await machine.beat('ready')).body.node_status).toBe('quarantined');
   });
 
-  it('a credential that was never given is unknown', async () => {
+  it('does not know a credential that was never issued', async () => {
     expectProblem(await register({ version: '1' }, 'swc_nobody'), 'credential_unknown');
     expectProblem(await callRoute(server.url, 'agent-heartbeat', {}, { bearer: 'swc_nobody' }), 'credential_unknown');
   });
 
-  it('a machine quicker than its record waits; one with a forged token does not', async () => {
+  it('lets a machine wait for its record, but refuses a forged token', async () => {
     const claims = {
       pool: externalPool,
       node_id: newNodeId(systemClock),
@@ -91,7 +94,7 @@ describe('four situations, four codes', () => {
     const again = await register(registration({ enrollment_token }));
     expect(early.body.retry_after_seconds).toBe(1);
     expect(early.headers.get('retry-after')).toBe('1');
-    // The deadline does not move with the asking, or a lost machine would ask for ever.
+    // Retries do not move the deadline, or a lost machine would retry for ever.
     expect(again.body.deadline_at).toBe(early.body.deadline_at);
     const seconds = (Date.parse(String(early.body.deadline_at)) - systemClock.nowMs()) / 1000;
     expect(seconds).toBeGreaterThan(600);
@@ -119,7 +122,7 @@ describe('registration', () => {
     expect((await second.beat()).body.node_status).toBe('ready');
   });
 
-  it('with the credential is a restart: counted, and nothing moves', async () => {
+  it('with the credential is a restart: counted, without a transition', async () => {
     const machine = await readyMachine(server, 'restarting');
     const before = await server.client.call('node-get', { params: { id: machine.node_id } });
     const again = await register({ version: '2' }, machine.credential);
@@ -133,7 +136,7 @@ describe('registration', () => {
     });
   });
 
-  it('by join token: bounded in uses, time and until revoked, for new names only', async () => {
+  it('by join token is limited in uses and time, ends by revocation, and is for new names only', async () => {
     const twice = await joinToken({ max_uses: 2 });
     const token = twice.token ?? '';
     expect((await join('one', token)).status).toBe(201);
@@ -147,12 +150,12 @@ describe('registration', () => {
     expect(items.find(({ token_id }) => token_id === twice.token_id)).toMatchObject({ uses: 2, max_uses: 2 });
   });
 
-  it('a known name needs its credential or its key, and never comes back on a join token alone', async () => {
+  it('requires the credential or key of a known name, never a join token alone', async () => {
     const { token = '', token_id } = await joinToken({});
     const private_key = newKeyPair();
     const agent_public_key = publicKeyOf(private_key);
-    const asked = { join_token: token, name: 'returning', version: 'test', agent_public_key };
-    const first = await register(asked);
+    const request = { join_token: token, name: 'returning', version: 'test', agent_public_key };
+    const first = await register(request);
     expect(first.status).toBe(201);
     const beat = (bearer: unknown, status: string) =>
       callRoute(server.url, 'agent-heartbeat', { body: { status } }, { bearer: String(bearer) });
@@ -162,8 +165,8 @@ describe('registration', () => {
     expectProblem(await join('returning', token), 'identity_unproven');
 
     const signed_at = moment(systemClock.nowMs()).toISOString();
-    const signature = signed(private_key, keyProofBody({ ...asked, signed_at }));
-    const again = await register({ ...asked, key_proof: { signed_at, signature } });
+    const signature = signed(private_key, keyProofBody({ ...request, signed_at }));
+    const again = await register({ ...request, key_proof: { signed_at, signature } });
     expect(again.status).toBe(200);
     expect(again.body).toMatchObject({ node_id: first.body.node_id, node_instance_id: first.body.node_instance_id });
     expectProblem(await beat(first.body.credential, 'ready'), 'credential_unknown');
@@ -174,7 +177,7 @@ describe('registration', () => {
   });
 });
 
-it('a rotated credential replaces the former one at its first use', async () => {
+it('replaces the former credential at the first use of a rotated one', async () => {
   const machine = await readyMachine(server, 'rotating');
   const rotated = await machine.call('agent-credential-rotate');
   expect((await machine.beat()).status).toBe(200);
@@ -185,7 +188,7 @@ it('a rotated credential replaces the former one at its first use', async () => 
 });
 
 describe('heartbeats', () => {
-  it('beats of one instance in a batch keep their order, however many others have news as well', async () => {
+  it('keep their order per instance in a batch', async () => {
     const machines = await Promise.all(
       Array.from({ length: 6 }, (_, index) => readyMachine(server, `ordered-${index}`)),
     );
@@ -231,15 +234,15 @@ describe('heartbeats', () => {
     }
   });
 
-  /** Around every statement of every rule, and nothing by itself. */
+  /** Includes every statement of every rule, but none of its own. */
   const isFrame = (text: string) => /^(begin|commit|set local \w+ = \w+)$/i.test(text);
 
-  it('that change nothing ask the database nothing', async () => {
+  it('that change nothing cost no query', async () => {
     const machine = await readyMachine(server, 'steady');
     await machine.beat();
     const statements = new Map<string, number>();
     const spy = vi.spyOn(pg.Client.prototype, 'query');
-    // Many side by side: what comes again by the time alone comes seldom meanwhile, however slow the machine.
+    // Many at once, so that periodic statements stay few beside them, however slow the machine.
     const [rounds, together] = [15, 20];
     const beats = rounds * together;
     for (let round = 0; round < rounds; round++) {
@@ -248,7 +251,8 @@ describe('heartbeats', () => {
     }
     for (const [query] of spy.mock.calls as unknown[][]) {
       const text = typeof query === 'string' ? query : String((query as { text?: string }).text);
-      // The tail looks again while transactions of other tests, on the same cluster, hold facts back; beats have no part in that.
+      // The tail polls while transactions of other tests on the same cluster hold facts back;
+      // heartbeats are not involved.
       if (text.includes('as settled from evidence') || isFrame(text)) continue;
       statements.set(text, (statements.get(text) ?? 0) + 1);
     }
@@ -263,7 +267,7 @@ describe('heartbeats', () => {
   });
 });
 
-it('hands no task to a poll whose connection was closed', async () => {
+it('sends no task to a poll whose connection was closed', async () => {
   const [gone, sentinel] = await Promise.all([readyMachine(server, 'hung-up'), readyMachine(server, 'sentinel')]);
   const probe = ({ node_id }: Machine) =>
     server.client.call('node-act', { params: { id: node_id, action: 'probe' }, body: { reason: 'is it there' } });
@@ -276,7 +280,7 @@ it('hands no task to a poll whose connection was closed', async () => {
   abort.abort();
   await expect(poll).rejects.toThrow();
   await probe(gone);
-  // The sentinel's task is queued later; once it is handed out, the server has seen both.
+  // The second task is queued later; once it is delivered, the server has seen both.
   const waiting = sentinel.call('agent-task-next', { query: { wait: 60 } });
   await probe(sentinel);
   expect((await waiting).body.task).not.toBeNull();
@@ -289,12 +293,12 @@ it('hands no task to a poll whose connection was closed', async () => {
   expect((await gone.call('agent-task-next')).body.task).not.toBeNull();
 });
 
-it('strangers who knock again and again leave few facts, not a thousand', async () => {
+it('records a thousand refused calls of unknown callers in a few facts', async () => {
   const denials = () =>
     server.tables.query(`select 1 from evidence where kind in ('request.denied', 'registration.refused')`);
   expectProblem(await join('stranger', 'swj_nobody'), 'join_token_invalid');
   const before = (await denials()).length;
   for (let knock = 0; knock < 20; knock++) expectProblem(await join('stranger', `swj_${knock}`), 'join_token_invalid');
-  // The tenth is told, with how many came since the first.
+  // The tenth is recorded, with the number since the first.
   expect((await denials()).length).toBe(before + 1);
 });

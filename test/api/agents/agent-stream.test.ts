@@ -1,4 +1,7 @@
-/** The stream of an agent and of a relay: the same checks and answers as by HTTP, bounded, and told when it counts no more. */
+/**
+ * The streams of agents and relays: the same checks and answers as over HTTP, bounded, closed on
+ * fencing.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import type { SignedTask } from '../../../src/contract/agent/agent.ts';
@@ -21,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 let sent = 0;
-/** Sends it under a number of its own, and waits for what comes back under that. */
+/** Sends a frame with a sequence number and waits for its answer. */
 function ask(on: StreamClient, frame: object) {
   const seq = ++sent;
   on.send({ seq, ...frame });
@@ -38,7 +41,7 @@ const relayToken = async (pool = externalPool) => {
   return (await server.client.call('token-create', { body })) as { token: string; token_id: string };
 };
 
-describe('whoever is not let in is told so by an ordinary reply', () => {
+describe('a refused upgrade is answered with an ordinary reply', () => {
   it.each([
     ['nobody', {}, 401, 'token_missing'],
     ['a stranger', { authorization: 'Bearer swc_wrong' }, 401, 'credential_unknown'],
@@ -48,14 +51,14 @@ describe('whoever is not let in is told so by an ordinary reply', () => {
     expect(await refusedStream(server.url, headers)).toMatchObject({ status, body: { status, code } });
   });
 
-  it('a person, a former instance, and one who asks for no WebSocket', async () => {
+  it('to a person, a former instance, and a request without an upgrade', async () => {
     expect(await refusedStream(server.url, { authorization: `Bearer ${server.token}` })).toMatchObject({
       body: { code: 'credential_unknown' },
     });
     const old = await readyMachine(server, 'replaced');
     await old.beat('stopping');
     await enrolledAgain(server, old);
-    // What was decided of it comes to this replica's memory a moment later.
+    // This replica's cache learns of the change a moment later.
     const refused = await until('the former instance to be refused', () =>
       refusedStream(server.url, { authorization: `Bearer ${old.credential}` }).catch(() => undefined),
     );
@@ -65,7 +68,7 @@ describe('whoever is not let in is told so by an ordinary reply', () => {
     expect(plain.headers.get('sec-websocket-version')).toBe('13');
   });
 
-  it('and who would like another protocol elsewhere is served in this one', async () => {
+  it('other upgrade requests are served as plain HTTP', async () => {
     const headers = { connection: 'upgrade', upgrade: 'h2c' };
     const { request } = await import('node:http');
     const status = await new Promise((resolve, reject) =>
@@ -77,7 +80,7 @@ describe('whoever is not let in is told so by an ordinary reply', () => {
   });
 });
 
-/** What is told of others may come a moment after it happened, and so in the middle of a test. */
+/** Facts about other machines may arrive later, in the middle of a test. */
 const standing = async () => ({
   ...(await server.tables.snapshot()),
   evidence: await server.tables.query('select kind, summary from evidence where node_id = $1 order by seq', [
@@ -86,7 +89,7 @@ const standing = async () => ({
 });
 
 describe('an agent', () => {
-  it('is answered as by HTTP, and what is news is durable before', async () => {
+  it('is answered as over HTTP, and news are durable before the answer', async () => {
     expect(await ask(stream, {})).toMatchObject({
       node_status: 'ready',
       tasks_waiting: 0,
@@ -104,19 +107,19 @@ describe('an agent', () => {
     ['an unknown key', { mood: 'fine' }, 'invalid_request'],
     ['another instance', { node_instance_id: 'inst_other' }, 'credential_mismatch'],
     ['a batch', { beats: [{ credential: 'swc_x' }] }, 'invalid_request'],
-  ])('with %s is told what is wrong, and nothing changes', async (_, frame, code) => {
+  ])('with %s gets a problem, and nothing changes', async (_, frame, code) => {
     const before = await standing();
     expect(await ask(stream, frame)).toMatchObject({ problem: { code } });
     expect(await standing()).toEqual(before);
   });
 
-  it('with a frame that is no JSON goes on all the same', async () => {
+  it('stays connected after a frame that is no JSON', async () => {
     stream.send('{"status": ');
     await stream.frame('the problem', ({ problem }) => (problem as { code?: string })?.code === 'malformed_json');
     expect(await ask(stream, {})).toMatchObject({ node_status: 'ready' });
   });
 
-  it('gets a task when it has time for one, leased to it and signed', async () => {
+  it('gets a leased and signed task when it asks for one', async () => {
     const { task_id } = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
     await until('the beat to say that a task waits', async () => (await ask(stream, {})).tasks_waiting === 1);
     expect(stream.frames.filter(({ task }) => task)).toEqual([]);
@@ -133,14 +136,14 @@ describe('an agent', () => {
     await stream.frame('the task that came later', (each) => (each.task as SignedTask)?.task_id === later.task_id);
   });
 
-  it('has one stream, and the newest counts', async () => {
+  it('has one stream; a new one replaces the old', async () => {
     const newer = await openStream(server.url, machine.credential);
     expect(await stream.closed).toEqual({ code: 4410, reason: 'stream_replaced' });
     expect(await ask(newer, {})).toMatchObject({ node_status: 'ready' });
     stream = newer;
   });
 
-  it('that sends what no beat is, is closed', async () => {
+  it('is closed after a binary or oversized frame', async () => {
     const [large, binary] = await Promise.all(
       ['large', 'binary'].map(async (name) =>
         openStream(server.url, (await readyMachine(server, `sends-${name}`)).credential),
@@ -152,7 +155,7 @@ describe('an agent', () => {
     expect(await binary?.closed).toEqual({ code: 1003, reason: 'unsupported_media_type' });
   });
 
-  it('is answered each ping once, and closed for a flood of them', async () => {
+  it('gets one pong per ping, and is closed for a flood of pings', async () => {
     const own = await openStream(server.url, (await readyMachine(server, 'pinging')).credential);
     const pongs: string[] = [];
     own.socket.on('pong', (data) => pongs.push(String(data)));
@@ -160,13 +163,13 @@ describe('an agent', () => {
     own.socket.ping('two');
     await ask(own, {});
     expect(pongs).toEqual(['one', 'two']);
-    // They leave together, and so come faster than their answers can leave.
+    // Sent together, so they arrive faster than the pongs can leave.
     for (let pings = 0; pings < 20_000; pings++) own.socket.ping();
     expect(await own.closed).toEqual({ code: 1013, reason: 'stream_overrun' });
     expect(pongs.length).toBeLessThan(20_000);
   });
 
-  it('that breaks off is evidence once, and no verdict; one that says goodbye is neither', async () => {
+  it('that breaks off is recorded once, without a verdict; one that closes properly is not', async () => {
     const leaving = await readyMachine(server, 'leaving');
     const goodbye = await openStream(server.url, leaving.credential);
     goodbye.socket.close(1000);
@@ -190,7 +193,7 @@ describe('an agent', () => {
     expect((await brokenConnections()).filter(({ node_id }) => node_id === leaving.node_id)).toEqual([]);
   });
 
-  it('that is fenced or gets another credential while it is connected is told and closed', async () => {
+  it('is closed with a problem when it is fenced or its credential is replaced', async () => {
     const old = await readyMachine(server, 'fenced-while-connected');
     const its = await openStream(server.url, old.credential);
     await old.beat('stopping');
@@ -202,7 +205,7 @@ describe('an agent', () => {
     const former = await openStream(server.url, rotating.credential);
     const { body } = await rotating.call('agent-credential-rotate');
     const next = await openStream(server.url, String(body.credential));
-    // Facts come in order: whoever is handed this task has heard of the replacement.
+    // Facts arrive in order: once this task is delivered, the replacement is known.
     next.send({ tasks: true });
     await server.client.call('node-ping', { params: { id: rotating.node_id }, body: {} });
     await next.frame('the task', (each) => each.task !== undefined);
@@ -211,7 +214,7 @@ describe('an agent', () => {
   });
 });
 
-it('whoever is fenced by another replica is told and closed as well', async () => {
+it('is closed with a problem when another replica fences it', async () => {
   const machine = await readyMachine(server, 'fenced-elsewhere');
   const its = await openStream(server.url, machine.credential);
   const elsewhere = openDatabase({ url: server.database_url });
@@ -225,7 +228,7 @@ it('whoever is fenced by another replica is told and closed as well', async () =
 });
 
 describe('a relay', () => {
-  it('passes on beats that carry the credential of a machine of its pool, and no others', async () => {
+  it('forwards heartbeats with a credential of a machine of its pool, and no others', async () => {
     await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
     const [own, other] = [await relayToken(), await relayToken('elsewhere')];
     const beats = [
@@ -250,7 +253,7 @@ describe('a relay', () => {
     expect(without.body.results).toMatchObject([unproven, taken, unproven, unproven]);
   });
 
-  it('whose batch is wrong is told so, and nothing of it counts', async () => {
+  it('gets a problem for an invalid batch, of which nothing is accepted', async () => {
     const line = await openStream(server.url, (await relayToken()).token);
     const before = await server.tables.snapshot();
     const wrong = [{ credential: machine.credential, status: 'stopping' }, { status: 'splendid' }];
@@ -260,7 +263,7 @@ describe('a relay', () => {
     line.socket.close(1000);
   });
 
-  it('is told and closed when its token is revoked', async () => {
+  it('is closed with a problem when its token is revoked', async () => {
     const { token, token_id } = await relayToken();
     const line = await openStream(server.url, token);
     await server.client.call('token-delete', { params: { id: token_id } });
@@ -274,13 +277,13 @@ describe('a relay', () => {
     ['with a tenant', { role: 'relay', pool: externalPool, tenant: 'acme' }, 'invalid_request'],
     ['of no pool', { role: 'relay', pool: 'nowhere' }, 'pool_not_found'],
     ['that is none', { role: 'viewer', pool: externalPool }, 'invalid_request'],
-  ] as const)('gets no token %s', async (_, asked, code) => {
-    const body = { name: 'wrong', ...asked };
+  ] as const)('gets no token %s', async (_, fields, code) => {
+    const body = { name: 'wrong', ...fields };
     expectProblem(await callRoute(server.url, 'token-create', { body }, { bearer: server.token }), code);
   });
 });
 
-it('ends its streams in a way that tells agents to come back, when it stops', async () => {
+it('closes its streams with a retry code when it stops', async () => {
   const { closed } = await openStream(server.url, machine.credential);
   await server.stop();
   expect(await closed).toEqual({ code: 1001, reason: 'not_ready' });

@@ -1,4 +1,6 @@
-/** The short way of a beat and the ordinary one give the same answer to whatever is sent: status, headers and body. */
+/**
+ * The fast path of a heartbeat and the normal one give the same answer: status, headers and body.
+ */
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createLog } from '../../../src/base/telemetry/log.ts';
@@ -14,7 +16,7 @@ let fenced: Machine;
 const nowhere = new Writable({ write: (_, __, done) => done() });
 const log = createLog({ level: 'error', destination: nowhere as never });
 
-/** A server that tells of each request in its log takes the ordinary way with all of them. */
+/** At log level debug the server uses the normal path for every request. */
 const ways = { short: 'error', ordinary: 'debug' } as const;
 
 beforeAll(async () => {
@@ -91,7 +93,7 @@ const requests: Record<string, () => Sent> = {
   'the last of its connection': () => ({ headers: { ...own(), connection: 'close' }, body: '{}' }),
 };
 
-/** What is by chance or by the clock in an answer is only said to be there. */
+/** Random and time-dependent values are only checked to be present. */
 function comparable(text: string): string {
   return text
     .replaceAll(/"heartbeat_interval_seconds":[\d.]+/g, '"heartbeat_interval_seconds":N')
@@ -110,7 +112,7 @@ it.each(Object.keys(requests))('%s', async (name) => {
     const answer = await wire.send(sent.method ?? 'POST', sent.path ?? path, sent.headers, sent.body);
     const headers = [...answer.headers].map(([header, value]) => {
       if (header === 'date') return [header, 'now'];
-      // The interval of the reply is by chance, and so is its length.
+      // The interval of the reply is random, and so is its length.
       if (header === 'content-length') return [header, comparable(answer.text).length > 0];
       return [header, value.replace(trace.slice(3, 35), 'ours').replaceAll(anyId, 'ID').replace(anySpan, '-SPAN-')];
     });
@@ -120,7 +122,7 @@ it.each(Object.keys(requests))('%s', async (name) => {
   expect(answers[0]?.status).toBeGreaterThanOrEqual(200);
 });
 
-it('says the same of a status that it changes', async () => {
+it('answers a changed status the same way', async () => {
   log.level = ways.short;
   const moving = await readyMachine(server, 'moving');
   const headers = { ...json, authorization: `Bearer ${moving.credential}` };

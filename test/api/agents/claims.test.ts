@@ -1,4 +1,7 @@
-/** What a machine may not say about itself is refused by a code of its own, and leaves nothing behind but the refusal. */
+/**
+ * A report that a machine may not make is refused with its own code, and leaves nothing but the
+ * refusal.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../../src/base/clock.ts';
 import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors/errors.ts';
@@ -20,14 +23,16 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const inMinutes = (minutes: number) => moment(systemClock.nowMs() + minutes * 60_000).toISOString();
-/** The server lets clocks be five minutes apart. */
+/** The server tolerates clocks that are five minutes apart. */
 const tooFarAhead = () => inMinutes(6);
 const text = { 'content-type': 'text/plain' };
 
-/** When each instance was last heard, and with what; no part of the snapshot, because machines beat. */
+/**
+ * The last heartbeat of each instance; not part of the snapshot, since machines send heartbeats.
+ */
 const heard = () => world.tables.query('select * from heartbeats order by node_instance_id');
 
-/** Everything that was heard before this call is in its table: beats are written together, in the order they came. */
+/** Waits until every earlier heartbeat is stored: they are written in batches, in order. */
 async function written(): Promise<void> {
   const witness = world.globex.machine;
   const health_score = 1 + Math.floor(Math.random() * 1e6) / 1e5;
@@ -64,7 +69,7 @@ const batch = (...beats: object[]) =>
     body: { beats: beats.map((claim) => ({ credential: world.acme.machine.credential, ...claim })) },
   });
 
-describe('a claim that cannot be', () => {
+describe('an impossible report', () => {
   it.each<[string, () => Promise<Answer>, ErrorCode]>([
     ['an unknown status', () => beat({ status: 'splendid' }), 'claim_status_unknown'],
     ['a status of the server', () => beat({ status: 'retired' }), 'claim_status_unknown'],
@@ -91,7 +96,7 @@ describe('a claim that cannot be', () => {
     ['one bad score in a batch', () => batch({ status: 'stopping' }, { health_score: -1 }), 'claim_out_of_range'],
   ])('%s', (_, request, code) => expectNothingOf(request, code));
 
-  it('the first fault decides, and all are listed', async () => {
+  it('the first error decides the code, and all are listed', async () => {
     const answer = await beat({ status: 'splendid', health_score: -1 });
     expectProblem(answer, 'claim_status_unknown');
     expect(answer.body.errors).toEqual([
@@ -100,7 +105,7 @@ describe('a claim that cannot be', () => {
     ]);
   });
 
-  it('a clock that is a little ahead is believed', async () => {
+  it('a clock that is a little ahead is accepted', async () => {
     const started_at = inMinutes(4);
     expect((await boot({ name: 'ahead', seconds: 1, started_at })).status).toBe(200);
     const { node_id } = world.acme.machine;
@@ -112,9 +117,9 @@ describe('a claim that cannot be', () => {
 describe("another node's credential", () => {
   const ofGlobex = () => ({ node_instance_id: world.globex.machine.node_instance_id, status: 'stopping' });
 
-  it('says nothing about either of them', () => expectNothingOf(() => beat(ofGlobex()), 'credential_mismatch'));
+  it('changes neither node', () => expectNothingOf(() => beat(ofGlobex()), 'credential_mismatch'));
 
-  it('in a batch spoils its own beat only', async () => {
+  it('in a batch fails only its own heartbeat', async () => {
     const { node_instance_id } = world.acme.machine;
     const { status, body } = await batch(ofGlobex(), { node_instance_id, health_score: 77 });
     expect(status).toBe(200);
@@ -124,7 +129,7 @@ describe("another node's credential", () => {
     ]);
   });
 
-  it('its own, named, is as good as unnamed, and no part of what it reports', async () => {
+  it('the own instance id is accepted, and not stored as a report', async () => {
     const { node_instance_id, node_id } = world.acme.machine;
     expect((await beat({ node_instance_id, health_score: 78 })).status).toBe(200);
     const node = await until('the beat to be shown', async () => {
@@ -154,7 +159,7 @@ describe('a fenced instance', () => {
   });
 });
 
-describe('a boot report in the words of cloud-init', () => {
+describe('a boot report in the format of cloud-init', () => {
   const report = (raw: string) => world.acme.machine.call('agent-boot', {}, { raw, headers: text });
 
   it('is read like any other', async () => {
@@ -165,7 +170,7 @@ describe('a boot report in the words of cloud-init', () => {
     expect(stages).toContainEqual(expect.objectContaining(growpart));
   });
 
-  it('keeps how far into the boot each part began, where it says so', async () => {
+  it('keeps when each part began, if it is given', async () => {
     expect((await report('|`->config-ssh ran successfully @04.79500s +00.50000s\n')).status).toBe(200);
     const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
     expect(stages).toContainEqual(expect.objectContaining({ name: 'config-ssh', seconds: 0.5, starts_seconds: 4.795 }));

@@ -1,4 +1,7 @@
-/** Credentials that expire: refused by name, exchanged for new ones by the agent's key, and no machine is called silent for it. */
+/**
+ * Expiring credentials: refused with their own code, exchanged by the agent's key, and no machine
+ * counts as silent because of it.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import { rotationBody } from '../../../src/contract/agent/credential-rotation.ts';
@@ -28,7 +31,7 @@ const expired = (machine: Machine) =>
     return status === 401 && body.code === 'credential_expired';
   });
 
-it('is refused as expired, said to be so, and exchanged with a signature by the key alone', async () => {
+it('is refused as expired, and exchanged by a signature of the key alone', async () => {
   const machine = await ageing('sleeper');
   expect(Date.parse(machine.credential_expires_at ?? '')).toBeGreaterThan(0);
   await machine.beat('ready');
@@ -61,12 +64,12 @@ it('is refused as expired, said to be so, and exchanged with a signature by the 
   });
 });
 
-it('of an agent that does not rotate it does not expire', async () => {
+it('does not expire for an agent that does not rotate', async () => {
   const machine = await startMachine(server.url, { join_token: server.join_token, name: 'plain' });
   expect(machine.credential_expires_at).toBeNull();
 });
 
-it('is not renewed by a key that somebody put in place of another', async () => {
+it('is not renewed by an unproven key', async () => {
   const machine = await ageing('robbed');
   machine.private_key = newKeyPair();
   const body = { version: 'test', agent_public_key: publicKeyOf(machine.private_key) };
@@ -74,7 +77,7 @@ it('is not renewed by a key that somebody put in place of another', async () => 
   expectProblem(await rotate(machine, machine.private_key), 'rotation_unsigned');
 });
 
-it('is renewed by the last proven key, which drops the one that was put in its place', async () => {
+it('is renewed by the last proven key, which drops the unproven one', async () => {
   const machine = await ageing('robbed-and-back');
   const body = { version: 'test', agent_public_key: publicKeyOf(newKeyPair()) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);

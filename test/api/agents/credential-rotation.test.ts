@@ -1,4 +1,7 @@
-/** A real agent under a short lifetime: it rotates in time, and comes back after it slept or was away past the expiry. */
+/**
+ * A real agent with a short credential lifetime: it rotates in time, and recovers after sleeping
+ * past the expiry.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';

@@ -1,4 +1,7 @@
-/** Logs over the wire: a server that is behind says so and loses nothing, and what it stored it sends on with the five ids. */
+/**
+ * Logs over HTTP: a server that is behind asks for a retry and loses nothing, and forwards stored
+ * lines with their ids.
+ */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -38,7 +41,7 @@ const metrics = async () =>
   (await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } })).text();
 const textsTo = (path: string) => heard.filter((each) => each.path === path).map(({ text }) => text);
 
-it('a server that cannot store says when to come again, and holds no more than two batches of a node', async () => {
+it('tells nodes when to retry while it cannot store, and holds two batches per node', async () => {
   expect((await machine.log(1, 'first')).body).toEqual({ acknowledged_seq: 1 });
   const other = new pg.Client(server.database_url);
   await other.connect();
@@ -47,7 +50,7 @@ it('a server that cannot store says when to come again, and holds no more than t
   const waiting = [machine.log(2, 'second'), machine.log(2, 'second')];
   // One batch has less than a hundred bytes.
   await until('both to be under way', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await metrics()));
-  const refused = await until('one that is told to wait', async () => {
+  const refused = await until('a refusal with a retry time', async () => {
     const answer = await machine.log(2, 'second');
     return answer.status === 429 ? answer : undefined;
   });
@@ -62,7 +65,7 @@ it('a server that cannot store says when to come again, and holds no more than t
   expect(await metrics()).toMatch(/^slipway_logs_slowed_total [1-9]/m);
 });
 
-it('what is stored is sent on with its ids, struck out where it is secret; a receiver that refuses costs nothing here', async () => {
+it('forwards stored lines with ids and redacted secrets, also while a receiver refuses', async () => {
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
   const active = await activeOne(server.client, allocation.allocation_id);
   expect(active.node_id).toBe(machine.node_id);
@@ -97,7 +100,7 @@ it('what is stored is sent on with its ids, struck out where it is secret; a rec
   expect((await linesOf(machine.node_id)).slice(2)).toEqual(['listening, password=[struck out]', 'nobody wants this']);
 });
 
-it('what an instance that counts no more still has to say is refused, and kept for those who run the fleet', async () => {
+it("refuses the lines of a fenced instance, but keeps them for the fleet's operators", async () => {
   const former = await readyMachine(server, 'former');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
   const { node_id: id, tenant } = await activeOne(server.client, allocation.allocation_id);
@@ -108,8 +111,11 @@ it('what an instance that counts no more still has to say is refused, and kept f
     (await server.as(token).call('node-logs', { params: { id: former.node_id } })).items.map(({ line }) => line);
   expect(await theirs()).toEqual(['while it was theirs']);
   await former.beat('stopping');
-  const asked = { params: { id: former.node_id, action: 're-enroll' }, body: { reason: 'its disk was lost' } } as const;
-  await server.client.call('node-act', asked);
+  const reEnroll = {
+    params: { id: former.node_id, action: 're-enroll' },
+    body: { reason: 'its disk was lost' },
+  } as const;
+  await server.client.call('node-act', reEnroll);
   await until('the replica to know', async () => (await former.beat()).status === 409);
   const refused = await former.log(2, 'late words');
   expectProblem(refused, 'instance_fenced');
@@ -118,7 +124,7 @@ it('what an instance that counts no more still has to say is refused, and kept f
   expect(await theirs()).toEqual(['while it was theirs']);
 });
 
-it('nothing that is said for a retired machine is kept', async () => {
+it('keeps no lines of a retired machine', async () => {
   const machine = await readyMachine(server, 'gone');
   const params = { id: machine.node_id, action: 'retire' } as const;
   await server.client.call('node-act', { params, body: { reason: 'it is sold' } });

@@ -38,7 +38,7 @@ async function startAgent(name: string): Promise<StartedAgent> {
   return { node_id, process };
 }
 
-/** Whether the agent ran a task that was signed now. */
+/** Whether the agent runs a task that is signed now. */
 async function isPinged({ node_id: id }: StartedAgent): Promise<boolean> {
   const { task_id } = await server.client.call('node-ping', { params: { id }, body: { within_seconds: 20 } });
   const { over, checks } = await server.client.call('node-ping-get', { params: { id, task_id }, query: { wait: 25 } });
@@ -58,7 +58,7 @@ const signsOnBoth = (kid: string) =>
   );
 const isPast = (at: string) => until(`it to be ${at}`, () => systemClock.nowMs() > Date.parse(at), { seconds: 30 });
 
-it('two rotations cost a real agent no task, and it drops each retired key', async () => {
+it('loses no task of a real agent over two rotations, and drops each retired key', async () => {
   const agent = await startAgent('rotating');
   expect(await isPinged(agent)).toBe(true);
   for (const round of ['first', 'second']) {
@@ -80,7 +80,7 @@ it('two rotations cost a real agent no task, and it drops each retired key', asy
   expect(items.filter(({ kind }) => kind === 'task_key.rotated').length).toBe(2);
 }, 120_000);
 
-it('an agent that was away for a whole rotation runs tasks, and its doctor recognises the server', async () => {
+it('serves an agent that was away for a whole rotation, and its doctor recognizes the server', async () => {
   const agent = await startAgent('away');
   onTestFinished(() => agent.process.kill('SIGCONT'));
   const known_keys = (keptState(agent.process.dir)?.task_keys ?? []).map(({ public_key }) => public_key);
@@ -106,6 +106,6 @@ it('an agent that was away for a whole rotation runs tasks, and its doctor recog
   expect(await isPinged(agent)).toBe(true);
   expect(kidsOf(agent)).toContain(kid);
   expect(kidsOf(agent)).not.toContain(former_kid);
-  // The retired key's endorsement led from the key it knew to the present one.
+  // The endorsement by the retired key leads from the key it knew to the current one.
   expect(agent.process.output()).not.toMatch(/task refused|continues no key/);
 }, 90_000);

@@ -1,4 +1,7 @@
-/** The AgentField door: its nodes call in their own words, and are answered in them; what they say takes the way of our own agents. */
+/**
+ * The AgentField protocol: its nodes call in their own words and are answered in them, on the path
+ * of our own agents.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
@@ -28,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-it('registers, beats, is read and says goodbye, in its own words', async () => {
+it('registers, sends heartbeats, is read and says goodbye, in its own words', async () => {
   const registered = await fleet.register('scout', { lifecycle_status: 'starting', base_url });
   expect(registered.status).toBe(201);
   expect(registered.body).toMatchObject({ success: true, message: expect.any(String), node_id: 'scout' });
@@ -76,7 +79,7 @@ it('registers, beats, is read and says goodbye, in its own words', async () => {
   expect(await world.status('scout')).toBe('ready');
 });
 
-it('is let in by a join token as bearer, as X-API-Key or in the address, and by nothing else', async () => {
+it('is admitted by a join token as bearer, as X-API-Key or in the address, and by nothing else', async () => {
   const body = nodeRegistration('keyed');
   const plain = '/compat/agentfield/api/v1/nodes';
   expect((await send(world.url, 'POST', plain, { body, bearer: token })).status).toBe(201);
@@ -91,7 +94,7 @@ it('is let in by a join token as bearer, as X-API-Key or in the address, and by 
   expectTheirError(await beat({ bearer: token, headers: { origin: 'https://elsewhere.example' } }), 403);
 });
 
-it("opens its own pool, and nobody's nodes of another", async () => {
+it('reaches only nodes of the pool of its token', async () => {
   await fleet.register('guarded', { lifecycle_status: 'ready' });
   const strangers = agentField(world.url, others);
   for (const [method, path, body] of [
@@ -106,12 +109,12 @@ it("opens its own pool, and nobody's nodes of another", async () => {
     expectTheirError(await strangers.call(method, path, body), 404, path);
   expect(await world.status('guarded')).toBe('ready');
   expect((await strangers.call('GET', '/nodes')).body).toMatchObject({ nodes: [], count: 0 });
-  // A name of another pool is another node.
+  // The same name in another pool is another node.
   expect((await strangers.register('guarded')).status).toBe(201);
   expect((await fleet.call('GET', '/nodes/guarded')).body).toMatchObject({ lifecycle_status: 'ready' });
 });
 
-it('does not speak for a machine that has a credential of its own', async () => {
+it('cannot speak for a machine that has its own credential', async () => {
   const machine = await startMachine(world.url, { join_token: token, name: 'own-agent' });
   await machine.beat('ready');
   expectTheirError(await fleet.call('POST', '/nodes/own-agent/shutdown', {}), 404);
@@ -119,7 +122,7 @@ it('does not speak for a machine that has a credential of its own', async () => 
   expect(await world.status('own-agent')).toBe('ready');
 });
 
-it('is judged by the pace that it announced, or renews, and not by one that it was never told', async () => {
+it('is judged by the interval that it announced or renews, not by ours', async () => {
   const { token: paced } = await protocolPool(world, 'paced', {
     heartbeat: { interval_seconds: 60, stale_after_seconds: 5 },
   });
@@ -136,7 +139,7 @@ it('is judged by the pace that it announced, or renews, and not by one that it w
   expect(await world.status('leases')).toBe('ready');
 });
 
-it('is one instance: a process that another has replaced must register first, and a restart is counted', async () => {
+it('is one instance: a replaced process must register first, and a restart is counted', async () => {
   await fleet.register('twin', { instance_id: 'first', lifecycle_status: 'ready', base_url });
   expect((await fleet.beat('twin', { status: 'ready', instance_id: 'first' })).status).toBe(200);
   expectTheirError(await fleet.beat('twin', { status: 'degraded', instance_id: 'second' }), 404);
@@ -152,7 +155,7 @@ it('is one instance: a process that another has replaced must register first, an
     before.restarts + 1,
     'ready',
   ]);
-  // Once the former process is gone, another one is another instance, and begins anew.
+  // After the former process left, another one is a new instance.
   await fleet.call('POST', '/nodes/twin/shutdown', {});
   await fleet.register('twin', { instance_id: 'third', lifecycle_status: 'starting', base_url });
   const anew = await world.node('twin');
@@ -160,7 +163,7 @@ it('is one instance: a process that another has replaced must register first, an
   expect(anew.node_instance_id).not.toBe(before.node_instance_id);
 });
 
-it('is let go when its tenant releases it, and begins anew as another node', async () => {
+it('is retired when its tenant releases it, and returns as another node', async () => {
   const { token: leased } = await protocolPool(world, 'leased');
   const client = agentField(world.url, leased);
   await client.register('lent', { lifecycle_status: 'ready' });
@@ -175,7 +178,7 @@ it('is let go when its tenant releases it, and begins anew as another node', asy
   await becomes('active');
   await world.client.call('allocation-release', { params, body: {} });
   await becomes('released');
-  // A replica hears of it a moment after it is so.
+  // A replica learns of it a moment later.
   const refused = await until('its beat to be refused', async () => {
     const answer = await client.beat('lent', { status: 'ready' });
     return answer.status === 200 ? undefined : answer;
@@ -186,7 +189,7 @@ it('is let go when its tenant releases it, and begins anew as another node', asy
   expect((await world.node('lent')).node_id).not.toBe(node_id);
 });
 
-it('keeps its id, also where that is no name of ours', async () => {
+it('keeps its id, even if that is no valid name', async () => {
   const id = 'Team:Scout/1';
   expect((await fleet.register(id)).body).toMatchObject({ node_id: id });
   expect((await fleet.beat(id)).status).toBe(200);
@@ -196,7 +199,7 @@ it('keeps its id, also where that is no name of ours', async () => {
   expect(items.map(({ labels, restarts }) => [labels.client_id, restarts])).toEqual([[id, 1]]);
 });
 
-it('may say more than is known here: it is kept, without secrets, and not without bounds', async () => {
+it('may send unknown fields, which are kept redacted and within limits', async () => {
   const more = { shiny: { new: true }, api_key: 'hush-hush-hush', novel: 'x'.repeat(200_000) };
   expect((await fleet.register('chatty', more)).status).toBe(201);
   const { node_id } = await world.node('chatty');
@@ -241,8 +244,8 @@ const badBodies: [string, string, string, unknown][] = [
   ['text as goodbye', 'POST', '/nodes/scout/shutdown', 'bye'],
 ];
 
-it('is refused what has the wrong type, and nothing is changed by it', async () => {
-  // A sweep may write something of its own meanwhile; what these calls change, they change in every round.
+it('is refused fields of the wrong type, without a change', async () => {
+  // A sweep may write meanwhile; a change by these calls would show in every round.
   await until('a round in which nothing is changed', async () => {
     const before = await world.tables.snapshot();
     for (const [what, method, path, body] of badBodies)
@@ -251,7 +254,7 @@ it('is refused what has the wrong type, and nothing is changed by it', async () 
   });
 });
 
-it('is ready once it answers at the address it gave, where the pool lets us ask there', async () => {
+it('is ready once its address answers a probe, if the pool allows probing it', async () => {
   const { port } = await httpServer((_, reply) => reply.end('well'));
   const { token: open } = await protocolPool(world, 'probed', { probe: { allow_private: true } });
   await agentField(world.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
@@ -262,7 +265,7 @@ it('is ready once it answers at the address it gave, where the pool lets us ask 
   expect(ready).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
 });
 
-it('is told in its own shape what is not here, whatever it sends', async () => {
+it('gets 404 in its own shape for unknown calls', async () => {
   for (const [method, path] of [
     ['POST', '/executions/e1/status'],
     ['POST', '/did/register'],

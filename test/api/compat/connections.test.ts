@@ -1,4 +1,7 @@
-/** A client of another protocol that has shown its join token keeps its connection when many others show nothing. */
+/**
+ * A client of a foreign protocol that has shown its join token keeps its connection beside many
+ * silent ones.
+ */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -28,7 +31,7 @@ it('keeps the connection of an AgentField node beside silent ones from its addre
         sent.end();
       });
     expect(await read()).toEqual({ status: 200, isKept: false });
-    // Twice as many as may show nothing from one address.
+    // Twice the limit for connections without a credential from one address.
     for (let count = 0; count < 120; count++) {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
       socket.on('error', () => {});

@@ -1,4 +1,4 @@
-/** Two live AgentField processes under one id: one of them keeps the name, and a finding names both. */
+/** Two live AgentField processes under one id: one keeps the name, and a finding names both. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -19,7 +19,7 @@ afterAll(() => world.stop());
 
 const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 
-/** Two processes of one id. Nothing listens at their addresses, so that no probe tells a second process from a restart. */
+/** Two processes of one id. Nothing listens at their addresses, so no probe tells them apart. */
 async function processes(pool: string, id: string, document: object = {}) {
   const { token } = await protocolPool(world, pool, { ...patient, ...document });
   const client = agentField(world.url, token);
@@ -34,7 +34,7 @@ async function processes(pool: string, id: string, document: object = {}) {
   return { client, process, one: process('one', await place()), two: process('two', await place()) };
 }
 
-/** Taken, and in the table: what a registration is judged by. */
+/** Waits until the heartbeat is stored, by which a registration is judged. */
 async function beats(name: string, { beat }: { beat(): Promise<{ status: number }> }): Promise<void> {
   await until('a beat that is taken', async () => (await beat()).status === 200);
   await until('the beat to be in the table', async () => {
@@ -46,7 +46,7 @@ async function beats(name: string, { beat }: { beat(): Promise<{ status: number 
   });
 }
 
-/** A server that is busy puts beats off, so the first answer need not be the judgement. */
+/** A busy server sheds heartbeats, so the first answer need not be the verdict. */
 const isUnknown = (call: () => Promise<{ status: number }>) =>
   until('the process to be unknown', async () => (await call()).status === 404);
 
@@ -63,11 +63,11 @@ const factsOf = async (node_id: string): Promise<number> =>
   );
 
 describe('two live processes under one id', () => {
-  it('do not change the name for ever: the first keeps it, and a finding names both addresses', async () => {
+  it('do not swap the name for ever: the first keeps it, and a finding names both addresses', async () => {
     const { one, two } = await processes('turns', 'twins');
     await one.register();
     await beats('twins', one);
-    // It cannot be told from a restart of the first, whose address does not answer.
+    // It looks like a restart of the first, whose address does not answer.
     expect((await two.register()).status).toBe(201);
     await beats('twins', two);
     await isUnknown(() => one.beat());
@@ -99,13 +99,13 @@ describe('two live processes under one id', () => {
     expect(await world.node('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
     expect((await factsOf(node_id)) - before, 'facts that 20 refused registrations left').toBeLessThan(5);
 
-    // Once the holder has left, the other one may have the name.
+    // After the holder left, the other one may have the name.
     expect((await one.call('POST', '/shutdown')).status).toBe(202);
     expect((await two.register()).status).toBe(201);
     expect(await world.node('twins')).toMatchObject({ endpoint: two.base_url });
   });
 
-  it('that name one address are told apart all the same', async () => {
+  it('with the same address are still told apart', async () => {
     const { process, one } = await processes('shared', 'behind-one-address');
     const two = process('two', one.base_url);
     await one.register();
@@ -137,7 +137,7 @@ describe('two live processes under one id', () => {
     });
   });
 
-  it('the replaced one neither renews the lease of the other nor ends it', async () => {
+  it('cannot renew or end the lease of the one that replaced it', async () => {
     const { one, two } = await processes('replaced', 'replaced');
     await one.register();
     await beats('replaced', one);
@@ -173,13 +173,13 @@ describe('a node that starts after its goodbye', () => {
   });
 });
 
-describe('an id that is no name of ours', () => {
+describe('an id that is no valid name', () => {
   it.each([
     ['with a space', 'my first node'],
     ['of another script', 'Knoten für Übungen'],
     ['as long as may be', `${'a b'.repeat(66)}xy`],
     ['with a percent sign', '100%25 sure'],
-  ])('%s gets a name that is made from it, and keeps its id here', async (_, id) => {
+  ])('%s gets a derived name, and keeps its id', async (_, id) => {
     const { token } = await protocolPool(world, 'odd', patient);
     const client = agentField(world.url, token);
     const registered = await client.register(id, { lifecycle_status: 'ready' });
@@ -194,7 +194,7 @@ describe('an id that is no name of ours', () => {
     expect((await client.call('POST', `/nodes/${encodeURIComponent(id)}/shutdown`, {})).status).toBe(202);
   });
 
-  it('is found as the SDK for Go asks for it, which escapes it twice', async () => {
+  it('is found when the Go SDK escapes it twice', async () => {
     const { token } = await protocolPool(world, 'twice-escaped', patient);
     const client = agentField(world.url, token);
     await client.call('POST', '/nodes', { id: 'go node', base_url: '' });

@@ -1,4 +1,7 @@
-/** The molecule door, and what holds for the tokens of both: who they let in, and that nobody reads them anywhere. */
+/**
+ * The molecule protocol, and the tokens of both protocols: whom they admit, and that they appear
+ * nowhere.
+ */
 
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -51,14 +54,14 @@ const url = 'http://127.0.0.1:9000';
 const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
 
-it('is refused with an address that is none, and told which field of its own holds it', async () => {
+it('is refused with an invalid address, and told which of its fields holds it', async () => {
   const body = { id: other, url: 'not an address' };
   const answer = await send(world.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
   expectTheirError(answer, 400);
   expect(answer.body.error).toContain('/body/url ');
 });
 
-it('registers, is told its token once, and beats with it from then on', async () => {
+it('registers, gets its token once, and sends heartbeats with it', async () => {
   const workspace = await startWorkspace(world.url, token, id, { url });
   expect(await world.status(id)).toBe('starting');
   expect((await workspace.beat()).body).toEqual({ status: 'ok' });
@@ -96,7 +99,7 @@ it('registers, is told its token once, and beats with it from then on', async ()
   expect(said.data.said).toEqual({ agent_card: card.agent_card });
 });
 
-it('is degraded from half of its work failing, or wedged, and well again below a tenth', async () => {
+it('is degraded if half of its work fails or it is wedged, and ready again below a tenth', async () => {
   const sick = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
   const { beat } = await startWorkspace(world.url, token, sick);
   const stands: [object, string][] = [
@@ -124,8 +127,8 @@ it('is degraded from half of its work failing, or wedged, and well again below a
     return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
   });
   expect(await world.status(sick)).toBe('ready');
-  const told = await world.fact((await world.node(sick)).node_id, 'client.said');
-  expect(told.data.said).toEqual({ secret: '[struck out]' });
+  const fact = await world.fact((await world.node(sick)).node_id, 'client.said');
+  expect(fact.data.said).toEqual({ secret: '[struck out]' });
 });
 
 const refused = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';
@@ -143,7 +146,7 @@ const badBodies: [string, string, unknown][] = [
   ['a number as log', `/admin/workspaces/${id}/bootstrap-failed`, { error: 'x', log_tail: 1 }],
 ];
 
-it('is refused what has the wrong type, and nothing is changed by it', async () => {
+it('is refused fields of the wrong type, without a change', async () => {
   const { auth_token: bearer } = await startWorkspace(world.url, others, refused);
   const before = await world.tables.snapshot();
   for (const [what, path, body] of badBodies) {
@@ -153,7 +156,7 @@ it('is refused what has the wrong type, and nothing is changed by it', async () 
   expect(await world.tables.snapshot()).toEqual(before);
 });
 
-it('comes back by a beat after it was given up; a crash that its watcher is certain of ends what waits for it', async () => {
+it('returns by a heartbeat after a verdict; a crash reported by its watcher ends the wait for it', async () => {
   const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
   const { token: timed } = await protocolPool(world, 'timed', {
     budgets: { offline_seconds: 0.5 },
@@ -165,10 +168,10 @@ it('comes back by a beat after it was given up; a crash that its watcher is cert
       return node.status === status ? node : undefined;
     });
   const { beat, auth_token } = await startWorkspace(world.url, timed, name);
-  /** Three of the intervals that it is taken to keep are a minute and a half; as if they were over. */
+  /** As if three of its assumed intervals, a minute and a half, were over. */
   const fallSilent = async () => {
     await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
-    // A beat that was heard before may be written after this, and with it the patience that it has.
+    // An earlier heartbeat may be stored after this, with its stale time.
     await until('the workspace to be failed', async () => {
       await world.tables.query(
         `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where name = $1)`,
@@ -183,8 +186,8 @@ it('comes back by a beat after it was given up; a crash that its watcher is cert
   const { node_id } = await becomes('ready');
   const changes = await until('the timeline to tell of it', async () => {
     const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query: { order: 'oldest' } });
-    const told = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
-    return told.length >= 7 ? told : undefined;
+    const changes = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
+    return changes.length >= 7 ? changes : undefined;
   });
   expect(changes.slice(2)).toEqual([
     'claim-ready ready',
@@ -217,7 +220,7 @@ it('comes back by a beat after it was given up; a crash that its watcher is cert
   await becomes('ready');
 });
 
-it('has a watcher whose findings are attached, and reach only its own pool', async () => {
+it('accepts reports of its watcher, for machines of its own pool only', async () => {
   const failed = `/admin/workspaces/${id}/bootstrap-failed`;
   const found = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
   expect((await molecule(world.url, token, failed, { body: found })).status).toBe(200);
@@ -232,14 +235,14 @@ it('has a watcher whose findings are attached, and reach only its own pool', asy
   expectTheirError(await molecule(world.url, token, nobody, { body: found }), 404);
 });
 
-it('is told in its own shape what is not here', async () => {
+it('gets 404 in its own shape for unknown calls', async () => {
   for (const path of ['/registry/discover', '/registry', '/admin/workspaces', '', '/workspaces/1'])
     expectTheirError(await molecule(world.url, token, path, { body: {} }), 404, path);
 });
 
 describe('a token', () => {
   it('in an address is in no log, no evidence, no trace and no answer', async () => {
-    // One that looks like none of ours shows that nothing depends on how it looks.
+    // A token of another shape shows that redaction does not depend on the shape.
     const plain = 'a-plain-word-that-was-meant-to-be-secret';
     const traced = { headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } };
     const answers = [
@@ -273,7 +276,7 @@ describe('a token', () => {
     const [kept] = await world.tables.query<{ text: string }>(
       `select string_agg(e::text, ' ') as text from evidence e`,
     );
-    const told = [
+    const texts = [
       log,
       spans,
       kept?.text ?? '',
@@ -281,9 +284,9 @@ describe('a token', () => {
     ];
     for (const secret of [plain, token, others, world.token])
       expect(
-        told.map((text) => text.includes(secret)),
+        texts.map((text) => text.includes(secret)),
         secret,
-      ).toEqual(told.map(() => false));
+      ).toEqual(texts.map(() => false));
     expect(log).toContain('agentfield-node-heartbeat');
   });
 
@@ -296,7 +299,7 @@ describe('a token', () => {
     expect([log, kept?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
   });
 
-  it('that is revoked opens nothing any more', async () => {
+  it('opens nothing after it was revoked', async () => {
     const { token: lost, token_id } = await protocolPool(world, 'fleet');
     const client = agentField(world.url, lost);
     await client.register('scout');
@@ -307,7 +310,7 @@ describe('a token', () => {
   });
 });
 
-it('a beat needs no query: it is answered while nobody can read a table', async () => {
+it('answers a heartbeat without a query, while all tables are locked', async () => {
   const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c06');
   await workspace.beat();
   await fleet.register('steady', { lifecycle_status: 'ready' });
@@ -320,8 +323,8 @@ it('a beat needs no query: it is answered while nobody can read a table', async 
     }
     return [...statuses].join();
   };
-  // Facts of the joining come a moment later and make a replica ask once more; after that it asks for nothing. Whoever asks
-  // while the tables are being locked one by one may meet us in a circle, which ends with one of us refused.
+  // Facts of the registration arrive later and cause one more read; after that there is none. A
+  // read while the tables are locked one by one could deadlock with us.
   await until('beats to be answered while nobody can read a table', async () => {
     await world.tables.query('begin');
     try {

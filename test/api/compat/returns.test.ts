@@ -1,4 +1,4 @@
-/** Names that come back through other protocols: what is a restart, what is refused, and what an ending token does. */
+/** Names that return by foreign protocols: restarts, refusals, and tokens that end. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
@@ -40,7 +40,7 @@ async function contested(node_id: string): Promise<Finding | undefined> {
 }
 
 describe('an AgentField node', () => {
-  it('that returns at its address is a restart, also while it serves a tenant', async () => {
+  it('at its former address is a restart, also while it serves a tenant', async () => {
     const { token } = await protocolPool(world, 'same', open);
     const client = agentField(world.url, token);
     const base_url = at((await listens()).port);
@@ -55,7 +55,7 @@ describe('an AgentField node', () => {
     expect(await contested(before.node_id)).toBeUndefined();
   });
 
-  it('whose former address answers no more is a restart at another one', async () => {
+  it('at a new address is a restart if the former one no longer answers', async () => {
     const { token } = await protocolPool(world, 'moves', open);
     const client = agentField(world.url, token);
     await client.register('mover', { ...ready, instance_id: 'one', base_url: at(await freePort()) });
@@ -64,7 +64,7 @@ describe('an AgentField node', () => {
     expect(await world.node('mover')).toMatchObject({ endpoint: base_url, restarts: 1, status: 'ready' });
   });
 
-  it('is refused beside a live process of its name, which becomes a finding', async () => {
+  it('is refused beside a live process of its name, with a finding', async () => {
     const { token } = await protocolPool(world, 'twice', open);
     const client = agentField(world.url, token);
     const base_url = at((await listens()).port);
@@ -81,16 +81,16 @@ describe('an AgentField node', () => {
       theirs: { because: 'second_process', protocol: 'agentfield', endpoint: expect.stringContaining('http://') },
       owner_layer: 'operator',
     });
-    // Said goodbye or not, what still answers still runs.
+    // A process that still answers still runs, even after a goodbye.
     await client.call('POST', '/nodes/one-of-two/shutdown', {});
     expectTheirError(await client.register('one-of-two', { instance_id: 'two', base_url: at(await freePort()) }), 409);
   });
 
-  it('without an address is refused while the former process beats, and let in once it said goodbye', async () => {
+  it('without an address is refused while the former process sends heartbeats, and admitted after its goodbye', async () => {
     const { token } = await protocolPool(world, 'nowhere', open);
     const client = agentField(world.url, token);
     await client.register('homeless', { ...ready, instance_id: 'one' });
-    // A server that is busy puts beats off.
+    // A busy server sheds heartbeats.
     await until('a beat that is taken', async () => {
       const { status } = await client.beat('homeless', { status: 'ready', instance_id: 'one' });
       return status === 200;
@@ -119,7 +119,7 @@ describe('an AgentField node', () => {
     expect(await world.node('served')).toMatchObject({ endpoint: moved.base_url, allocation_id: allocation });
   });
 
-  it('that an operator let enrol again comes back at any address', async () => {
+  it('that an operator re-enrolled returns at any address', async () => {
     const { token } = await protocolPool(world, 'renewed', open);
     const client = agentField(world.url, token);
     await client.register('renewed', { ...ready, base_url: at((await listens()).port) });
@@ -131,7 +131,7 @@ describe('an AgentField node', () => {
     expect(await world.node('renewed')).toMatchObject({ node_id, endpoint: base_url });
   });
 
-  it('does not take the name of a machine with an agent of ours, whatever became of that', async () => {
+  it('cannot take the name of a machine with our agent', async () => {
     const { token } = await protocolPool(world, 'both', open);
     const machine = await startMachine(world.url, { join_token: token, name: 'ours' });
     await machine.beat('ready');
@@ -148,7 +148,10 @@ describe('a workspace of molecule', () => {
 
   const registers = (token: string, body: object) => molecule(world.url, token, '/registry/register', { body });
 
-  /** A workspace that beat once and then fell silent. Nobody answers at its address, so no probe excuses its silence. */
+  /**
+   * A workspace that sent one heartbeat and fell silent. Its address does not answer, so no probe
+   * excuses it.
+   */
   async function fellSilent(pool: string, name: string, isServing: boolean) {
     const { token } = await protocolPool(world, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
     const url = at(await freePort());
@@ -168,14 +171,14 @@ describe('a workspace of molecule', () => {
     return { token, url, node_id, allocation_id };
   }
 
-  it('that lost its token and serves nobody returns at its address once it is offline', async () => {
+  it('without its token and tenant returns at its address once it is offline', async () => {
     const { token, url, node_id } = await fellSilent('spaces', id, false);
     const again = await startWorkspace(world.url, token, id, { url });
     await again.beat();
     expect(await world.node(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
   });
 
-  it('that serves a tenant returns on a join token only after an operator let it enrol again', async () => {
+  it('that serves a tenant returns with a join token only after an operator re-enrolled it', async () => {
     const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d03';
     const { token, url, node_id, allocation_id } = await fellSilent('serving', name, true);
     for (const claimed of [url, at((await listens()).port), undefined]) {
@@ -191,7 +194,7 @@ describe('a workspace of molecule', () => {
     expect(await world.node(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
   });
 
-  it('is the only one that its watcher may speak of', async () => {
+  it('is the only one that its watcher may report about', async () => {
     const { token } = await protocolPool(world, 'watched', open);
     const native = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d02';
     await startMachine(world.url, { join_token: token, name: native });
@@ -204,7 +207,7 @@ describe('a join token', () => {
   const newToken = async (pool: string, body: object) =>
     world.client.call('join-token-create', { params: { pool }, body });
 
-  it('that expires is refused from that moment on, says why, and its machines are not blamed', async () => {
+  it('is refused with its reason once it expires, and its machines are not blamed', async () => {
     await protocolPool(world, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
     const { token = '', token_id, expires_at } = await newToken('expiring', { ttl_seconds: 4 });
     const client = agentField(world.url, token);
@@ -238,17 +241,17 @@ describe('a join token', () => {
     });
     const explained = await until('the explanation to name the token', async () => {
       await client.beat('loyal', { status: 'ready' });
-      const told = await world.client.call('node-explain', { params: { id: offline.node_id } });
-      return told.waiting_for?.includes(token_id) ? told : undefined;
+      const explained = await world.client.call('node-explain', { params: { id: offline.node_id } });
+      return explained.waiting_for?.includes(token_id) ? explained : undefined;
     });
     expect(explained.waiting_for).toContain('slipway join-token create expiring');
-    // With another token it is back, as the machine that it was.
+    // With another token it returns as the same machine.
     const { token: fresh = '' } = await newToken('expiring', { no_expiry: true });
     expect((await agentField(world.url, fresh).register('loyal', ready)).status).toBe(201);
     expect((await world.node('loyal')).node_id).toBe(offline.node_id);
   });
 
-  it('may be without an expiry where that is asked for, and only then', async () => {
+  it('has no expiry only if that is requested', async () => {
     await protocolPool(world, 'lasting', open);
     expect(await newToken('lasting', { no_expiry: true })).toMatchObject({ expires_at: null });
     expect(await newToken('lasting', {})).toMatchObject({ expires_at: expect.any(String) });
@@ -257,7 +260,7 @@ describe('a join token', () => {
     });
   });
 
-  it('with a number of uses speaks for the machines that it let in, and for no others', async () => {
+  it('with limited uses speaks only for the machines that joined with it', async () => {
     const { token: unlimited } = await protocolPool(world, 'counted', open);
     const { token = '' } = await newToken('counted', { max_uses: 1 });
     const base_url = at(await freePort());
@@ -277,7 +280,7 @@ describe('a join token', () => {
     expect(await world.status('not-its-own')).toBe('ready');
   });
 
-  it('that expires soon, while machines beat with it, is a finding', async () => {
+  it('that expires soon while machines use it opens a finding', async () => {
     const { token, token_id } = await protocolPool(world, 'soon', open);
     await agentField(world.url, token).register('depends', ready);
     const expiring = async () =>

@@ -1,4 +1,6 @@
-/** Boots on record: what they say of the budget, what another would have done to them, and how one is set or learned. */
+/**
+ * Recorded boots: budgets, what another budget would have done, and how a budget is set or learned.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../../src/base/clock.ts';
@@ -26,10 +28,10 @@ const pool = (name: string, budgets = {}) =>
   server.client.call('pool-put', { params: { pool: name }, body: { driver: 'external', budgets } });
 const record = (name: string, boots: readonly TimedBoot[]) => recordBoots(tables, { pool: name, boots, until: now() });
 const boots = (name: string) => server.client.call('pool-boots', { params: { pool: name } });
-const asked = (name: string, budget_seconds: number) =>
+const whatIfOf = (name: string, budget_seconds: number) =>
   server.client.call('pool-what-if', { params: { pool: name }, body: { budget_seconds } });
 
-/** Facts are shown in the order in which they were committed, so one may have to wait for an earlier transaction. */
+/** Facts are shown in commit order, so one may wait for an earlier transaction. */
 const deedOn = (name: string, seconds: number) =>
   until('the budget set to stand in the audit', async () => {
     const { items } = await server.client.call('audit-list', {});
@@ -37,14 +39,14 @@ const deedOn = (name: string, seconds: number) =>
   });
 
 describe('another budget', () => {
-  it('names the boot that it would have killed, beside the budget in force', async () => {
+  it('names the boot that it would have failed, beside the current budget', async () => {
     await pool('slow', { provision_seconds: 720, rescue_seconds: 0 });
     const ids = await record('slow', [
       { seconds: 423, outcome: 'completed' },
       { seconds: 95, outcome: 'completed' },
       { seconds: 720, outcome: 'timed_out' },
     ]);
-    expect(await asked('slow', 400)).toMatchObject({
+    expect(await whatIfOf('slow', 400)).toMatchObject({
       pool: 'slow',
       phase: 'provision',
       boots: 3,
@@ -55,22 +57,22 @@ describe('another budget', () => {
       predicted_false_kill_share: expect.closeTo(0.5, 9),
       current: { budget_seconds: 720, budget_source: 'pool', false_kill_count: 0 },
     });
-    expect((await asked('slow', 430)).false_kills).toEqual([]);
+    expect((await whatIfOf('slow', 430)).false_kills).toEqual([]);
   });
 
-  it('has its own rescue window, half of it, where the pool sets none', async () => {
+  it('has a rescue window of half its length if the pool sets none', async () => {
     await pool('rescued');
     await server.client.call('pool-budget', {
       params: { pool: 'rescued' },
       body: { budget_seconds: 800, reason: 'to begin with' },
     });
     await record('rescued', [{ seconds: 500, outcome: 'completed' }]);
-    const external = await asked('rescued', 400);
+    const external = await whatIfOf('rescued', 400);
     expect(external.rescue_seconds, 'a machine of others has a week').toBe(7 * 86_400);
     expect(external.false_kills).toMatchObject([{ rescued: true }]);
   });
 
-  it('is answered where the boots lie as the rule itself answers', async () => {
+  it('is answered in SQL as the rule itself answers', async () => {
     await pool('any', { rescue_seconds: 60 });
     const any: fc.Arbitrary<TimedBoot> = fc.record({
       seconds: fc.integer({ min: 1, max: 1000 }),
@@ -79,39 +81,41 @@ describe('another budget', () => {
     const all = fc.sample(any, { numRuns: 400, seed: 7 });
     await record('any', all);
     for (const budget_seconds of [1, 100, 500, 999, 1000]) {
-      const told = whatIf(all, { budget_seconds, rescue_seconds: 60 });
-      const { false_kills, stuck, ...counted } = await asked('any', budget_seconds);
+      const expected = whatIf(all, { budget_seconds, rescue_seconds: 60 });
+      const { false_kills, stuck, ...counted } = await whatIfOf('any', budget_seconds);
       expect(counted).toMatchObject({
-        boots: told.boots,
-        false_kill_count: told.false_kills.length,
-        rescued_count: told.rescued,
-        stuck_count: told.stuck.length,
-        undecided_count: told.undecided,
+        boots: expected.boots,
+        false_kill_count: expected.false_kills.length,
+        rescued_count: expected.rescued,
+        stuck_count: expected.stuck.length,
+        undecided_count: expected.undecided,
       });
-      expect(counted.stuck_found_sooner_seconds).toBeCloseTo(told.stuck_found_sooner_seconds ?? 0, 9);
-      expect(false_kills.map((kill) => kill.over_seconds)).toEqual(told.false_kills.map((kill) => kill.over_seconds));
-      expect(stuck.map((each) => each.sooner_seconds)).toEqual(told.stuck.map((each) => each.sooner_seconds));
+      expect(counted.stuck_found_sooner_seconds).toBeCloseTo(expected.stuck_found_sooner_seconds ?? 0, 9);
+      expect(false_kills.map((kill) => kill.over_seconds)).toEqual(
+        expected.false_kills.map((kill) => kill.over_seconds),
+      );
+      expect(stuck.map((each) => each.sooner_seconds)).toEqual(expected.stuck.map((each) => each.sooner_seconds));
     }
   });
 
-  it('is asked of no boots before a moment, when one is named', async () => {
+  it('considers only boots after a given moment', async () => {
     const since = new Date(systemClock.nowMs() + 60_000).toISOString();
-    const told = await server.client.call('pool-what-if', {
+    const reply = await server.client.call('pool-what-if', {
       params: { pool: 'any' },
       body: { budget_seconds: 1, since },
     });
-    expect(told).toMatchObject({ boots: 0, false_kills: [], oldest_at: null, stuck_found_sooner_seconds: null });
+    expect(reply).toMatchObject({ boots: 0, false_kills: [], oldest_at: null, stuck_found_sooner_seconds: null });
   });
 });
 
 describe('a budget', () => {
-  it('is set with a reason, which stands in the audit', async () => {
+  it('is set with a reason, which the audit shows', async () => {
     await pool('set', { provision_seconds: 600 });
-    const told = await server.client.call('pool-budget', {
+    const reply = await server.client.call('pool-budget', {
       params: { pool: 'set' },
       body: { budget_seconds: 900, reason: 'the mirror is slow' },
     });
-    expect(told).toMatchObject({ generation: 2, budgets: { provision_seconds: 900 } });
+    expect(reply).toMatchObject({ generation: 2, budgets: { provision_seconds: 900 } });
     expect((await deedOn('set', 900)).data).toMatchObject({
       pool: 'set',
       from_seconds: 600,
@@ -128,14 +132,14 @@ describe('a budget', () => {
     ).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
   });
 
-  it('has no floor above its ceiling', async () => {
+  it('is refused with a floor above its ceiling', async () => {
     await expect(pool('crossed', { floor_seconds: 100, ceiling_seconds: 99 })).rejects.toMatchObject({
       problem: { code: 'invalid_request', errors: [{ path: '/body/budgets/floor_seconds' }] },
     });
     expect(await pool('crossed', { floor_seconds: 99, ceiling_seconds: 99 })).toMatchObject({ generation: 1 });
   });
 
-  it('is learned where the pool asks for that, and the next machine gets it', async () => {
+  it('is learned if the pool asks for it, and the next machine gets it', async () => {
     await record('taught', evenBoots(60, 400));
     await pool('taught', { policy: 'learned', provision_seconds: 720 });
     const phase = await until('the boots to have taught it', async () => {
@@ -156,7 +160,7 @@ describe('a budget', () => {
     expect((await boots('taught')).phases[0]).toMatchObject({ running: 1 });
   });
 
-  it('that an operator says again takes the place of what was learned', async () => {
+  it('set again by an operator replaces the learned one', async () => {
     const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
     const deed = await deedOn('taught', 720);
@@ -169,7 +173,7 @@ describe('a budget', () => {
     );
   });
 
-  it('to start keeps the rescue window that follows from what was learned', async () => {
+  it('for the start phase keeps the rescue window of the learned budget', async () => {
     await record('hosted', evenBoots(60, 400));
     await server.client.call('pool-put', {
       params: { pool: 'hosted' },
@@ -179,16 +183,16 @@ describe('a budget', () => {
       const { phases } = await boots('hosted');
       return phases[0]?.budget_source === 'learned' ? phases : undefined;
     });
-    const told = await server.client.call('pool-what-if', {
+    const reply = await server.client.call('pool-what-if', {
       params: { pool: 'hosted' },
       body: { phase: 'start', budget_seconds: 60 },
     });
-    expect(told.rescue_seconds).toBe(300);
-    expect(told.rescue_seconds).toBe(start?.rescue_seconds);
+    expect(reply.rescue_seconds).toBe(300);
+    expect(reply.rescue_seconds).toBe(start?.rescue_seconds);
   });
 });
 
-it('says nothing of the boot of a machine that joined by itself, which nobody saw begin', async () => {
+it('ignores boots of machines that joined by themselves, which have no known start', async () => {
   await pool('joined');
   const { token = '' } = await server.client.call('join-token-create', { params: { pool: 'joined' }, body: {} });
   await server.as('').call('agent-register', { body: { join_token: token, name: 'mine', version: '1.0.0' } });

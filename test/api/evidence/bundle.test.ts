@@ -1,4 +1,6 @@
-/** `slipway bundle`: one archive with all that is known about a machine, in which none of the planted secrets is found. */
+/**
+ * `slipway bundle`: one archive with everything about a machine, and none of the planted secrets.
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +20,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Name → text, as any tar would unpack it. */
+/** Name → text, unpacked by a standard tar reader. */
 function unpacked(path: string): Map<string, string> {
   const bytes = gunzipSync(readFileSync(path));
   const files = new Map<string, string>();
@@ -43,7 +45,7 @@ const planted = {
   private_key: 'plantedKeyLine'.padEnd(64, 'x'),
 };
 
-it('holds everything that is known, and no secret', async () => {
+it('holds everything about a machine, and no secret', async () => {
   const { machine, allocation } = world.acme;
   const { client } = world;
   const body = {
@@ -72,11 +74,11 @@ it('holds everything that is known, and no secret', async () => {
   });
 
   const path = join(dir, 'all.tar.gz');
-  const told = await bundle(machine.node_id, world.token, path);
-  expect(told).toMatchObject({ code: 0, stderr: '' });
+  const result = await bundle(machine.node_id, world.token, path);
+  expect(result).toMatchObject({ code: 0, stderr: '' });
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const files = unpacked(path);
-  const listed: { name: string; missing: string | null }[] = JSON.parse(told.stdout).files;
+  const listed: { name: string; missing: string | null }[] = JSON.parse(result.stdout).files;
   expect(listed.filter(({ missing }) => missing !== null)).toEqual([]);
   expect([...files.keys()]).toEqual(['bundle.json', ...listed.map(({ name }) => name)]);
   expect(files.get('logs.ndjson')).toContain('acme keeps this to itself');
@@ -97,7 +99,7 @@ it('holds everything that is known, and no secret', async () => {
   expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write the bundle') });
 });
 
-it('hides the values of an environment, whatever they are called', async () => {
+it('hides the values of an environment, whatever their names', async () => {
   const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
   const path = join(dir, 'rig.tar.gz');
   expect(await bundle(allocation.allocation_id, world.token, path)).toMatchObject({ code: 0 });
@@ -107,7 +109,7 @@ it('hides the values of an environment, whatever they are called', async () => {
     for (const [name, text] of files) expect(text.includes(secret), name).toBe(false);
 });
 
-it('holds for a tenant what the tenant may see, and says what is missing', async () => {
+it('holds for a tenant what it may see, and names what is missing', async () => {
   const path = join(dir, 'tenant.tar.gz');
   const { code, stdout } = await bundle(world.acme.allocation.allocation_id, world.acme.token, path);
   expect(code).toBe(0);
@@ -119,7 +121,7 @@ it('holds for a tenant what the tenant may see, and says what is missing', async
   for (const [name, text] of unpacked(path)) expect(text.includes('globex'), name).toBe(false);
 });
 
-it('is not made of nothing', async () => {
+it('is refused for an unknown machine', async () => {
   const path = join(dir, 'nothing.tar.gz');
   expect((await bundle('node_0000000000', world.token, path)).code).toBe(4);
   expect((await bundle('never-heard-of', world.token, path)).code).toBe(1);

@@ -1,4 +1,7 @@
-/** Sealed evidence end to end: a server seals by itself, and the command names what somebody did to the database. */
+/**
+ * Sealed evidence end to end: the server seals by itself, and the command finds what was changed in
+ * the database.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +23,7 @@ beforeAll(async () => {
   dba = openDatabase({ url: server.database_url });
   key_file = await publicKeys('public.pem');
 });
-/** As an operator keeps them elsewhere. */
+/** The keys, as an operator keeps them elsewhere. */
 async function publicKeys(name: string): Promise<string> {
   const { stdout } = await runCli(['keys', 'public', '--data-dir', server.data_dir]);
   const file = join(server.data_dir, name);
@@ -56,7 +59,7 @@ const sealed = () =>
     return report.unsealed.rows === 0 && report.rows > 0 ? report : undefined;
   });
 
-test('a server seals its evidence by itself, and it verifies with a key from the key file', async () => {
+test('seals evidence by itself, which verifies with a key from the key file', async () => {
   await server.client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external' } });
   await sealed();
   const report = await verify('--public-key', key_file);
@@ -69,7 +72,7 @@ test('a server seals its evidence by itself, and it verifies with a key from the
   ]);
 });
 
-test('a deleted row is named with its partition, and the command fails', async () => {
+test('names a deleted row with its partition, and fails', async () => {
   const { rows } = await sealed();
   await dba.query('create table spare as select * from evidence');
   const [gone] = await dba.query<{ cursor: string; layer: string }>(
@@ -89,7 +92,7 @@ test('a deleted row is named with its partition, and the command fails', async (
   expect((await verify()).faults).toEqual([]);
 });
 
-test('a key that nobody knows proves nothing', async () => {
+test('rejects an unknown key', async () => {
   const other = join(server.data_dir, 'other.json');
   await runCli(['keys', 'rotate', '--key-file', join(server.data_dir, 'keys.json')]);
   await writeFile(
@@ -103,7 +106,7 @@ test('a key that nobody knows proves nothing', async () => {
   expect(report.faults[0]).toMatchObject({ code: 'checkpoint_unsigned' });
 });
 
-test('a key that somebody planted in the database is not trusted', async () => {
+test('does not trust a key that was planted in the database', async () => {
   await sealed();
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const planted = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
@@ -127,7 +130,7 @@ test('a key that somebody planted in the database is not trusted', async () => {
   expect(await verify()).toMatchObject({ code: 0, faults: [] });
 });
 
-test('after a rotation the former public key still verifies: it vouches for the new one', async () => {
+test('verifies with the former public key after a rotation, which endorsed the new one', async () => {
   await server.client.call('pool-put', { params: { pool: 'after-rotation' }, body: { driver: 'external' } });
   await sealed();
   expect(await verify('--public-key', key_file)).toMatchObject({ code: 0, faults: [] });
@@ -170,7 +173,7 @@ async function released(pool: string): Promise<string> {
   return id;
 }
 
-test('a released allocation has a certificate that verifies offline, and one flipped byte fails', async () => {
+test('issues a certificate that verifies offline, and fails with one flipped byte', async () => {
   const id = await released('local');
   const file = join(server.data_dir, 'certificate.json');
   expect(await slipway('certificate', id, '--output', file)).toMatchObject({ code: 0 });
@@ -185,7 +188,8 @@ test('a released allocation has a certificate that verifies offline, and one fli
     instances: [{ driver: 'local', spec_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }],
   });
   expect(certificate.proofs.length).toBeGreaterThan(0);
-  // Nobody is asked: the address leads nowhere. The key was rotated above, and a file does not carry who vouches for it.
+  // Offline: the address leads nowhere. The key was rotated above, and the file holds no
+  // endorsement.
   const newest = await publicKeys('rotated.pem');
   const offline = (path: string) => runCli(['verify', path, '--public-key', newest], { server: 'http://127.0.0.1:9' });
   expect(await offline(file)).toMatchObject({
@@ -196,7 +200,7 @@ test('a released allocation has a certificate that verifies offline, and one fli
   broken[bytes.length >> 1] = (broken[bytes.length >> 1] ?? 0) ^ 1;
   await writeFile(`${file}.broken`, broken);
   expect(await offline(`${file}.broken`)).toMatchObject({ code: 1, stdout: expect.stringContaining('INVALID') });
-  // The place in the chain that it names is the one in the store.
+  // It names its place in the chain of the store.
   const [row] = await dba.query<{ kind: string; allocation_id: string }>(
     `select kind, allocation_id from evidence where layer = $1 and xid || '-' || seq = $2`,
     [certificate.chain.partition, certificate.chain.cursor],
@@ -204,7 +208,7 @@ test('a released allocation has a certificate that verifies offline, and one fli
   expect(row).toEqual({ kind: 'allocation.released', allocation_id: id });
 }, 120_000);
 
-test('no certificate is issued once retention may have dropped the proofs of the release', async () => {
+test('issues no certificate once retention may have dropped the proofs', async () => {
   const id = await released('local');
   const issue = () => server.client.call('allocation-certificate', { params: { id } });
   await until('the certificate to be issued', () => issue().catch(() => undefined));
@@ -215,7 +219,7 @@ test('no certificate is issued once retention may have dropped the proofs of the
   const began = operation?.created_at.getTime() ?? 0;
   const cut = async (layer: string, before: Date) => {
     await dba.transaction(async (tx) => {
-      // Retention takes months; this skips the trigger that wants the signed checkpoint of a cut.
+      // Retention takes months; this skips the trigger that requires a signed checkpoint for a cut.
       await tx.query(`set local session_replication_role = 'replica'`);
       await tx.query(
         `insert into evidence_cuts (piece, layer, before, cut_at, facts) values ('test', $1, $2, now(), 0)`,
@@ -231,12 +235,12 @@ test('no certificate is issued once retention may have dropped the proofs of the
   };
   expect(await cut('provider', new Date(began + 1))).toBe('evidence_cut');
   expect(await cut('node', new Date(began + 1))).toBe('evidence_cut');
-  // The allocation may be older than evidence is kept, and other layers hold no proofs.
+  // The allocation may be older than the evidence, and other layers hold no proofs.
   expect(await cut('provider', new Date(began))).toBe('proven');
   expect(await cut('transport', new Date(began + 1))).toBe('proven');
 }, 120_000);
 
-test('there is no certificate before the release, and a tenant gets its own', async () => {
+test('issues no certificate before the release, and only its own to a tenant', async () => {
   const { allocation } = await (await acme()).call('allocation-create', { body: { pool: 'outside' } });
   const params = { id: allocation.allocation_id };
   await expect(server.client.call('allocation-certificate', { params })).rejects.toMatchObject({
@@ -249,7 +253,7 @@ test('there is no certificate before the release, and a tenant gets its own', as
   expect(certificate).toMatchObject({ release: 'no_machine', node_id: null, proofs: [] });
 });
 
-test('an export verifies offline, goes on where it ended, and names a line that was changed, removed or moved', async () => {
+test('exports evidence that verifies offline, resumes, and shows a changed, removed or moved line', async () => {
   await sealed();
   const file = join(server.data_dir, 'evidence.jsonl');
   expect((await slipway('export', '--output', file)).code).toBe(0);
@@ -295,7 +299,7 @@ test('an export verifies offline, goes on where it ended, and names a line that 
   expect((await changed((all) => all.slice(0, rowAt + 1))).code).toBe(1);
 });
 
-test('the other formats have one line for each record', async () => {
+test('writes one line per record in the other formats', async () => {
   const count = async (format: string) => (await slipway('export', '--format', format)).stdout.trimEnd().split('\n');
   const cef = await count('cef');
   const syslog = await count('syslog');
@@ -304,7 +308,7 @@ test('the other formats have one line for each record', async () => {
   expect(syslog.every((line) => /^<\d+>1 \S+ slipway-\w+ slipway - \S+ \[slipway@32473 /.test(line))).toBe(true);
 });
 
-test('a followed export goes on with what is sealed later', async () => {
+test('continues a followed export with later seals', async () => {
   const running = startCli(['export', '--follow'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
   await running.printed('"type":"checkpoint"');
   await server.client.call('pool-put', { params: { pool: 'followed' }, body: { driver: 'external' } });

@@ -1,4 +1,4 @@
-/** Facts from outside: whose they may be, what they may not pretend to be; and secrets, by whatever entrance they come. */
+/** Facts from outside: their owners, reserved kinds; and secrets, redacted at every entrance. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ const plants = [token, password, own];
 let world: TenantWorld;
 let directory: string;
 
-/** What the provider shows of a machine is what its console printed. */
+/** The provider shows what the machine's console printed. */
 const talking = (driver: Driver): Driver => ({
   ...driver,
   diagnose: async () => ({
@@ -48,7 +48,7 @@ const tell = (bearer: string, ...facts: object[]) =>
   callRoute(world.url, 'evidence-create', { body: { facts } }, { bearer });
 
 describe('facts from outside', () => {
-  it('join the story of whatever they name, with who told them', async () => {
+  it('appear on the timelines of what they name, with their actor', async () => {
     const { allocation, machine } = world.acme;
     const ids = {
       node_id: machine.node_id,
@@ -69,7 +69,7 @@ describe('facts from outside', () => {
     }
   });
 
-  it('may be told by a tenant of its own, and of nobody else’s', async () => {
+  it('are accepted from a tenant only about its own things', async () => {
     const { acme, globex } = world;
     const { allocation_id } = acme.allocation;
     expect((await tell(acme.token, fact({ allocation_id, node_id: acme.machine.node_id }))).status).toBe(201);
@@ -100,7 +100,7 @@ describe('facts from outside', () => {
     expect(await world.tables.snapshot()).toEqual(before);
   });
 
-  it('never pass for our own, whoever tells them', async () => {
+  it('cannot use reserved kinds', async () => {
     const forged = { data: { set: { status: 'retired' } }, node_id: world.acme.machine.node_id };
     for (const kind of ['node.retired', 'allocation.released', 'proof.clean', 'request.served']) {
       expectProblem(await tell(world.token, fact({ ...forged, kind })), 'invalid_request', kind);
@@ -113,16 +113,16 @@ describe('facts from outside', () => {
   });
 });
 
-describe('a node as it stood', () => {
+describe('a node at a past moment', () => {
   const stateAt = (bearer: string, at: string, id = world.acme.machine.node_id) =>
     callRoute(world.url, 'node-state', { params: { id }, query: { at } }, { bearer });
 
-  it('is what it was while it was theirs, to whoever may see it', async () => {
+  it('is shown as it was, to callers that could see it then', async () => {
     const { machine, allocation } = world.acme;
     const shown = await world.client.call('node-get', { params: { id: machine.node_id } });
     const { occupancy: _, last_seen_at: __, reported, ...written } = shown;
-    const asked = now(systemClock).toISOString();
-    const stands = (await stateAt(world.acme.token, asked)).body;
+    const at = now(systemClock).toISOString();
+    const stands = (await stateAt(world.acme.token, at)).body;
     expect(stands).toEqual({
       ...written,
       reported_status: reported?.status,
@@ -135,11 +135,11 @@ describe('a node as it stood', () => {
     });
     const before = items[0]?.at ?? '';
     expect((await stateAt(world.token, before)).body).toMatchObject({ status: 'starting', allocation_id: null });
-    // It was nobody's then.
+    // No tenant had it then.
     expectProblem(await stateAt(world.acme.token, before), 'node_not_found');
     const soon = moment(systemClock.nowMs() + 60_000).toISOString();
     expectProblem(await stateAt(world.globex.token, soon), 'node_not_found');
-    // A clock that is ahead is told of the present; what is still to come, nobody is told.
+    // A moment slightly ahead counts as now; a later one is refused.
     const present = (await stateAt(world.token, soon)).body as { at: string };
     expect(present.at < soon).toBe(true);
     expectProblem(await stateAt(world.token, '2099-01-01T00:00:00Z'), 'invalid_request');
@@ -147,8 +147,8 @@ describe('a node as it stood', () => {
     expect(stands.allocation_id).toBe(allocation.allocation_id);
   });
 
-  it('is not guessed where evidence was cut', async () => {
-    // As if it had been cut long ago; otherwise a cut commits only with its signed checkpoint.
+  it('is refused if retention dropped its evidence', async () => {
+    // As if cut long ago; otherwise a cut commits only with its signed checkpoint.
     await world.tables.query(`
       set session_replication_role = replica;
       insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1);
@@ -159,7 +159,7 @@ describe('a node as it stood', () => {
 });
 
 describe('the store', () => {
-  it('is what its evidence says, and whoever writes past the door is told of', async () => {
+  it('matches its evidence, and a write outside the transitions is found', async () => {
     const verify = async () => {
       let page = await world.client.call('store-verify', { query: { limit: 1 } });
       const pages = [page];
@@ -180,7 +180,8 @@ describe('the store', () => {
     expect((await verify()).items).toEqual([apart]);
     await world.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
     expect((await verify()).items).toEqual([]);
-    // Neither a row nor its whole story can be made away with: replica mode, or a foreign key would keep the first from it.
+    // Neither a row nor its whole timeline can disappear unseen. Replica mode, or a foreign key
+    // would prevent the first.
     const past = (...statements: string[]) =>
       world.tables.query(['set session_replication_role = replica', ...statements].join(';'));
     const { allocation_id } = world.globex.allocation;
@@ -205,7 +206,7 @@ describe('the store', () => {
 });
 
 describe('a planted secret', () => {
-  /** Whoever asks a machine what it knows hears what it has in its environment. */
+  /** Diagnostics of a machine include its environment. */
   async function answerDiagnostics(): Promise<void> {
     const { machine } = world.acme;
     const { body } = await machine.call('agent-task-next', { query: { wait: 5 } });
@@ -218,7 +219,7 @@ describe('a planted secret', () => {
     );
   }
 
-  it('is in no table, by whatever entrance it came, and what was said around it is', async () => {
+  it('is redacted in every table, while the text around it is kept', async () => {
     const { machine, allocation } = world.acme;
     const { node_id } = machine;
     const ask = async (name: Parameters<typeof machine.call>[0], body: unknown) =>
@@ -239,12 +240,12 @@ describe('a planted secret', () => {
     await ask('agent-prerequisites', { results: [{ name: 'disk', ok: false, detail: said }] });
     expect((await machine.log(2, `a line with ${said}`)).status).toBe(200);
     expect((await tell(world.token, fact({ summary: said, data: { [own]: said, join_token: 'x' } }))).status).toBe(201);
-    const asked = await world.client.call('node-act', {
+    const acted = await world.client.call('node-act', {
       params: { id: node_id, action: 'collect-diagnostics' },
       body: { reason: `because ${said}` },
     });
     await answerDiagnostics();
-    const workflow_id = asked.operation?.workflow_id ?? '';
+    const workflow_id = acted.operation?.workflow_id ?? '';
     await until('what provider and agent know to be kept', async () => {
       const { items } = await world.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
       return items.filter(({ kind }) => kind === 'evidence.frozen').length === 2;

@@ -1,4 +1,7 @@
-/** Any id leads to what it names, for whoever may see that; and a tenant hears what became of its own, and nothing of others. */
+/**
+ * Every id resolves to what it names, for callers that may see it; a tenant learns about its own
+ * things only.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { Client } from '../../../src/contract/client.ts';
@@ -12,11 +15,11 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const found = async (client: Client, id: string) => {
-  const { items, ...told } = await client.call('thing-find', { query: { id } });
-  return { ...told, ids: items.map((item) => item.id) };
+  const { items, ...rest } = await client.call('thing-find', { query: { id } });
+  return { ...rest, ids: items.map((item) => item.id) };
 };
 
-/** Everything by which the story of a tenant's machine can be asked for, and what it leads to. */
+/** Every id of a tenant's machine, and what it resolves to. */
 const namesOf = ({ allocation, machine, name }: Tenant) => {
   const { allocation_id, workflow_id, correlation_id } = allocation;
   return {
@@ -31,7 +34,7 @@ const namesOf = ({ allocation, machine, name }: Tenant) => {
 };
 
 describe('any id', () => {
-  it('leads to what it names, for the fleet’s operators and for its tenant', async () => {
+  it("resolves to what it names, for the fleet's operators and for its tenant", async () => {
     for (const [kind, [id, leads_to]] of Object.entries(namesOf(world.acme)))
       for (const client of [world.client, world.acme.client]) {
         const { known, ids } = await found(client, id);
@@ -43,20 +46,20 @@ describe('any id', () => {
     expect(ids).toContain(world.acme.allocation.workflow_id);
   });
 
-  it('of another tenant is as unknown as one that nobody has', async () => {
+  it('of another tenant is unknown, like one that does not exist', async () => {
     const nobodys = await world.globex.client.call('thing-find', { query: { id: 'node_nobodys' } });
     expect(nobodys).toEqual({ known: false, as_request: false, items: [], meant: null, requests: [] });
     for (const [kind, [id]] of Object.entries(namesOf(world.acme)))
       expect(await world.globex.client.call('thing-find', { query: { id } }), kind).toEqual(nobodys);
   });
 
-  it('of an allocation tells every request that touched it', async () => {
+  it('of an allocation lists every request that touched it', async () => {
     const { allocation, client } = world.acme;
     const { requests } = await client.call('thing-find', { query: { id: allocation.allocation_id } });
     expect(requests[0]).toMatchObject({ correlation_id: allocation.correlation_id, actor: expect.any(String) });
   });
 
-  it('finds what was done under it in the audit', async () => {
+  it('finds its actions in the audit', async () => {
     const { correlation_id } = world.acme.allocation;
     await until('the request to be on record', async () => {
       const { items } = await world.client.call('audit-list', { query: { target_id: correlation_id } });
@@ -69,7 +72,7 @@ describe('on the command line', () => {
   const slipway = (token: string, ...words: string[]) =>
     runCli(words, { server: world.url, env: { SLIPWAY_TOKEN: token } });
 
-  it('logs, timeline and explain take each of them', async () => {
+  it('is accepted by logs, timeline and explain', async () => {
     const { acme } = world;
     for (const [kind, [id]] of Object.entries(namesOf(acme))) {
       const logs = await slipway(acme.token, 'logs', id);
@@ -87,7 +90,7 @@ describe('on the command line', () => {
     expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about fee1dead') });
   });
 
-  it('explain says of one that waits what for, and how its pool stands to whoever may see the fleet', async () => {
+  it("explains what a waiting allocation waits for, with the pool's state for the fleet's operators", async () => {
     const { client, token } = world.acme;
     const { allocation } = await client.call('allocation-create', { body: { pool: externalPool } });
     const id = allocation.allocation_id;
@@ -97,8 +100,8 @@ describe('on the command line', () => {
       return stdout.replaceAll(/\s+/g, ' ');
     };
     const ofTenant = await until('it to say what it waits for', async () => {
-      const told = await explained(token);
-      return told.includes('Waiting for a free machine in the pool') ? told : undefined;
+      const text = await explained(token);
+      return text.includes('Waiting for a free machine in the pool') ? text : undefined;
     });
     expect(ofTenant).not.toMatch(/has \d machines|globex/);
     expect(await explained(world.token)).toContain(
@@ -107,7 +110,7 @@ describe('on the command line', () => {
     await client.call('allocation-release', { params: { id } });
   });
 
-  it('a tenant hears what became of what it gave back, and nothing of who has the machine now', async () => {
+  it("shows a tenant the end of its released allocation, but not the machine's next holder", async () => {
     const { globex, acme } = world;
     const id = globex.allocation.allocation_id;
     await globex.client.call('allocation-release', { params: { id }, body: { reason: 'done with it' } });
@@ -116,9 +119,9 @@ describe('on the command line', () => {
     );
     await readyMachine(world, 'another');
     for (const word of [id, globex.machine.node_id, globex.machine.node_instance_id]) {
-      const { code, stdout, stderr } = await until(`explain ${word} to name who asked`, async () => {
-        const told = await slipway(globex.token, 'explain', word);
-        return told.stdout.includes('done with it') ? told : undefined;
+      const { code, stdout, stderr } = await until(`explain ${word} to name the caller`, async () => {
+        const result = await slipway(globex.token, 'explain', word);
+        return result.stdout.includes('done with it') ? result : undefined;
       });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toMatch(new RegExp(`${id} .*released for`));

@@ -1,6 +1,6 @@
 /**
- * A history that the rules and doors themselves wrote is replayed over HTTP: what would have been
- * otherwise, node by node.
+ * Replays a history written by real rules and transitions over HTTP: what would differ, node by
+ * node.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,14 +27,12 @@ import { callRoute, expectProblem } from '../support/calls.ts';
 
 let stage: Stage;
 let server: TestServer;
-/** Machines by what became of them. */
+/** Machines by their outcome. */
 const became: Record<'stuck' | 'late' | 'arrived' | 'silent' | 'lost' | 'crowd', NodeId[]> = {
   ...{ stuck: [], late: [], arrived: [], silent: [], lost: [], crowd: [] },
 };
 
-/**
- * A placed machine stands where it stands since an hour before the start, with a minute to boot.
- */
+/** A placed machine has its status since an hour before the start, with a minute to boot. */
 const booted = (seconds: number) => stage.at(seconds - 3600);
 const build = { budgets: { provision_seconds: 60, rescue_seconds: 600, offline_seconds: 600 } };
 
@@ -72,7 +70,7 @@ async function boots(): Promise<void> {
   await arrives(became.late, booted(100), 'late-registration');
 }
 
-/** Machines of the pool build that fall silent: one is back, one never again. */
+/** Machines of the pool build that fall silent: one returns, one never does. */
 async function silences(): Promise<void> {
   const [silent, lost] = await stage.nodes({ pool: 'build', count: 2 });
   await stage.nodes({ pool: 'build', count: 4, last_seen_at: stage.at(2000) });
@@ -85,7 +83,7 @@ async function silences(): Promise<void> {
   await offlineDeadline(stage.services).run(stage.at(632));
 }
 
-/** Six of twenty fall silent at once in the pool crowded, and are held. */
+/** Six of twenty in the pool crowded fall silent at once, and their verdicts are held. */
 async function crowd(): Promise<void> {
   became.crowd = await stage.nodes({ pool: 'crowded', count: 6 });
   await stage.nodes({ pool: 'crowded', count: 14, last_seen_at: stage.at(2000) });
@@ -113,7 +111,7 @@ const since = () => secondsLater(stage.start, -86_400).toISOString();
 async function replayed(policy: ProposedPool[]): Promise<ReplayedPool[]> {
   return (await server.client.call('policy-replay', { body: { policy, since: since() } })).pools;
 }
-const told = ([pool]: ReplayedPool[]) =>
+const foundIn = ([pool]: ReplayedPool[]) =>
   Object.fromEntries(
     [...Map.groupBy(pool?.differences ?? [], ({ kind }) => kind)].map(([kind, all]) => [
       kind,
@@ -123,18 +121,18 @@ const told = ([pool]: ReplayedPool[]) =>
 const untold = ([pool]: ReplayedPool[]) => pool?.untold.map(({ kind }) => kind);
 
 describe('a replay', () => {
-  it('of the policy that is in force finds nothing', async () => {
+  it('of the current policy finds nothing', async () => {
     const [pool, ...others] = await replayed([{ name: 'build', driver: 'external', ...build }]);
     expect(others).toEqual([]);
     expect(pool).toMatchObject({ pool: 'build', otherwise: 0, differences: [], untold: [] });
-    // The boots with the starts that still run, and the absences.
+    // The boots, the starts that still run, and the absences.
     expect(pool).toMatchObject({ boots: 10, absences: 2, decisions: 12 });
     expect(await replayed([{ name: 'crowded', driver: 'external' }])).toMatchObject([{ otherwise: 0, decisions: 6 }]);
   });
 
-  it('of another budget names each boot that it would have spared, given up or found later', async () => {
+  it('of another budget names each boot that it would have spared, failed or rescued', async () => {
     const larger = await replayed([{ name: 'build', budgets: { provision_seconds: 120 } }]);
-    expect(told(larger)).toEqual({ boot_spared: became.late, stuck_later: became.stuck });
+    expect(foundIn(larger)).toEqual({ boot_spared: became.late, stuck_later: became.stuck });
     expect(larger[0]?.differences.find(({ kind }) => kind === 'boot_spared')).toMatchObject({
       pool: 'build',
       rule: 'provision-deadline',
@@ -143,35 +141,35 @@ describe('a replay', () => {
       sure: true,
     });
     const smaller = await replayed([{ name: 'build', budgets: { provision_seconds: 40, rescue_seconds: 30 } }]);
-    expect(told(smaller)).toEqual({
+    expect(foundIn(smaller)).toEqual({
       boot_given_up: became.arrived,
       boot_lost: became.late,
       stuck_sooner: became.stuck,
     });
   });
 
-  it('of another threshold or time to be away names each machine', async () => {
+  it('of another stale time or offline time names each machine', async () => {
     const patient = await replayed([{ name: 'build', heartbeat: { stale_after_seconds: 90 } }]);
-    expect(told(patient)).toEqual({ silence_spared: became.silent, offline_later: became.lost });
+    expect(foundIn(patient)).toEqual({ silence_spared: became.silent, offline_later: became.lost });
     const hasty = await replayed([{ name: 'build', budgets: { offline_seconds: 30 } }]);
-    expect(told(hasty)).toEqual({ absent_given_up: became.silent, absent_sooner: became.lost });
+    expect(foundIn(hasty)).toEqual({ absent_given_up: became.silent, absent_sooner: became.lost });
     const sharp = await replayed([{ name: 'build', heartbeat: { interval_seconds: 5, stale_after_seconds: 15 } }]);
     expect(untold(sharp)).toContain('short_silences');
   });
 
   it('of another brake names each verdict that was held', async () => {
     const loose = await replayed([{ name: 'crowded', brake: { fraction: 0.5 } }]);
-    expect(told(loose)).toEqual({ not_held: [...became.crowd].sort() });
+    expect(foundIn(loose)).toEqual({ not_held: [...became.crowd].sort() });
     expect(loose[0]?.differences[0]).toMatchObject({
       was: { verdict: 'held', reason: expect.stringContaining('6 of 20 machines') },
       would_be: { verdict: 'offline' },
     });
-    expect(told(await replayed([{ name: 'build', brake: { fraction: 0.1, min_nodes: 2 } }]))).toMatchObject({
+    expect(foundIn(await replayed([{ name: 'build', brake: { fraction: 0.1, min_nodes: 2 } }]))).toMatchObject({
       held: [...became.silent, ...became.lost].sort(),
     });
   });
 
-  it('without a name speaks of every pool; a whole document takes back what it does not say', async () => {
+  it('without a name is for every pool; a whole document resets what it omits', async () => {
     const all = await replayed([{ budgets: { provision_seconds: 120 } }]);
     expect(all.map(({ pool, otherwise }) => [pool, otherwise])).toEqual([
       ['build', 4],
@@ -179,10 +177,10 @@ describe('a replay', () => {
       ['local', 0],
     ]);
     const whole = await replayed([{ name: 'build', driver: 'external' }]);
-    expect(told(whole)).toMatchObject({ boot_spared: became.late, stuck_later: became.stuck });
+    expect(foundIn(whole)).toMatchObject({ boot_spared: became.late, stuck_later: became.stuck });
   });
 
-  it('is read by a person from the command line', async () => {
+  it('is rendered by the CLI', async () => {
     const path = join(server.data_dir, 'policy.yaml');
     await writeFile(path, 'name: build\nbudgets: {provision_seconds: 40}\nheartbeat: {stale_after_seconds: 90}\n');
     const { code, stdout } = await runCli(['replay', '--policy', path, '--since', since()], {
@@ -194,15 +192,15 @@ describe('a replay', () => {
     expect(stdout).toContain('– 2 boots given up though they arrived');
   });
 
-  it('judges each machine by the generation that it was made from', async () => {
+  it('judges each machine by its pool generation', async () => {
     await stage.db.transaction((tx) => declarePool(tx, 'build', { driver: 'external', budgets: {} }, stage.at(800)));
     expect(await replayed([{ name: 'build', driver: 'external', ...build }])).toMatchObject([{ otherwise: 0 }]);
-    expect(told(await replayed([{ name: 'build', budgets: {} }]))).toMatchObject({ boot_spared: became.late });
+    expect(foundIn(await replayed([{ name: 'build', budgets: {} }]))).toMatchObject({ boot_spared: became.late });
   });
 
-  it('says when there is more on record than it reads', async () => {
-    const asked = { pool: 'build', since: booted(0), until: stage.at(1000), max_rows: 3 };
-    const history = await readHistory(stage, asked);
+  it('reports when it read only a part of the records', async () => {
+    const range = { pool: 'build', since: booted(0), until: stage.at(1000), max_rows: 3 };
+    const history = await readHistory(stage, range);
     expect(history).toMatchObject({
       boots: { length: 3 },
       changes: { length: 3 },
@@ -212,11 +210,11 @@ describe('a replay', () => {
   });
 });
 
-describe('what cannot be replayed', () => {
+describe('an invalid replay', () => {
   const ask = (policy: object[]) =>
     callRoute(server.url, 'policy-replay', { body: { policy } }, { bearer: server.token });
 
-  it('is refused by the catalogue', async () => {
+  it('is refused with a problem', async () => {
     expectProblem(await ask([{ name: 'nowhere', budgets: {} }]), 'pool_not_found');
     expectProblem(await ask([{ name: 'build' }, { name: 'build' }]), 'invalid_request');
     expectProblem(await ask([{ budgets: {} }, { brake: {} }]), 'invalid_request');
@@ -225,20 +223,20 @@ describe('what cannot be replayed', () => {
     expectProblem(await ask([{ name: 'build', driver: 'local' }]), 'driver_fixed');
   });
 
-  it('and nothing is written of a question', async () => {
+  it('writes nothing', async () => {
     const written = () =>
-      stage.db.query<{ told: string }>(
-        `select concat_ws(' ', kind, data->>'operation') as told from evidence order by seq`,
+      stage.db.query<{ fact: string }>(
+        `select concat_ws(' ', kind, data->>'operation') as fact from evidence order by seq`,
       );
     const before = (await written()).length;
     await replayed([{ name: 'build' }]);
     for (const refused of [{ name: 'nowhere' }, { name: 'build', driver: 'local' }]) await ask([refused]);
-    // What is told of a refusal is written after its answer. Once the last one is told, so would be
-    // those before it.
+    // A refusal is recorded after its answer. Once the last one is recorded, so are those before
+    // it.
     await callRoute(server.url, 'pool-delete', { params: { pool: 'nowhere' } }, { bearer: server.token });
-    const since = await until('a refusal to be told', async () => {
-      const told = (await written()).slice(before).map((fact) => fact.told);
-      return told.includes('action.refused pool-delete') ? told : undefined;
+    const since = await until('a refusal to be recorded', async () => {
+      const kinds = (await written()).slice(before).map(({ fact }) => fact);
+      return kinds.includes('action.refused pool-delete') ? kinds : undefined;
     });
     expect(since).toEqual(['action.refused pool-delete']);
   });

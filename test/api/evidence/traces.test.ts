@@ -1,4 +1,7 @@
-/** One trace from the caller through the API, the operation and the task to the machine and back, under the ids of everything else. */
+/**
+ * One trace from the caller through the API, the operation and the task to the machine and back,
+ * with all ids.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,8 +50,8 @@ afterAll(async () => {
 });
 
 const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736';
-const asked = { trace_id, span_id: '00f067aa0ba902b7' };
-const traceparent = `00-${asked.trace_id}-${asked.span_id}-01`;
+const caller = { trace_id, span_id: '00f067aa0ba902b7' };
+const traceparent = `00-${caller.trace_id}-${caller.span_id}-01`;
 
 async function ready(): Promise<Machine> {
   const as = { bearer };
@@ -77,7 +80,7 @@ it('is one trace, whose spans and log lines carry the five ids', async () => {
   const { allocation_id } = made.body.allocation as { allocation_id: string };
 
   const request = await spanOf('allocation-create');
-  expect(request).toMatchObject({ spanId: back?.span_id, parentSpanId: asked.span_id, kind: 2 });
+  expect(request).toMatchObject({ spanId: back?.span_id, parentSpanId: caller.span_id, kind: 2 });
   expect(request.ids).toMatchObject({ allocation_id, correlation_id: trace_id, 'http.response.status_code': '202' });
 
   const { node_id, node_instance_id } = machine;
@@ -101,7 +104,7 @@ it('is one trace, whose spans and log lines carry the five ids', async () => {
   expect((await spanOf('node-get')).ids).toMatchObject({ ...ids, workflow_id });
 });
 
-it('goes on to the machine with a task, and comes back with its answer', async () => {
+it('continues on the machine with a task, and returns with its answer', async () => {
   const machine = await startMachine(url, { join_token: await anotherToken(), name: 'derrick' });
   await machine.beat('ready');
   const act = { params: { id: machine.node_id, action: 'probe' }, body: { reason: 'to see' } };
@@ -124,7 +127,7 @@ it('goes on to the machine with a task, and comes back with its answer', async (
   const { node_id, node_instance_id } = machine;
   expect(answered).toMatchObject({ parentSpanId: carried?.span_id, ids: { node_id, node_instance_id } });
   await spanOf('node-probe', ({ spanId }) => spanId === carried?.span_id);
-  // What goes on all the time is not worth a span.
+  // Periodic calls get no span.
   expect(collector.spans.some(({ name }) => name === 'agent-heartbeat' || name === 'agent-task-next')).toBe(false);
 });
 

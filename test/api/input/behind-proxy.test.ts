@@ -1,4 +1,7 @@
-/** A server behind a real proxy: people sign in at the proxy's name, and the audit names their own address. */
+/**
+ * A server behind a real proxy: people sign in at the proxy's name, and the audit shows their own
+ * address.
+ */
 import { once } from 'node:events';
 import { request as ask, createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +14,9 @@ const publicName = 'slipway.example';
 const clientAddress = '198.51.100.23';
 const origin = `https://${publicName}`;
 
-/** Ends TLS in name only: appends the client's address, as nginx and its like do, and sets X-Forwarded-Host. */
+/**
+ * Stands for a TLS proxy: appends the client's address, as nginx does, and sets X-Forwarded-Host.
+ */
 function createProxy(target: string): Server {
   return createServer((incoming, outgoing) => {
     const sent = incoming.headers['x-forwarded-for'];

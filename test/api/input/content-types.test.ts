@@ -1,4 +1,4 @@
-/** A route reads the content types that it declares, and the server refuses others before it reads a body. */
+/** A route reads its declared content types; the server refuses others before it reads a body. */
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
@@ -16,12 +16,12 @@ afterAll(() => server?.stop());
 const statusWithoutBody = (method: string, path: string, headers: Record<string, string>): Promise<number> =>
   new Promise((resolve, reject) => {
     const announced = { 'content-length': '2000', ...headers };
-    const asked = request(server.url + path, { method, headers: announced, agent: false }, (reply) => {
+    const outgoing = request(server.url + path, { method, headers: announced, agent: false }, (reply) => {
       resolve(reply.statusCode ?? 0);
-      asked.destroy();
+      outgoing.destroy();
     });
-    asked.on('error', reject);
-    asked.flushHeaders();
+    outgoing.on('error', reject);
+    outgoing.flushHeaders();
   });
 
 const withBody = (Object.entries(routes) as [string, RouteDeclaration][]).filter(([, { method }]) => method !== 'GET');
@@ -29,13 +29,13 @@ const types = ['application/yaml', 'text/yaml', 'application/x-ndjson', 'text/pl
 const declares = ({ also_reads = [] }: RouteDeclaration, type: string) =>
   also_reads.includes(type.endsWith('/yaml') ? 'application/yaml' : type);
 
-it.for(withBody)('%s refuses other types before the body comes', async ([, route]) => {
+it.for(withBody)('%s refuses other types before the body arrives', async ([, route]) => {
   const path = route.path.replaceAll(/\{\w+\}/g, 'x');
   for (const type of types) {
     if (declares(route, type)) continue;
     const authorization = `Bearer ${server.token}`;
     const status = await statusWithoutBody(route.method, path, { 'content-type': type, authorization });
-    // The routes of agents do not know the admin's token, and say so first.
+    // Agent routes refuse the admin token first.
     expect([401, 415], type).toContain(status);
     if (route.access.kind !== 'agent') expect(status, type).toBe(415);
   }
@@ -54,7 +54,7 @@ it.for(['application/yaml', 'text/yaml', 'application/x-yaml', 'application/yaml
   },
 );
 
-it('a body where none is taken is refused, an empty one is not', async () => {
+it('refuses a body on a route without one, but not an empty body', async () => {
   const end = (raw: string) => send(server.url, 'DELETE', '/v1/session', { bearer: server.token, raw });
   expectProblem(await end('{"a":1}'), 'invalid_request');
   expectProblem(await end(JSON.stringify({ a: 'x'.repeat(2000) })), 'body_too_large');

@@ -1,4 +1,4 @@
-/** While one tenant holds as many streams as it may, the others still open theirs. */
+/** While one tenant holds its maximum of streams, others can still open theirs. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { streamShares } from '../../../src/api/limits/held/places.ts';
 import { holdStreams } from '../../attacks/support/held-streams.ts';
@@ -15,7 +15,7 @@ afterAll(() => server?.stop());
 const tokenOf = async (name: string, tenant?: string): Promise<string> =>
   (await server.client.call('token-create', { body: { name, role: 'viewer', ...(tenant && { tenant }) } })).token ?? '';
 
-it('the fleet and another tenant open streams while a tenant is at its limit', async () => {
+it('opens streams of the fleet and of another tenant while a tenant is at its limit', async () => {
   const acme = [await tokenOf('acme-1', 'acme'), await tokenOf('acme-2', 'acme')] as const;
   const first = await holdStreams(server.url, acme[0], streamShares.one_token);
   const second = await holdStreams(server.url, acme[1], streamShares.one_token);

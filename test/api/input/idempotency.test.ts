@@ -1,4 +1,4 @@
-/** The same key does the work once: for repeats one after another, all at once, and across a crash. */
+/** An idempotency key does the work once: for retries in sequence, at once, and after a crash. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -28,13 +28,16 @@ async function allocationsNamed(name: string): Promise<number> {
   return row?.count ?? 0;
 }
 
-/** Makes the store fail, or wait, when an answer is about to be kept: after the work, before the commit. */
+/**
+ * Makes the store fail or wait when an answer is about to be stored: after the work, before the
+ * commit.
+ */
 const beforeAnswer = (does: string) => `
   create or replace function before_answer() returns trigger language plpgsql as $$ begin ${does}; return new; end $$;
   create or replace trigger before_answer before update on idempotency_keys for each row execute function before_answer()`;
 
 describe('a key', () => {
-  it('gives a repeat the first answer, and does the work once', async () => {
+  it('gives a retry the first answer, and does the work once', async () => {
     const first = await allocate('again');
     const second = await allocate('again');
     expect(first.status).toBe(202);
@@ -43,21 +46,21 @@ describe('a key', () => {
     expect(await allocationsNamed('again')).toBe(1);
   });
 
-  it('does the work once for twenty at the same time', async () => {
+  it('does the work once for twenty concurrent requests', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => allocate('crowd')));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 202));
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(await allocationsNamed('crowd')).toBe(1);
   });
 
-  it('is for one request: another body, or another route, is a mismatch', async () => {
+  it('is refused with another body or route', async () => {
     await allocate('mine');
     expectProblem(await allocate('mine', 'other'), 'idempotency_mismatch');
     expectProblem(await keyed('node-create', { body: { pool: externalPool } }, 'mine'), 'idempotency_mismatch');
     expect(await allocationsNamed('other')).toBe(0);
   });
 
-  it('is stored with a hash that nobody without the key can check a guess against', async () => {
+  it('is stored with a keyed hash, which does not allow guessing the body', async () => {
     const path = `/v1/secrets/${'hashed'}`;
     const body = { value: 'quince bramble 4' };
     const answer = await keyed('secret-put', { params: { name: 'hashed' }, body }, 'guessed');
@@ -78,7 +81,7 @@ describe('a key', () => {
     expect(await allocationsNamed('shared')).toBe(2);
   });
 
-  it('also keeps an answer without a body', async () => {
+  it('also stores an answer without a body', async () => {
     const { token_id } = await server.tokenFor('viewer');
     const gone = { params: { id: token_id } };
     for (let time = 0; time < 2; time++) {
@@ -88,7 +91,7 @@ describe('a key', () => {
     expectProblem(await keyed('token-delete', gone, 'revoke-again'), 'token_not_found');
   });
 
-  it('shows a secret again to whoever has the key, and to nobody who reads the table', async () => {
+  it('returns a secret again to the holder of the key, but not to readers of the table', async () => {
     const made = { body: { name: 'robot', role: 'viewer' } };
     const first = await keyed('token-create', made, 'a-secret-key');
     const second = await keyed('token-create', made, 'a-secret-key');
@@ -98,7 +101,7 @@ describe('a key', () => {
     expect(JSON.stringify(rows)).not.toContain('a-secret-key');
   });
 
-  it('does not keep a refusal: the same request may succeed later', async () => {
+  it('does not store a refusal: the same request may succeed later', async () => {
     const body = { pool: 'later', name: 'later' };
     expectProblem(await keyed('allocation-create', { body }, 'later'), 'pool_not_found');
     await server.client.call('pool-put', { params: { pool: 'later' }, body: { driver: 'external' } });
@@ -112,7 +115,7 @@ describe('a key', () => {
     expect(await allocationsNamed('old')).toBe(2);
   });
 
-  it('that somebody holds for long is told as such', async () => {
+  it('answers that the first request is still in progress', async () => {
     const { token_id } = await server.client.call('session-get', {});
     const key = createHash('sha256').update(`${token_id}\nheld`).digest('base64url');
     const holder = new pg.Client({ connectionString: server.database_url });
@@ -131,8 +134,8 @@ describe('a key', () => {
   });
 });
 
-describe('between the work and the keeping of its answer', () => {
-  it('a failure undoes the work, and the repeat does it once', async () => {
+describe('between the work and the storing of its answer', () => {
+  it('a failure undoes the work, and the retry does it once', async () => {
     await server.tables.query(beforeAnswer(`raise exception 'no'`));
     expect((await allocate('failed')).status).toBe(500);
     expect(await allocationsNamed('failed')).toBe(0);
@@ -141,7 +144,7 @@ describe('between the work and the keeping of its answer', () => {
     expect(await allocationsNamed('failed')).toBe(1);
   });
 
-  it('a killed server leaves nothing, and the repeat on another does it once', { timeout: 120_000 }, async () => {
+  it('a killed server leaves nothing, and the retry on another does it once', { timeout: 120_000 }, async () => {
     const doomed = await spawnServer();
     const heir = await spawnServer({ beside: doomed });
     const tables = await openTables(doomed.database_url);

@@ -1,4 +1,7 @@
-/** Legitimate use beside the write limits, and how a machine over its limit is shown. All limits are the shipped ones but where a test says so. */
+/**
+ * Legitimate use within the write limits, and how a machine over its limit is shown. All limits are
+ * the defaults unless a test changes them.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   countRefused,
@@ -23,7 +26,7 @@ describe('with the shipped limits', () => {
   });
   afterAll(() => server?.stop());
 
-  it('a boot of a hundred stages, each reported as it ends and all of them once more, passes', async () => {
+  it('accepts a boot of a hundred stages, each reported as it ends and then all again', async () => {
     const machine = await machineIn(server, 'long-boot');
     const stages = Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: index }));
     const refused = await countRefused(100, (index) =>
@@ -33,7 +36,7 @@ describe('with the shipped limits', () => {
     expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
   });
 
-  it('a rack of machines behind one address registers, restarts and reports', async () => {
+  it('serves a rack of machines behind one address that register, restart and report', async () => {
     const join_token = await createJoinToken(server, 'rack');
     const names = Array.from({ length: 300 }, (_, index) => `rack-${index}`);
     const answers: number[] = [];
@@ -51,7 +54,7 @@ describe('with the shipped limits', () => {
     expect(new Set(answers)).toEqual(new Set([200]));
   });
 
-  it('three hundred machines behind one address register in the same moment', async () => {
+  it('registers three hundred machines behind one address at once', async () => {
     const join_token = await createJoinToken(server, 'stampede');
     const names = Array.from({ length: 300 }, (_, index) => `stampede-${index}`);
     const machines = await Promise.all(names.map((name) => startMachine(server.url, { join_token, name })));
@@ -63,7 +66,7 @@ describe('with the shipped limits', () => {
       expect((body.results as object[]).every((result) => 'node_status' in result)).toBe(true);
   });
 
-  it('a relay sends many large batches at once', async () => {
+  it('accepts many large batches of a relay at once', async () => {
     const machine = await machineIn(server, 'relayed');
     const body = { name: 'large', role: 'relay', pool: 'relayed' } as const;
     const { token: bearer = '' } = await server.client.call('token-create', { body });
@@ -78,15 +81,15 @@ describe('with the shipped limits', () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
-  it('a tenant asks for sixty machines in the same moment', async () => {
+  it('accepts sixty allocations of a tenant at once', async () => {
     await createJoinToken(server, 'sixty');
     const bearer = await createTenantToken(server, 'sixty');
-    const asked = await Promise.all(
+    const answers = await Promise.all(
       Array.from({ length: 60 }, (_, index) =>
         callRoute(server.url, 'allocation-create', { body: { pool: 'sixty', name: `one-${index}` } }, { bearer }),
       ),
     );
-    expect(asked.filter(({ status }) => status === 429)).toEqual([]);
+    expect(answers.filter(({ status }) => status === 429)).toEqual([]);
   });
 });
 
@@ -97,7 +100,7 @@ describe('over its limit', () => {
   });
   afterAll(() => server?.stop());
 
-  it('a machine that flaps ends where its newest report says, and its timeline and explanation say what was coalesced', async () => {
+  it('records the newest report of a flapping machine, and shows what was coalesced', async () => {
     const machine = await machineIn(server, 'flapping');
     const { node_id } = machine;
     await countRefused(200, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
@@ -118,7 +121,7 @@ describe('over its limit', () => {
     });
   });
 
-  it('a machine over its limit is told when to come back, and does not keep others from writing', async () => {
+  it('tells a machine over its limit when to retry, and does not block others', async () => {
     const loud = await machineIn(server, 'loud');
     const quiet = await machineIn(server, 'quiet');
     const stages = (seconds: number) => Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds }));

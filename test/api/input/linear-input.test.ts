@@ -1,5 +1,5 @@
 /**
- * Everything that reads input before the caller is known takes time linear to its length: four times the input must take
+ * Everything that reads input of unknown callers takes linear time: four times the input must take
  * less than nine times as long.
  */
 import cookie from '@fastify/cookie';
@@ -31,7 +31,10 @@ import { hostileBootReports, hostileJson, hostileText, hostileYaml } from '../su
 const size = 50_000;
 const maxRefusalLength = 8_000;
 
-/** Runs it, and what a refusal costs: the problem as it is sent. Anything but a problem is a defect. */
+/**
+ * Runs it, including the cost of a refusal: the problem as it is sent. Any other error fails the
+ * test.
+ */
 function tried(work: () => unknown): void {
   try {
     work();
@@ -45,7 +48,7 @@ const declared: [string, RouteDeclaration][] = Object.entries(routes);
 const readBeforeAuthorization = declared.flatMap(([name, { access, body }]) =>
   body && (access.kind === 'body' || access.kind === 'public') ? [[name, body] as const] : [],
 );
-/** A join token is a weak credential, and a relay parses beats of agents that it does not know. */
+/** A join token is a weak credential, and a relay parses heartbeats of unknown agents. */
 const readBehindWeakCredentials: (readonly [string, TSchema])[] = [
   ['agent-heartbeat', routes['agent-heartbeat'].body],
   ...Object.entries(protocolRoutes).flatMap(([name, route]) => ('body' in route ? [[name, route.body] as const] : [])),
@@ -136,11 +139,11 @@ describe('other parsers', () => {
   });
 
   it.for(each(hostileBootReports))('of boot reports: %s', async ([what, shape]) => {
-    // From the limit of its route on: below it, what is quadratic per line is still cheap.
+    // From the limit of its route on: below it, work that is quadratic per line is still cheap.
     await expectLinear(what, 5 * size, shape, (text) => tried(() => readBootReport(text)));
   });
 
-  // Up to its limit, a quarter of which is the smaller input.
+  // Up to its limit; the smaller input is a quarter of it.
   it.for(each(hostileYaml))('of YAML: %s', async ([what, shape]) => {
     await expectLinear(what, maxYamlBytes / 4 - 64, shape, (text) => tried(() => readYaml(text)));
     await expectLinear(`${what}, beyond the limit`, size, shape, (text) => tried(() => readYaml(text)));

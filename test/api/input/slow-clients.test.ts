@@ -1,4 +1,7 @@
-/** A thousand clients that never finish their request, against a server that may open 600 files: everybody else is served. */
+/**
+ * A thousand clients that never finish their request, against a server with 600 open files: all
+ * others are served.
+ */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -12,7 +15,7 @@ const openFiles = 600;
 const slowClients = 1_000;
 const atOnce = 50;
 const machines = 40;
-/** People and health checks come from another address than the slow clients. */
+/** People and health checks use another address than the slow clients. */
 const elsewhere = '127.0.0.2';
 
 const get = (url: string, headers: Record<string, string> = {}) =>
@@ -28,7 +31,7 @@ const get = (url: string, headers: Record<string, string> = {}) =>
     sent.end();
   });
 
-/** Begins a request and never ends it; comes back when it is closed, as such clients do. */
+/** Begins a request and never ends it; reconnects when it is closed, as such clients do. */
 function slowClient(port: number, isOver: () => boolean): { sockets: Socket[]; first: Promise<unknown> } {
   const sockets: Socket[] = [];
   const open = () => {
@@ -50,7 +53,7 @@ function slowClient(port: number, isOver: () => boolean): { sockets: Socket[]; f
   return { sockets, first };
 }
 
-it('serves people, machines and health checks beside 1,000 slow clients, and says so in the log', async () => {
+it('serves people, machines and health checks beside 1,000 slow clients, and logs the pressure', async () => {
   const server = await spawnServer({ open_files: openFiles });
   const { client, url, token } = server;
   const agent = new Agent({ keepAlive: true, maxSockets: machines });
@@ -64,7 +67,7 @@ it('serves people, machines and health checks beside 1,000 slow clients, and say
       authorization: `Bearer ${joined.body.credential}`,
       'content-type': 'application/json',
     };
-    /** As many machines behind one address, each on the connection it has kept. */
+    /** As many machines behind one address, each on its kept connection. */
     const beat = () =>
       new Promise<{ status: number; isKept: boolean }>((resolve, reject) => {
         const sent = request(`${url}/v1/agent/heartbeat`, { method: 'POST', agent, headers }, (reply) => {

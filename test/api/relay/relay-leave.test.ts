@@ -1,4 +1,7 @@
-/** A relay that ends, or cannot begin, leaves no broken connection under its name; that is for one that died. */
+/**
+ * A relay that stops or cannot start leaves no broken connection on record; only one that died
+ * does.
+ */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -30,7 +33,7 @@ async function streamingRelay({ token }: Token): Promise<Relay> {
   return relay;
 }
 
-/** The process of another relay, until it ends. */
+/** Runs the process of another relay until it ends. */
 const startedBeside = ({ url }: Relay, { token }: Token) =>
   new Promise<{ code: unknown; stderr: string }>((resolve) => {
     const args = [program, '--server', server.url, '--port', new URL(url).port];
@@ -41,14 +44,14 @@ const startedBeside = ({ url }: Relay, { token }: Token) =>
 const brokenOf = ({ token_id }: Token) =>
   server.tables.query("select data from evidence where kind = 'connection.broken' and actor ->> 'id' = $1", [token_id]);
 
-/** What broke before is on record then too: they are written in the order in which they broke. */
+/** Breaks are recorded in order, so earlier ones are on record then too. */
 async function anotherBreaks(): Promise<void> {
   const other = await relayToken();
   (await openStream(server.url, other.token)).socket.terminate();
   await until('that to be on record', async () => (await brokenOf(other)).length > 0);
 }
 
-it('one that finds its port taken says so, and nothing under the name of the one that has it', async () => {
+it('reports that its port is taken, and records nothing under the name of the holder', async () => {
   const token = await relayToken();
   const relay = await streamingRelay(token);
   const { code, stderr } = await startedBeside(relay, token);
@@ -60,7 +63,7 @@ it('one that finds its port taken says so, and nothing under the name of the one
   await relay.stop();
 });
 
-it('one that is stopped ends its stream in order', async () => {
+it('closes its stream properly when it is stopped', async () => {
   const token = await relayToken();
   await (await streamingRelay(token)).stop();
   await anotherBreaks();

@@ -1,4 +1,4 @@
-/** Real agents behind a real relay: both the relay and the server restart, and no machine is given up. */
+/** Real agents behind a real relay: relay and server restart, and no machine gets a verdict. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, agentBench } from '../../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../../src/base/clock.ts';
@@ -60,7 +60,7 @@ const heardAgain = async (what: string) => {
   await until(what, async () => (await lastSeen()).every((at) => at > before), { seconds: 60 });
 };
 
-it('beats before, after a restart of the relay, and after one of the server', async () => {
+it('forwards heartbeats before and after restarts of the relay and of the server', async () => {
   for (const name of names) {
     const { enrollment_token, node } = await server.client.call('node-create', { body: { pool, name } });
     const { node_id, node_instance_id } = node;

@@ -1,4 +1,7 @@
-/** A relay between agents and the control plane: the real answers, all else passed on, and nobody told that it was heard who was not. */
+/**
+ * A relay between agents and the control plane: it returns real answers, forwards everything else,
+ * and never confirms a heartbeat that was not received.
+ */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,12 +15,12 @@ import { callRoute, expectProblem, send } from '../support/calls.ts';
 import { type Machine, startMachine } from '../support/machine.ts';
 import { enrolledAgain, externalPool, externalServer, readyMachine } from '../support/tenants.ts';
 
-/** A wire that can be cut: what travels on it then is lost. */
+/** A proxy whose connections can be cut; data in transit is lost. */
 async function cuttable(url: string) {
   const target = new URL(url);
   const sockets = new Set<Socket>();
   let down = false;
-  /** While it is held, what the control plane says does not come through. */
+  /** While held, answers of the control plane do not come through. */
   let held = false;
   const server = createServer((near) => {
     if (down) return void near.destroy();
@@ -108,7 +111,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-it('answers each agent with what was said of its own beat, and claims are durable before', async () => {
+it('answers each agent with the result of its own heartbeat, after status reports are durable', async () => {
   const machines = await Promise.all(['one', 'two', 'three'].map((name) => readyMachine(server, name)));
   const [one, two, three] = machines as [Machine, Machine, Machine];
   const old = await readyMachine(server, 'made-anew');
@@ -135,7 +138,7 @@ it('answers each agent with what was said of its own beat, and claims are durabl
   expect(first.headers.get('date'), "its clock is not the control plane's").toBeNull();
 });
 
-it('passes on all else of the agent protocol as it is, and nothing more', async () => {
+it('forwards the rest of the agent protocol unchanged, and nothing else', async () => {
   const machine = await startMachine(relay.url, { join_token: server.join_token, name: 'behind' });
   expect((await machine.beat('ready')).body).toMatchObject({ node_status: 'ready' });
   expect((await machine.log(1, 'said behind a relay')).body).toEqual({ acknowledged_seq: 1 });
@@ -154,12 +157,12 @@ it('passes on all else of the agent protocol as it is, and nothing more', async 
 const expectProblemOfRelay = (answer: { body: object }, code: string) => expect(answer.body).toMatchObject({ code });
 
 describe('a connection that is cut', () => {
-  it('in the middle of a batch loses no answer, and is evidence', async () => {
+  it('in the middle of a batch loses no answer, and is recorded', async () => {
     const machines = await Promise.all(['cut-1', 'cut-2'].map((name) => readyMachine(server, name)));
     await until('the stream to be open', () => relay.figures().streaming);
     wire.hold(true);
     const answers = Promise.all(machines.map((machine) => through(relay, machine, { status: 'degraded' })));
-    await until('the claims to be stored, with nobody told', async () => {
+    await until('the reports to be stored, without answers', async () => {
       const statuses = await Promise.all(machines.map(rowOf));
       return statuses.every((status) => status === 'degraded');
     });
@@ -175,7 +178,7 @@ describe('a connection that is cut', () => {
     await until('the stream to come back', () => relay.figures().streaming);
   });
 
-  it('and stays so: agents are told that they were not heard, until they are again', async () => {
+  it('for longer makes heartbeats fail until it is back', async () => {
     const machine = await readyMachine(server, 'unheard');
     const impatient = await relayWith(null, 300);
     wire.down(true);
@@ -209,17 +212,17 @@ it('serves a real agent, from its registration to its goodbye', async () => {
   }
 });
 
-it('has written no secret into its log', () => {
+it('writes no secret to its log', () => {
   expect(said).toContain('the stream to the control plane is open');
   expect(said).not.toMatch(/sw[crj]_/);
 });
 
-it('does not serve with a token that is refused, whoever it is of', async () => {
+it('does not serve with a refused token', async () => {
   for (const token of ['swr_nobody-knows-this', server.token])
     await expect(relayWith(token)).rejects.toThrow('slipway tokens create');
 });
 
-describe('a machine whose beats are refused with the token of its relay', () => {
+describe('a machine whose heartbeats are refused because of its relay', () => {
   const waitsFor = async ({ node_id }: Machine) =>
     (await server.client.call('node-explain', { params: { id: node_id } })).waiting_for;
   const explained = (machine: Machine, words: string) =>
@@ -236,7 +239,7 @@ describe('a machine whose beats are refused with the token of its relay', () => 
   const batch = ({ credential }: Machine, bearer: string) =>
     callRoute(server.url, 'agent-heartbeats', { body: { beats: [{ credential, status: 'ready' }] } }, { bearer });
 
-  it('is not said to be silent, but to be of another pool, until it is heard again', async () => {
+  it('is explained as being of another pool, not as silent, until it is heard again', async () => {
     const machine = await readyMachine(server, 'of-another-pool');
     const { token } = await tokenFor('rack-elsewhere', 'elsewhere');
     const answer = await batch(machine, token);
@@ -247,7 +250,7 @@ describe('a machine whose beats are refused with the token of its relay', () => 
     await until('that to be over', async () => (await waitsFor(machine)) === null);
   });
 
-  it('is said to be behind a token that was revoked', async () => {
+  it('is explained by the revoked token', async () => {
     const machine = await readyMachine(server, 'behind-a-revoked-one');
     const { token, token_id } = await tokenFor('rack-former', externalPool);
     expect((await batch(machine, token)).status).toBe(200);
@@ -256,7 +259,7 @@ describe('a machine whose beats are refused with the token of its relay', () => 
     await explained(machine, 'relay token rack-former was revoked');
   });
 
-  it('is not said so of one that a relay only names', async () => {
+  it('is not recorded for a machine that a relay only names', async () => {
     const machine = await readyMachine(server, 'only-named');
     const { token } = await tokenFor('rack-nosy', 'elsewhere');
     const { node_instance_id } = machine;

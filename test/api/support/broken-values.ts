@@ -1,4 +1,7 @@
-/** Values made from a schema: ones that fit it, and ones that do not. The schemas of the contract are plain JSON Schema. */
+/**
+ * Generates values from a schema: valid ones and invalid ones. The contract's schemas are plain
+ * JSON Schema.
+ */
 import fc from 'fast-check';
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
@@ -25,7 +28,7 @@ interface Shape {
 
 type Values = fc.Arbitrary<unknown>;
 
-/** A number that JSON can write and JavaScript cannot hold; written out by `asJson`. */
+/** A number that JSON can express and JavaScript cannot hold; written out by `asJson`. */
 const hugeNumber = '@@1e999@@';
 export const asJson = (value: unknown) => JSON.stringify(value)?.replaceAll(`"${hugeNumber}"`, '1e999') ?? '';
 
@@ -83,7 +86,7 @@ const numberIn = (shape: Shape): Values => {
 };
 
 const taken = new Map<string, fc.Arbitrary<string>>();
-/** One for each pattern: the contract repeats a few of them everywhere, and each takes a while to take apart. */
+/** Cached per pattern: the contract repeats a few of them, and parsing one is slow. */
 function matching(pattern: string, size?: '-1'): fc.Arbitrary<string> {
   const key = `${size} ${pattern}`;
   const known = taken.get(key) ?? fc.stringMatching(new RegExp(pattern), size && { size });
@@ -124,7 +127,7 @@ export function fitting(shape: Shape): Values {
 
 const strangeKeys = ['unknown', 'constructor', '__proto__', 'toString', "'; drop table nodes; --", '\0', '\ud800', ''];
 
-/** Sets a field without ever touching a prototype. */
+/** Sets a field without touching a prototype. */
 const withField = (base: unknown, key: string, value: unknown) =>
   Object.fromEntries([...Object.entries(base as object).filter(([name]) => name !== key), [key, value]]);
 
@@ -157,7 +160,7 @@ function brokenText(shape: Shape): Values {
 
 const numbers = [-1, -0.5, 1.5, 1e300, -1e300, Number.MAX_SAFE_INTEGER, 2 ** 63, 5e-324, hugeNumber, '1', 'NaN', null];
 
-/** Often, but not always, something that the schema refuses; `brokenFor` takes only what it does refuse. */
+/** Usually, but not always, invalid; `brokenFor` keeps only the invalid ones. */
 function broken(shape: Shape): Values {
   if (shape.anyOf) return fc.oneof(...shape.anyOf.map(broken));
   if (shape.type === 'string') return brokenText(shape);
@@ -182,14 +185,14 @@ function isPoisoned(value: unknown, depth = 0): boolean {
   );
 }
 
-/** Values that must not be taken for `schema`: they do not fit it, or cannot be stored. */
+/** Values that must be refused: they do not match `schema`, or cannot be stored. */
 export const brokenFor = (schema: TSchema): Values =>
   broken(schema as Shape).filter((value) => isPoisoned(value) || !Value.Check(schema, JSON.parse(asJson(value))));
 
 export const propertiesOf = (schema: TSchema | undefined): [string, Shape][] =>
   Object.entries((schema as Shape | undefined)?.properties ?? {});
 
-/** Texts in an address that a parameter of this shape cannot be; already percent-encoded, or broken in that too. */
+/** Invalid texts for a parameter in an address; percent-encoded already, or invalid in that too. */
 export function brokenParameter(shape: Shape): fc.Arbitrary<string> {
   if (shape.type === 'integer' || shape.type === 'number')
     return fc.constantFrom('abc', '-1', '1e99', 'NaN', 'Infinity', '0x10', '%00', '1%20or%201=1', '%ZZ', '[]');

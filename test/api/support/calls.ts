@@ -1,4 +1,4 @@
-/** Calls as a stranger makes them: no client in between, so that anything can be sent and everything is seen. */
+/** Raw calls without our client, so that a test can send anything and see everything. */
 import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
 import { fillPath } from '../../../src/contract/client.ts';
@@ -20,7 +20,7 @@ export interface Sent {
   headers?: Record<string, string>;
   /** Sent as JSON. */
   body?: unknown;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   raw?: string;
 }
 
@@ -47,7 +47,7 @@ export interface Input {
   body?: unknown;
 }
 
-/** Also checks that the document lists the status of the answer. */
+/** Also checks that the OpenAPI document lists the status of the answer. */
 export async function callRoute(url: string, name: OperationName, input: Input, sent: Sent = {}): Promise<Answer> {
   const route: RouteDeclaration = routes[name];
   const answer = await send(url, route.method, fillPath(route.path, input.params, input.query), {
@@ -61,16 +61,16 @@ export async function callRoute(url: string, name: OperationName, input: Input, 
 
 const problem = Compile(Problem);
 
-/** Every refusal is a problem of the catalogue, told alike in body, status and headers. */
+/** Checks that a refusal is a problem of the catalogue, consistent in body, status and headers. */
 export function expectProblem(answer: Answer, code?: ErrorCode | ErrorCode[], note = ''): void {
   const shown = `${note} → ${answer.status} ${answer.text.slice(0, 300)}`;
   expect(answer.headers.get('content-type'), shown).toContain('application/problem+json');
   expect(problem.Check(answer.body), shown).toBe(true);
-  const told = answer.body.code as ErrorCode;
-  expect(errorCatalogue, shown).toHaveProperty(told);
-  expect(answer.status, shown).toBe(errorCatalogue[told].status);
+  const received = answer.body.code as ErrorCode;
+  expect(errorCatalogue, shown).toHaveProperty(received);
+  expect(answer.status, shown).toBe(errorCatalogue[received].status);
   expect(answer.body.status, shown).toBe(answer.status);
   expect(answer.body.correlation_id, shown).toBe(answer.headers.get('x-correlation-id'));
   expect(answer.status, shown).not.toBe(500);
-  if (code !== undefined) expect([code].flat(), shown).toContain(told);
+  if (code !== undefined) expect([code].flat(), shown).toContain(received);
 }

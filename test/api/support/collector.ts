@@ -1,4 +1,4 @@
-/** A small collector: takes OTLP over HTTP as JSON, and remembers the spans. */
+/** A small OTLP collector over HTTP and JSON that stores the spans. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ export interface ReceivedSpan {
   startTimeUnixNano: string;
   endTimeUnixNano: string;
   status?: { code: number; message: string };
-  /** Flat, as one would look for them. */
+  /** Attributes as a flat object. */
   ids: Record<string, string | undefined>;
 }
 

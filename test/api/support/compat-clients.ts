@@ -1,4 +1,4 @@
-/** Clients of other kinds, as they call at their front doors. */
+/** Clients of the foreign protocols. */
 import { expect } from 'vitest';
 import type { Log } from '../../../src/base/telemetry/log.ts';
 import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts';
 import { type Answer, type Sent, send } from './calls.ts';
 import { openTables, type Tables } from './tables.ts';
 
-/** A pool with a join token; its machines speak only when a test lets them. */
+/** A pool with a join token; its machines send something only when a test does. */
 export async function protocolPool(
   { client }: Pick<TestServer, 'client'>,
   pool: string,
@@ -19,11 +19,11 @@ export async function protocolPool(
   return { token, token_id };
 }
 
-/** As the SDKs send it, with what tests leave out filled in. */
+/** As the SDKs send it, with defaults for omitted fields. */
 export const nodeRegistration = (id: string, more: object = {}) => ({
   id,
   team_id: 'default',
-  // Nobody is probed who does not ask for it.
+  // No probes by default.
   base_url: '',
   version: '1.0.0',
   reasoners: [{ id: 'answer', input_schema: {}, output_schema: {} }],
@@ -43,14 +43,14 @@ export interface AgentField {
   beat(id: string, body?: object): Promise<Answer>;
 }
 
-/** One whose base URL carries the token, as for clients that can change nothing else. */
+/** A client with the token in its base URL, for clients that can change nothing else. */
 export function agentField(url: string, token: string): AgentField {
   const call: AgentField['call'] = (method, path, body, sent = {}) =>
     send(url, method, `/compat/agentfield/${token}/api/v1${path}`, { ...(body !== undefined && { body }), ...sent });
   return {
     call,
     register: (id, more) => call('POST', '/nodes/register', nodeRegistration(id, more)),
-    // Without a body the SDK still says that it is JSON.
+    // The SDK sends the JSON content type even without a body.
     beat: (id, body) =>
       call('POST', `/nodes/${encodeURIComponent(id)}/heartbeat`, body, {
         headers: { 'content-type': 'application/json' },
@@ -89,7 +89,7 @@ export async function startWorkspace(
   };
 }
 
-/** Every refusal is told as their own servers tell it. */
+/** Checks that a refusal has the shape of the protocol's own servers. */
 export function expectTheirError(answer: Answer, status: number, what = ''): void {
   expect(answer.status, `${what} ${answer.text}`).toBe(status);
   expect(answer.headers.get('content-type')).toContain('application/json');
@@ -104,7 +104,10 @@ export interface ProtocolWorld extends TestServer {
   node(name: string): Promise<Node>;
   status(name: string): Promise<string>;
   fact(node_id: string, kind: string): Promise<Evidence>;
-  /** Until it is judged by this, once everything heard is in the table. Beats that a busy server puts off can lengthen the interval. */
+  /**
+   * Waits until the machine is judged by this interval, once every heartbeat is stored. Shed
+   * heartbeats can lengthen the interval.
+   */
   pace(name: string, judged: { interval_seconds?: number; stale_seconds: number }): Promise<boolean>;
 }
 

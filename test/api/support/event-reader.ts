@@ -1,4 +1,4 @@
-/** Reads server-sent events as a browser would, and keeps them. */
+/** Reads and stores server-sent events as a browser would. */
 import { until } from '../../support/until.ts';
 
 export interface StreamEvent {

@@ -1,10 +1,13 @@
-/** One well-formed request for every route: a route without one does not compile. */
+/** A valid request for every route; a route without one does not compile. */
 import { now, systemClock } from '../../../src/base/clock.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import type { Input } from './calls.ts';
 import type { TenantWorld } from './tenants.ts';
 
-/** Valid input for each route, about things of the tenant acme, so that nothing but the caller can be wrong. */
+/**
+ * Valid input for each route, about things of the tenant acme, so that only the caller can be
+ * wrong.
+ */
 export function examplesFor(
   { acme, join_token }: TenantWorld,
   ids: { join_token_id: string; task_id: string },

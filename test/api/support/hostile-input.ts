@@ -1,4 +1,4 @@
-/** Input that makes careless parsers slow, each made to a size. */
+/** Input of any size that makes careless parsers slow. */
 
 export type Shape = (size: number) => string;
 
@@ -87,7 +87,7 @@ export const hostileBootReports: Record<string, Shape> = {
   'durations of a part': (size) => `|\`->${fill(' (duration: 0.1s)', size)}x @1.1s +1.1s`,
 };
 
-/** Values of headers, and of the parts of an address. */
+/** Values of headers and of path segments. */
 export const hostileText: Record<string, Shape> = {
   letters: (size) => fill('a', size),
   digits: (size) => fill('1', size),

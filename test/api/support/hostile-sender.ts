@@ -1,4 +1,4 @@
-/** A worker that sends hostile requests, a few at a time, and does not care how they are answered. */
+/** A worker that sends hostile requests, a few at a time, and ignores the answers. */
 import { request } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';
 import { hostileBootReports, hostileJson, hostileYaml } from './hostile-input.ts';
@@ -9,7 +9,7 @@ export interface HostileRequest {
   type: string;
   shape: string;
   size: number;
-  /** Without a length, so that only the limit ends it. */
+  /** Chunked, so that only the limit ends it. */
   chunked: boolean;
 }
 
@@ -27,13 +27,13 @@ function sendOne(url: string, { method, path, type, shape, size, chunked }: Host
   const body = Buffer.from(shapesOf[type]?.[shape]?.(size) ?? '');
   return new Promise((resolve) => {
     const headers = { 'content-type': type, ...(!chunked && { 'content-length': body.length }) };
-    const asked = request(url + path, { method, headers, agent: false }, (reply) => {
+    const outgoing = request(url + path, { method, headers, agent: false }, (reply) => {
       reply.resume();
       reply.on('close', () => resolve(reply.statusCode ?? 0));
     });
-    // The server may answer and close before it has read all of it.
-    asked.on('error', () => resolve(0));
-    asked.end(body);
+    // The server may answer and close before it has read everything.
+    outgoing.on('error', () => resolve(0));
+    outgoing.end(body);
   });
 }
 

@@ -1,4 +1,7 @@
-/** A machine of an external pool, played over plain HTTP: it registers, beats, ships lines and answers tasks when told to. */
+/**
+ * Plays a machine of an external pool over plain HTTP: it registers, sends heartbeats and lines,
+ * and answers tasks on demand.
+ */
 
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
 import type { RegisterReply, SignedTask } from '../../../src/contract/agent/agent.ts';
@@ -7,14 +10,14 @@ import { type Answer, callRoute, type Input } from './calls.ts';
 
 export interface Machine extends RegisterReply {
   credential: string;
-  /** What it signs its answers with; a test may give it another. */
+  /** Signs its answers; a test may replace it. */
   private_key: string;
-  /** What it adds to its answers to tasks of a type. */
+  /** Added to its answers, by type of task. */
   says: Record<string, object>;
   call(name: OperationName, input?: Input, raw?: { raw: string; headers: Record<string, string> }): Promise<Answer>;
   beat(status?: string): Promise<Answer>;
   log(seq: number, line: string): Promise<Answer>;
-  /** Answers tasks until `enough` says so. */
+  /** Answers tasks until `enough` returns true. */
   work(enough: () => Promise<boolean>): Promise<void>;
 }
 

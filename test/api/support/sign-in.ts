@@ -1,7 +1,7 @@
-/** Sessions of the console, as a browser holds them. */
+/** Console sessions, as a browser holds them. */
 import { callRoute } from './calls.ts';
 
-/** The cookie that a reply sets, as it is sent back. */
+/** The cookie that a reply sets, in the form to send back. */
 export const cookieOf = (headers: Headers): string => headers.getSetCookie()[0]?.split(';')[0] ?? '';
 
 export async function signIn(url: string, token: string): Promise<string> {
@@ -27,7 +27,7 @@ export async function openStreamBy(url: string, cookie: string): Promise<CookieS
     const decoder = new TextDecoder();
     for await (const chunk of body) text += decoder.decode(chunk, { stream: true });
   };
-  // A stream that is cut off ends with an error here; that it ended is what counts.
+  // A stream that is cut off ends with an error here; only its end matters.
   void read(reply.body)
     .catch(() => {})
     .finally(() => {

@@ -1,4 +1,4 @@
-/** A stream as an agent or a relay sees it: frames that came, and how it ended. */
+/** The stream of an agent or relay, from the client's side: received frames and how it ended. */
 import { WebSocket } from 'ws';
 import { until } from '../../support/until.ts';
 
@@ -8,12 +8,12 @@ export interface StreamClient {
   socket: WebSocket;
   frames: Frame[];
   send(frame: object | string): void;
-  /** The first frame that fits, among those that came and those to come. */
+  /** The first matching frame, received already or later. */
   frame(what: string, fits: (frame: Frame) => boolean): Promise<Frame>;
   closed: Promise<{ code: number; reason: string }>;
 }
 
-/** What the server said instead of letting it in. */
+/** The server's answer to a refused upgrade. */
 export interface Refused {
   status: number;
   body: Frame;

@@ -1,13 +1,16 @@
-/** What is in the store, so that a test can show that a refused call changed nothing. */
+/** Snapshots of the store, to show that a refused call changed nothing. */
 import pg from 'pg';
 
-/** Leases and beats move by themselves, and the last use of a token is written after the call. */
+/**
+ * Leases and heartbeats change by themselves, and the last use of a token is written after the
+ * call.
+ */
 const restless = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys', 'token_uses'];
-/** Facts that a refusal itself leaves behind. */
+/** Facts that record a refusal. */
 const refusals = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused', 'evidence.dropped'];
 
 export interface Tables {
-  /** Every table's content, as a fingerprint. */
+  /** A fingerprint of every table. */
   snapshot(): Promise<Record<string, string>>;
   query<R extends object>(text: string, values?: unknown[]): Promise<R[]>;
   close(): Promise<void>;
@@ -23,15 +26,15 @@ export async function openTables(database_url: string): Promise<Tables> {
        and table_name not like 'evidence%' order by 1`,
   );
   const quiet = tables.map(({ name }) => name).filter((name) => !restless.includes(name));
-  // One statement, planned once: some tests look thousands of times.
+  // One prepared statement: some tests take thousands of snapshots.
   const text = [
     ...quiet.map(
       (name) =>
         `select '${name}' as name, count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as print from ${name} t`,
     ),
-    // By kind, so that a test that fails says which.
+    // By kind, so that a failing test shows which.
     `select 'evidence', coalesce(string_agg(kind || ' ' || facts, ', ' order by kind), '') from
-       (select kind, count(*) as facts from evidence where kind <> all('{${refusals}}') group by kind) told`,
+       (select kind, count(*) as facts from evidence where kind <> all('{${refusals}}') group by kind) recorded`,
   ].join(' union all ');
   return {
     query,

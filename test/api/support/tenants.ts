@@ -2,6 +2,7 @@
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Client } from '../../../src/contract/client.ts';
 import type { TokenRole } from '../../../src/contract/security/token.ts';
+import type { Composition } from '../../../src/server/opening.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { type Machine, startMachine } from './machine.ts';
@@ -33,7 +34,7 @@ export async function externalServer(
 ): Promise<Omit<TenantWorld, 'acme' | 'globex'>> {
   const server = await inProcessServer(options);
   const tables = await openTables(server.database_url);
-  // Its machines speak only when a test lets them, and are not to be missed meanwhile.
+  // The machines send something only when a test does, and must not count as silent meanwhile.
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await server.client.call('pool-put', { params: { pool: externalPool }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: externalPool } });
@@ -59,7 +60,7 @@ export async function readyMachine(world: Pick<TenantWorld, 'url' | 'join_token'
   return machine;
 }
 
-/** The node of a machine that said goodbye is enrolled again: the former instance is fenced, and another one serves. */
+/** Enrols the node of a machine that said goodbye again: the former instance is fenced. */
 export async function enrolledAgain(
   world: Pick<TenantWorld, 'url' | 'client'>,
   former: Pick<Machine, 'node_id'>,
@@ -81,22 +82,27 @@ export const activeOne = (client: Client, id: string): Promise<Allocation> =>
     return allocation.status === 'active' ? allocation : undefined;
   });
 
-/** Until nothing moves by itself, so that what moves is the test's doing. */
+/** Waits until nothing changes by itself, so that changes are the test's. */
 export const operationsAtRest = (client: Client): Promise<boolean> =>
   until('all operations to have ended', async () => {
     const { items } = await client.call('operation-list', {});
     return items.every(({ status }) => status === 'succeeded' || status === 'failed' || status === 'cancelled');
   });
 
-/** Each machine joins just before its tenant asks, so that nobody gets the other's. */
+/** On a busy machine the server in this process stalls, and would record gaps and move deadlines. */
+export const withoutGaps: Composition = {
+  sweeps: (registry) => registry.filter(({ name }) => name !== 'ingest-watch'),
+};
+
+/** Each machine joins just before its tenant allocates one, so that neither gets the other's. */
 export async function tenantWorld(options?: Parameters<typeof inProcessServer>[0]): Promise<TenantWorld> {
   const server = await externalServer(options);
   const tenant = async (name: string): Promise<Tenant> => {
     const machine = await readyMachine(server, `${name}-machine`);
     const { token } = await server.tokenFor('operator', { tenant: name });
     const client = server.as(token);
-    const asked = await client.call('allocation-create', { body: { pool: externalPool, name: `${name}-claim` } });
-    const allocation = await activeOne(client, asked.allocation.allocation_id);
+    const created = await client.call('allocation-create', { body: { pool: externalPool, name: `${name}-claim` } });
+    const allocation = await activeOne(client, created.allocation.allocation_id);
     await machine.log(1, `${name} keeps this to itself`);
     await machine.call('agent-boot', { body: { stages: [{ name: `${name}-stage`, seconds: 1 }] } });
     return { name, token, client, machine, allocation };

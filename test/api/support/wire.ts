@@ -1,16 +1,16 @@
-/** HTTP with nothing put right on the way: addresses, headers and bytes go out as they are given. */
+/** Raw HTTP: addresses, headers and bytes are sent unchanged. */
 import http from 'node:http';
 import net from 'node:net';
 import type { Answer } from './calls.ts';
 
 export interface Wire {
   send(method: string, path: string, headers: Record<string, string | string[]>, body?: string): Promise<Answer>;
-  /** Bytes on a fresh connection; everything that comes back until it closes. */
+  /** Sends bytes on a new connection; returns everything until it closes. */
   bytes(text: string): Promise<string>;
   close(): void;
 }
 
-const mostMs = 10_000;
+const maxMs = 10_000;
 
 const length = (body?: string) => (body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) });
 
@@ -21,13 +21,13 @@ export function openWire(url: string): Wire {
     send: (method, path, headers, body) =>
       new Promise((resolve, reject) => {
         const request = http.request(
-          { hostname, port, method, path, headers: { ...length(body), ...headers }, agent, timeout: mostMs },
+          { hostname, port, method, path, headers: { ...length(body), ...headers }, agent, timeout: maxMs },
           (reply) => {
             let text = '';
             reply.setEncoding('utf8');
             reply.on('data', (chunk: string) => {
               text += chunk;
-              // A stream that was opened by mistake would never end.
+              // A stream opened by mistake would never end.
               if (reply.headers['content-type']?.startsWith('text/event-stream'))
                 request.destroy(new Error('a stream opened'));
             });
@@ -53,7 +53,7 @@ export function openWire(url: string): Wire {
       new Promise((resolve, reject) => {
         let seen = '';
         const socket = net.connect(Number(port), hostname, () => socket.write(text, 'latin1'));
-        socket.setTimeout(mostMs, () => socket.destroy(new Error(`no end after ${seen || 'nothing'}`)));
+        socket.setTimeout(maxMs, () => socket.destroy(new Error(`no end after ${seen || 'nothing'}`)));
         socket.on('data', (chunk) => {
           seen += chunk;
         });

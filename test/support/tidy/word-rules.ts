@@ -38,6 +38,7 @@ const rewritten = [
   'src/operations/',
   'src/probe/',
   'src/relay/',
+  'test/api/',
   'test/attacks/',
   'test/browser/',
   'test/chaos/',
@@ -54,6 +55,7 @@ const waiting = [
   'src/cli/connection/resolve-id.test.ts',
   'src/cli/testing/scripted-server.ts',
   'console/src/features/find/FindPage.tsx',
+  'test/api/evidence/find.test.ts',
 ];
 
 const applies = (path: string) =>
