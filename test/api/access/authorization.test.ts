@@ -142,7 +142,10 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     });
 });
 
-/** What a relay token opens besides batches, in which each heartbeat carries its credential. */
+/**
+ * The routes that a relay token opens besides batches, in which each heartbeat carries its
+ * credential.
+ */
 const forRelays: OperationName[] = ['agent-stream'];
 
 describe.each(withAccess('agent'))('$name', ({ name, access }) => {

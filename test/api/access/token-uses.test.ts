@@ -1,4 +1,6 @@
-/** The token list shows when each token was last used, and a finding warns before one in use expires. */
+/**
+ * The token list shows the last use of each token, and a finding warns before one in use expires.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';

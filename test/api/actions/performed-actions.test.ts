@@ -1,4 +1,4 @@
-/** Performed and refused actions: their effects, their predictions and their records in the audit. */
+/** Performed and refused actions: their effects, predictions and audit records. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fingerprintOf } from '../../../src/base/credentials/ed25519.ts';
 import type { NodeActed } from '../../../src/contract/supervision/explanation.ts';

@@ -1,6 +1,5 @@
 /**
- * Replays a history written by real rules and transitions over HTTP: what would differ, node by
- * node.
+ * Replays a history that real rules and transitions wrote, over HTTP, and compares node by node.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Generated bad requests are always refused with a problem of the catalogue, and change nothing. */
+/** Generated bad requests are refused with a problem of the catalogue, and change nothing. */
 import { randomInt } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

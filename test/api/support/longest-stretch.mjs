@@ -1,6 +1,7 @@
 /**
- * Loaded into a server (`--import`): on SIGUSR2 it prints the longest stretch, in CPU milliseconds of its main thread, in
- * which the event loop did not come round, and begins anew. CPU time, not wall time: other processes do not count.
+ * Loaded into a server (`--import`): on SIGUSR2 it prints the longest stretch, in CPU milliseconds
+ * of its main thread, in which the event loop did not turn, and starts over. It counts CPU time,
+ * not wall time, so other processes do not matter.
  */
 const everyMs = 5;
 const cpuMs = () => {

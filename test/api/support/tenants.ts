@@ -89,7 +89,7 @@ export const operationsAtRest = (client: Client): Promise<boolean> =>
     return items.every(({ status }) => status === 'succeeded' || status === 'failed' || status === 'cancelled');
   });
 
-/** On a busy machine the server in this process stalls, and would record gaps and move deadlines. */
+/** On a busy machine the in-process server stalls, and would record gaps and move deadlines. */
 export const withoutGaps: Composition = {
   sweeps: (registry) => registry.filter(({ name }) => name !== 'ingest-watch'),
 };
