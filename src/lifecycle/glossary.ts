@@ -1,7 +1,7 @@
 /**
  * The words of the product, one meaning each. `docs/glossary.md` and the console's tooltips are
- * made from this table. A word that a screen, an error or a folder uses has an entry; statuses have
- * theirs in model/states.ts.
+ * generated from this table. Every term of a screen, an error code or a folder has an entry; those
+ * of statuses are in model/states.ts.
  */
 
 export interface GlossaryEntry {
@@ -36,44 +36,88 @@ const entries = {
     means: 'How long a phase may take before a rule gives a verdict. Set by the pool, or learned from its boots.',
   },
   caller: { means: 'The person, program, agent or relay that made a request.', formerly: ['asker', 'asked'] },
+  canary: { means: 'The first machines of a recovery. The rest follows only if all of them recover.' },
   certificate: {
     means: 'A signed file that shows what ran for an allocation, when it was released, and by which proofs.',
   },
   checkpoint: { means: 'A signed statement about all evidence up to one row.' },
-  claim: { means: "A tenant's request for a machine." },
+  claim: {
+    means:
+      "A tenant's request for a machine. Error codes and causes that begin with claim keep the former word for a report.",
+  },
+  conformance: { means: 'The tests that every driver must pass, whatever its provider.' },
+  'counter-test': {
+    means: 'A test that breaks the product on purpose, and expects the test of that behaviour to fail.',
+  },
   credential: { means: 'The secret by which one instance of a machine proves who it is.' },
+  cursor: { means: 'The position in a list or a stream from which the next page continues.' },
   deadline: { means: 'The moment at which a rule gives a verdict, unless something happens before.' },
+  decider: {
+    means: 'A pure function that makes one decision of the server. A counter-test replaces it with a broken one.',
+  },
   diagnosis: {
     means: 'What lines of a console or a log say about the cause of a failure. It explains; it never decides.',
+  },
+  diagnostics: {
+    means:
+      'Processes, log lines and console output, collected from a machine and its provider on request or before it goes.',
+  },
+  doctor: {
+    means:
+      'The command that checks each layer between you, the server and a machine, and names the first one that fails.',
   },
   drain: { means: 'To give a machine nothing new, and wait until it is empty.' },
   drift: { means: 'A difference between our record and the world: rows, machines, or proofs that do not agree.' },
   driver: { means: 'The code that launches, inspects, tears down and proves machines of one provider.' },
+  engine: { means: 'The part that runs operations durably: it records each step and resumes after a crash.' },
   enrolment: { means: 'The first registration of a machine, by a token that works once.' },
+  epoch: { means: 'The number of one start of a replica. Writes by an earlier epoch are refused.' },
   evidence: { means: 'Append-only facts: what happened, when, who says so, and which ids it concerns.' },
   explanation: { means: 'Why a machine is where it is, what happens next and when, and what you can do.' },
+  external: { means: 'Provided by somebody else: no driver launches the machines of an external pool; they join.' },
   fact: { means: 'One row of evidence.' },
   fence: { means: 'To refuse everything that an earlier instance of a machine still sends.' },
   finding: {
     means: 'Something that disagrees, repeats or got slower. Opened when seen twice, closed when it is settled.',
   },
   fleet: { means: 'All machines of an installation.' },
+  generation: { means: 'The version number of a pool document. Each change makes the next one.' },
+  goodbye: { means: 'The last message of a machine that stops on purpose.' },
   heartbeat: { means: 'The message by which a machine shows, at an interval, that it lives.', formerly: ['beat'] },
   hold: { means: 'A verdict that the brake, or a maintenance window, keeps from being written.' },
   holder: { means: 'The allocation that has a machine now.' },
+  idempotency: { means: 'Sending the same request twice has the effect of one; the idempotency key marks the repeat.' },
   inspect: { means: 'To ask a provider what it shows of a machine.', formerly: ['looking'] },
+  installation: { means: 'One Slipway with its database. Tags at providers carry its id.' },
   instance: { means: 'One incarnation of a node. Imaging or enrolling it again makes the next one.' },
   join: { means: 'How a machine that somebody else started becomes a node of a pool, by a join token.' },
   layer: { means: 'The part of the system that states a fact or owns a problem: node, rule, provider, operator, …' },
   lease: { means: 'The right to work on something for a limited time.' },
+  lifecycle: {
+    means: 'All statuses of nodes and allocations, the transitions between them, and the decisions that cause them.',
+  },
+  limit: { means: 'A bound on what one caller may cause, so that it cannot harm others.' },
+  liveness: { means: 'The rule that decides from heartbeats and probes whether a machine is alive.' },
   maintenance: { means: 'A window in which verdicts pause for the machines that it covers.' },
+  make: { means: "A pool's current image, spec and runtime class. Budgets are learned from boots of the same make." },
   node: { means: 'A machine as Slipway knows it, over all its instances.' },
   'observe-only': { means: 'A pool whose rules only record what they would have done.', formerly: ['isObserved'] },
+  occupancy: {
+    means: 'Whether a node is free, reserved, occupied or in cleanup. Derived from its allocation and its residue.',
+  },
   operation: {
     means: 'Durable work in named steps, such as bringing a machine up. It survives crashes and goes on elsewhere.',
   },
+  origin: { means: 'Who stated a fact: the control plane, a machine, a person or a program.' },
   orphan: { means: 'Something at a provider that carries our tags and has no owner in our records.' },
+  overload: {
+    means: 'A replica has more work than it can do. It sheds lists first, then lengthens heartbeat intervals.',
+  },
   owner: { means: 'The layer that has to act on a verdict.' },
+  pace: { means: 'How often a client sends heartbeats: assigned by the server, announced, or measured.' },
+  phase: { means: 'A part of a lifecycle with its own budget, such as provisioning or start-up.' },
+  ping: { means: 'A task that proves that tasks reach an agent, and that its signed answers arrive.' },
+  policy: { means: 'The part of a pool document that says how its rules decide, for example its budgets.' },
   pool: { means: 'A class of machines: driver, image, budgets, limits, heartbeat and release policy.' },
   prerequisite: { means: 'Something that a machine must have before it may be ready.' },
   probe: { means: 'A request that the server sends to a machine to see whether it answers.' },
@@ -93,10 +137,27 @@ const entries = {
   replica: { means: 'One server process. Several share one database.' },
   report: { means: 'What a node says about itself.', formerly: ['claim'] },
   rescue: { means: 'Taking a failed machine back when it comes up late, within its rescue window.' },
+  'rescue window': { means: 'The time after a failure in which a late machine can still be rescued.' },
   residue: { means: 'Something that a forced release may have left behind, on record until it is proven gone.' },
   rule: { means: 'A sweep that gives verdicts. Its name stands on every verdict that it gave.' },
+  'runtime class': { means: 'A named set of budgets that pools refer to.' },
+  sample: { means: 'The recorded duration and outcome of one phase of one boot.' },
+  scope: { means: 'Which pool or tenant a token is valid for.' },
   seal: { means: 'To hash evidence rows into a chain and sign checkpoints over it.' },
+  secret: {
+    means: 'A named value that the server stores encrypted, and hands to a driver when it launches a machine.',
+  },
+  session: { means: 'A signed-in browser. It ends by time, by sign-out, or with its token.' },
   setting: { means: 'What the server was started with, and where each value came from.' },
+  shed: { means: 'To refuse or postpone the least important work while overloaded.' },
+  spec: { means: 'What a pool asks its driver for: image, size, network and so on.' },
+  spool: { means: 'The files in which an agent keeps log lines and facts until the server has stored them.' },
+  stage: { means: 'A named part of a boot or of an operation.' },
+  stale: { means: 'Without a heartbeat for longer than the stale time of the machine.' },
+  status: { means: 'Where a node, an allocation or an operation is in its lifecycle. The tables below list them.' },
+  step: { means: 'The smallest part of an operation that is recorded and retried.' },
+  stratum: { means: 'A group of similar boots that a budget is learned from.' },
+  stream: { means: 'A connection over which the server pushes changes, or an agent its heartbeats.' },
   supervision: { means: 'Judging machines by heartbeat, probe and time, and what the rules decided lately.' },
   sweep: { means: 'One rule or job, applied to every row that it concerns, at an interval or when something changed.' },
   task: { means: 'Signed work that an agent runs, such as stopping the workload or proving it clean.' },
@@ -107,12 +168,15 @@ const entries = {
     means: 'A change of status by the transition table. Only store/transitions writes one.',
     formerly: ['door'],
   },
+  upstream: { means: 'At the provider, or at the next server on the way.' },
   verdict: { means: 'A decision of a rule about a machine, with its evidence, its owner and the ways out.' },
   visibility: {
     means: 'Which rows a caller may see: those of one tenant, or of the whole fleet.',
     formerly: ['tenancy'],
   },
   watcher: { means: 'A sweep that observes, and opens or closes findings, but gives no verdict.' },
+  'what-if': { means: 'Computes what another budget would have done to the recorded boots.' },
+  zone: { means: 'A part of a provider that can fail as a whole. The brake counts per pool and per zone.' },
 } as const satisfies Record<string, GlossaryEntry>;
 
 export type GlossaryWord = keyof typeof entries;
