@@ -34,7 +34,7 @@ const waitForGate = () => `while [ ! -e ${join(gates, 'open')} ]; do sleep 0.2; 
 const openGate = () => writeFile(join(gates, 'open'), '');
 
 const servers: SpawnedServer[] = [];
-const started = async (beside?: SpawnedServer) => {
+const startServer = async (beside?: SpawnedServer) => {
   const server = await spawnServer(beside && { beside });
   servers.unshift(server);
   return server;
@@ -44,10 +44,10 @@ const started = async (beside?: SpawnedServer) => {
 // for the next.
 beforeEach(async () => {
   gates = await mkdtemp(join(tmpdir(), 'slipway-gates-'));
-  elder = await started();
+  elder = await startServer();
   ledger = await openLedger(elder.database_url);
   launches = watchLaunches(ledger.installation_id);
-  younger = await started(elder);
+  younger = await startServer(elder);
 });
 afterEach(async () => {
   launches?.stop();
@@ -60,10 +60,15 @@ afterEach(async () => {
 
 const secondsSince = (startedMs: number) => (performance.now() - startedMs) / 1000;
 
-const standingAt = (ids: string[], kind: string, step: string) =>
+const operationsAt = (ids: string[], kind: string, step: string) =>
   ledger.rows<{ allocation_id: string; replica_id: string }>(
-    `select operations.allocation_id, operations.replica_id from operations join steps using (workflow_id)
-     where operations.allocation_id = any($1) and operations.kind = $2 and steps.name = $3 and steps.status = 'running'`,
+    `select operations.allocation_id, operations.replica_id
+     from operations
+     join steps using (workflow_id)
+     where operations.allocation_id = any($1)
+       and operations.kind = $2
+       and steps.name = $3
+       and steps.status = 'running'`,
     [ids, kind, step],
   );
 
@@ -71,17 +76,17 @@ const replicaOf = async (server: SpawnedServer) =>
   (await ledger.rows<{ replica_id: string }>('select replica_id from replicas where pid = $1', [server.pid]))[0]
     ?.replica_id;
 
-const inTheMiddle = (arriving: string[], leaving: string[]) =>
+const waitUntilAllRun = (arriving: string[], leaving: string[]) =>
   until(
-    'all operations to be in the middle',
+    'all operations to reach their step',
     async () => {
       const found = [
-        ...(await standingAt(arriving, 'node-provision', 'register')),
-        ...(await standingAt(leaving, 'allocation-release', 'clean')),
+        ...(await operationsAt(arriving, 'node-provision', 'register')),
+        ...(await operationsAt(leaving, 'allocation-release', 'clean')),
       ];
       return found.length === arriving.length + leaving.length ? found : undefined;
     },
-    { seconds: 60 },
+    { seconds: 120 },
   );
 
 /**
@@ -91,7 +96,7 @@ const inTheMiddle = (arriving: string[], leaving: string[]) =>
 async function ownOperations(server: SpawnedServer, arriving: string[], leaving: string[]): Promise<string[]> {
   const replica_id = await replicaOf(server);
   for (let more = 0; more < 12; more++) {
-    const open = await inTheMiddle(arriving, leaving);
+    const open = await waitUntilAllRun(arriving, leaving);
     const own = open.filter((operation) => operation.replica_id === replica_id);
     if (own.length > 0) return own.map(({ allocation_id }) => allocation_id);
     arriving.push(await allocate(server.client, 'slow'));
@@ -99,7 +104,7 @@ async function ownOperations(server: SpawnedServer, arriving: string[], leaving:
   throw new Error('the replica that dies never got an operation');
 }
 
-async function onceEach(kind: string, ids: string[]): Promise<void> {
+async function expectOnceEach(kind: string, ids: string[]): Promise<void> {
   for (const id of ids) expect(await ledger.facts(id, kind), `${kind} of ${id}`).toBe(1);
 }
 
@@ -115,7 +120,7 @@ it('both serve, and each sees what the other did', async () => {
   await waitForStatus(younger.client, id, 'active');
   let text = '';
   await until(
-    'the stream of the other replica to tell of it',
+    'the event on the stream of the other replica',
     async () => {
       text += (await reader?.read())?.value ?? '';
       return text.includes(id) && text.includes('"active"');
@@ -158,9 +163,9 @@ describe.each([
     console.log(
       `${orphaned.length} of ${arriving.length + leaving.length} operations taken over; all finished ${seconds.toFixed(1)} s after kill -9 of ${killed} (promised: ${promisedSeconds} s)`,
     );
-    await onceEach('allocation.active', arriving);
-    await onceEach('allocation.released', leaving);
-    await onceEach('operation.taken_over', orphaned);
+    await expectOnceEach('allocation.active', arriving);
+    await expectOnceEach('allocation.released', leaving);
+    await expectOnceEach('operation.taken_over', orphaned);
 
     await Promise.all(arriving.map((id) => release(living.client, id)));
     await waitForStatuses(living.client, arriving, 'released');
@@ -195,7 +200,7 @@ it('makes a frozen replica that resumes change nothing more and exit', async () 
   await release(living.client, id);
   await waitForStatus(living.client, id, 'released');
   await expectNothingLeft(ledger, elder.nodes_dir, 1);
-  await onceEach('allocation.active', [id]);
-  await onceEach('allocation.released', [id]);
+  await expectOnceEach('allocation.active', [id]);
+  await expectOnceEach('allocation.released', [id]);
   expectOneProcessEach();
 }, 180_000);

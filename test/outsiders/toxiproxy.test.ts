@@ -48,7 +48,7 @@ interface OperationFact extends Operation {
 const keyOf = ({ workflow_id, kind, at }: OperationFact) => `${workflow_id} ${kind} ${at.toISOString()}`;
 
 /** A connection past the proxy. */
-async function direct(url: string) {
+async function connectDirectly(url: string) {
   const client = new Client({ connectionString: url });
   await client.connect();
   const rows = async <R>(text: string, values: unknown[] = []) => (await client.query(text, values)).rows as R[];
@@ -68,7 +68,7 @@ async function direct(url: string) {
     end: () => client.end(),
   };
 }
-type Direct = Awaited<ReturnType<typeof direct>>;
+type Direct = Awaited<ReturnType<typeof connectDirectly>>;
 
 /**
  * Only these show that an operation continued. A leased task may be lost, and a deadline moves
@@ -80,28 +80,28 @@ const steps: readonly string[] = [
   ...allocationStatusNames.map((status) => `allocation.${status}`),
 ];
 
-interface Went {
+interface Continuation {
   kind: string;
   seconds: number;
 }
 
 /** How long after the end of the fault each running operation took its next step. */
-async function secondsToGoOn(store: Direct, ended: Date, underWay: Operation[], before: OperationFact[]) {
+async function secondsToContinue(store: Direct, ended: Date, underWay: Operation[], before: OperationFact[]) {
   const known = new Set(before.map(keyOf));
   let facts: OperationFact[] = [];
   const isNews = (fact: OperationFact) => !known.has(keyOf(fact)) && steps.includes(fact.kind);
-  const look = async (): Promise<Went[] | undefined> => {
+  const look = async (): Promise<Continuation[] | undefined> => {
     facts = await store.factsOf(underWay);
     const next = underWay.map(({ workflow_id, kind }) => {
       const fact = facts.find((each) => each.workflow_id === workflow_id && isNews(each));
       return fact && { kind, seconds: Math.max(0, (fact.at.getTime() - ended.getTime()) / 1000) };
     });
-    return next.includes(undefined) ? undefined : (next as Went[]);
+    return next.includes(undefined) ? undefined : (next as Continuation[]);
   };
   try {
-    return await until('every operation to go on', look);
+    return await until('every operation to continue', look);
   } catch (cause) {
-    throw new Error(`not every operation went on: ${JSON.stringify(facts.slice(-30))}`, { cause });
+    throw new Error(`not every operation continued: ${JSON.stringify(facts.slice(-30))}`, { cause });
   }
 }
 
@@ -184,7 +184,7 @@ withOutsider('toxiproxy', ({ place }) => {
     await proxy.end();
     const ended = await store.now();
 
-    const went = await secondsToGoOn(store, ended, underWay, known);
+    const went = await secondsToContinue(store, ended, underWay, known);
     const sorted = went.map(({ seconds }) => seconds).sort((a, b) => a - b);
     const worst = sorted.at(-1) ?? 0;
     await waitForStatuses(client, [...staying, ...coming], 'active');
@@ -205,7 +205,7 @@ withOutsider('toxiproxy', ({ place }) => {
     story: (scene: Scene) => Promise<void>,
   ) {
     const database = await testDatabase();
-    const store = await direct(database.url);
+    const store = await connectDirectly(database.url);
     try {
       const parts = await build(database.url, await freePort());
       try {
