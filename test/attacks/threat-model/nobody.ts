@@ -13,14 +13,14 @@ export const nobody: Attacker = {
     },
     {
       says: 'Cause audit entries that name its address.',
-      shown_by: authorization('keeps every denial in the audit, with who was refused what'),
+      shown_by: authorization('records every denial in the audit, with actor and operation'),
     },
   ],
   cannot: [
     {
       says: 'Use any other route.',
       shown_by: [
-        ...authorization('refuses whoever is nobody'),
+        ...authorization('refuses a caller without a credential'),
         { file: 'test/attacks/nobody.test.ts', title: 'creates an admin token without showing one' },
       ],
     },
@@ -32,7 +32,7 @@ export const nobody: Attacker = {
           'sends a body larger than any token to the session route',
           'makes a refusal repeat a name of 100 KB',
         ),
-        ...test('test/api/input/hostile-bodies.test.ts', 'keep /healthz from nobody'),
+        ...test('test/api/input/hostile-bodies.test.ts', 'do not block /healthz'),
       ],
     },
     {

@@ -7,7 +7,10 @@ export const node: Attacker = {
   can: [
     {
       says: 'Beat, report its health and boot, ship logs, and answer its tasks. All of it is marked as its statement.',
-      shown_by: test('test/api/evidence/evidence.test.ts', 'join the story of whatever they name, with who told them'),
+      shown_by: test(
+        'test/api/evidence/evidence.test.ts',
+        'appear on the timelines of what they name, with their actor',
+      ),
     },
     {
       says: 'Lie about its own health. Rules decide by what the server hears and measures.',
@@ -52,7 +55,7 @@ export const node: Attacker = {
         ),
         ...test(
           'test/api/agents/agent-keys.test.ts',
-          'a key that a replica of an earlier version stored is in doubt, and the one before it is not',
+          'distrusts a key stored by an earlier version, but not the one before it',
         ),
       ],
     },
@@ -93,8 +96,8 @@ export const node: Attacker = {
     {
       says: 'Speak for another machine, or after it was replaced.',
       shown_by: [
-        ...authorization('refuses whoever is no live machine'),
-        ...test('test/api/agents/agent-protocol.test.ts', 'an old instance is told that it was replaced'),
+        ...authorization('refuses callers that are no live machine'),
+        ...test('test/api/agents/agent-protocol.test.ts', 'tells a replaced instance that it is fenced'),
       ],
     },
   ],

@@ -7,10 +7,7 @@ export const operator: Attacker = {
   can: [
     {
       says: 'Change budgets, limits and pauses of pools, and act on machines, with a reason on record.',
-      shown_by: test(
-        'test/api/access/secrets.test.ts',
-        'lets an operator change what is not privileged, and nothing else',
-      ),
+      shown_by: test('test/api/access/secrets.test.ts', 'lets an operator change only unprivileged fields'),
     },
   ],
   cannot: [

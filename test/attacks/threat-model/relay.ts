@@ -23,7 +23,7 @@ export const relay: Attacker = {
       says: 'Use any route for people.',
       shown_by: test(
         'test/api/relay/relay.test.ts',
-        'passes on all else of the agent protocol as it is, and nothing more',
+        'forwards the rest of the agent protocol unchanged, and nothing else',
       ),
     },
   ],

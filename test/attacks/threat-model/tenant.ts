@@ -7,13 +7,13 @@ export const tenant: Attacker = {
   can: [
     {
       says: 'Allocate, read and release its own allocations, and state facts about them.',
-      shown_by: test('test/api/evidence/evidence.test.ts', 'may be told by a tenant of its own, and of nobody else’s'),
+      shown_by: test('test/api/evidence/evidence.test.ts', 'are accepted from a tenant only about its own things'),
     },
     {
       says: 'Fetch a release certificate of its own allocation, and verify it offline.',
       shown_by: test(
         'test/api/evidence/evidence-seals.test.ts',
-        'there is no certificate before the release, and a tenant gets its own',
+        'issues no certificate before the release, and only its own to a tenant',
       ),
     },
   ],
@@ -28,7 +28,7 @@ export const tenant: Attacker = {
     {
       says: 'See or change what belongs to another tenant.',
       shown_by: [
-        ...authorization('shows and gives another tenant nothing'),
+        ...authorization('shows nothing of one tenant to another'),
         ...attack('tenant/certificates')("chain: fetches the release certificate of another tenant's allocation"),
         ...attack('tenant/visibility')(
           'tenancy: lists the allocations of another tenant',
