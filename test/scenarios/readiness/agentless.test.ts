@@ -97,7 +97,9 @@ scenario({
       params: { pool: 'clusters' },
       body: { driver: 'simulated', requires },
     });
-    await expect(refused, 'what only an agent could check').rejects.toThrow(/none runs on machines of the driver/);
+    await expect(refused, 'what only an agent could check').rejects.toThrow(
+      /machines of the driver simulated run no agent/,
+    );
     const id = await allocateAgentless(world);
     const creating = await world.waitFor('its second step', async () => {
       const { progress } = await world.client.call('allocation-get', { params: { id } });
