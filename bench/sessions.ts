@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { now, systemClock } from '../src/base/clock.ts';
 import { hashSecret } from '../src/base/credentials/random-secret.ts';
-import { createAgentSessions } from '../src/store/agents/agent-sessions.ts';
+import { createAgentSessions } from '../src/store/agents/sessions/agent-sessions.ts';
 import type { Database, Row } from '../src/store/pg/database.ts';
 import { type Figure, report } from './harness/measure.ts';
 import { common, readOptions } from './harness/options.ts';

@@ -11,7 +11,7 @@ import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
 import { rewriteUrl } from './compat/admit.ts';
 import { serveProtocols } from './compat/serve.ts';
 import { handlers } from './handlers.ts';
-import { openBeatLane, replayBody } from './heartbeats/beat-lane.ts';
+import { openBeatLane, replayBody } from './heartbeats/lane/beat-lane.ts';
 import { answersHead, refuseUnrouted } from './http/addresses.ts';
 import { authorize, checkOrigin } from './http/auth.ts';
 import {

@@ -12,7 +12,7 @@ import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
 import type { FleetLoad } from '../lifecycle/deadlines/pace.ts';
 import type { OperationServices } from '../operations/runtime/services.ts';
-import type { AgentSession, AgentSessions } from '../store/agents/agent-sessions.ts';
+import type { AgentSession, AgentSessions } from '../store/agents/sessions/agent-sessions.ts';
 import type { EvidenceTail } from '../store/evidence/tail.ts';
 import type { HeartbeatBuffer } from '../store/heartbeats/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/logs/log-writer.ts';

@@ -3,7 +3,7 @@ import { now } from '../base/clock.ts';
 import { traceparentOfTask } from '../base/telemetry/trace.ts';
 import type { SignedTask } from '../contract/agent/agent.ts';
 import { isFenced } from '../lifecycle/model/states.ts';
-import type { AgentSession } from '../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../store/agents/sessions/agent-sessions.ts';
 import { leaseNext, type Poll, type TaskRow } from '../store/agents/tasks.ts';
 import type { ApiServices } from './services.ts';
 

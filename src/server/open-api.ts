@@ -15,7 +15,7 @@ import { createLiveFeed } from '../api/stream/live-feed.ts';
 import { systemClock } from '../base/clock.ts';
 import { openFilesLimit } from '../base/network/host.ts';
 import { openTlsFiles } from '../base/network/tls-files.ts';
-import { createAgentSessions } from '../store/agents/agent-sessions.ts';
+import { createAgentSessions } from '../store/agents/sessions/agent-sessions.ts';
 import { followSecrets } from '../store/rows/secrets/known-values.ts';
 import type { Operating } from './open-operations.ts';
 import { type OpenedStore, storeReadiness } from './open-store.ts';

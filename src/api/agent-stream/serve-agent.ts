@@ -9,7 +9,7 @@ import { BeatFrame, TasksFrame } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { assignedIntervalSeconds } from '../../lifecycle/deadlines/pace.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import { compileCheck } from '../http/validation.ts';

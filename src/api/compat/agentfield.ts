@@ -12,7 +12,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import type { AgentSession, ProtocolClient } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession, ProtocolClient } from '../../store/agents/sessions/agent-sessions.ts';
 import { readNodesOf } from '../../store/rows/nodes.ts';
 import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { mustCount } from './admit.ts';

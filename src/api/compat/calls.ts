@@ -5,7 +5,7 @@ import type { Protocol } from '../../contract/compat/protocol.ts';
 import type { ProtocolOperation } from '../../contract/compat/routes.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { ProbeAnswer } from '../../lifecycle/joins/contest.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import type { RateLimitedNotices } from '../http/rate-limited-notices.ts';
 import type { ApiServices } from '../services.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { fillAllocationIds } from '../../store/transitions/amend-node.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ProtocolCall, ProtocolServices } from './calls.ts';

@@ -12,10 +12,10 @@ import {
 } from '../../contract/compat/molecule.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { reportBootFailure } from '../../operations/provision/boot-failure-report.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import type { ProtocolCall, ProtocolHandlers, ProtocolServices } from './calls.ts';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { type BeatTiming, type Pace, paceOf, recordBeat } from '../../lifecycle/deadlines/pace.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 
 export interface Paces {
   /** For a heartbeat that just arrived. `lease_seconds`: how long the client may stay silent. */

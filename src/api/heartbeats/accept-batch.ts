@@ -7,7 +7,7 @@ import { now } from '../../base/clock.ts';
 import type { BatchBeat, HeartbeatResult } from '../../contract/agent/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { BeatRefusal } from '../../lifecycle/findings/refused-beats.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { fencedProblem, refuseExpired } from '../http/auth.ts';
 import type { Relay } from '../http/callers.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';

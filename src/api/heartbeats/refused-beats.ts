@@ -12,7 +12,7 @@ import {
   refusalRecordedEverySeconds,
   refusedBeatKind,
 } from '../../lifecycle/findings/refused-beats.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { type Fact, recordEvidence } from '../../store/evidence/evidence.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { actorOf, type Relay } from '../http/callers.ts';

@@ -9,7 +9,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/security/token.ts';
 import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { relayPrefix, type TokenRow, tokenBySecret } from '../../store/rows/tokens.ts';
 import type { ApiServices } from '../services.ts';
 import { findSession, sessionSecretOf } from '../sign-in/session-cookie.ts';

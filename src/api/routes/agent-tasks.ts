@@ -2,7 +2,7 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import { answerTask, renewLease } from '../../store/agents/tasks.ts';
 import type { Handlers } from '../services.ts';
 import { waitForFact } from '../stream/wait-for-fact.ts';

@@ -24,7 +24,7 @@ const lookUpByInstanceId: SourceEdit[] = [
     if (open.length === 0) return`,
   },
   {
-    file: 'src/store/agents/agent-sessions.ts',
+    file: 'src/store/agents/sessions/agent-sessions.ts',
     find: '    forget,\n    renew,\n',
     replace: '    forget,\n    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n',
   },

@@ -11,7 +11,7 @@ import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type * as NewInstance from '../../../src/operations/provision/new-instance.ts';
 import type * as Teardown from '../../../src/operations/release/teardown.ts';
-import type * as AgentSessions from '../../../src/store/agents/agent-sessions.ts';
+import type * as AgentSessions from '../../../src/store/agents/sessions/agent-sessions.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { credentialsOf, expectFenced, recordOf } from '../support/instances.ts';
 import { causesOf, localPool, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
@@ -29,7 +29,7 @@ vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) 
   const whole = await original();
   return { ...whole, tearDown: (...given) => (wrong.tearDown ?? whole.tearDown)(...given) };
 });
-vi.mock(import('../../../src/store/agents/agent-sessions.ts'), async (original) => {
+vi.mock(import('../../../src/store/agents/sessions/agent-sessions.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,

@@ -5,7 +5,7 @@ import { virtualClock } from '../../../base/virtual-clock.ts';
 import { routes } from '../../../contract/routes.ts';
 import { defaultLimits } from '../../../lifecycle/limits/limits.ts';
 import { tenantOnly, wholeFleet } from '../../../lifecycle/visibility.ts';
-import type { AgentSession } from '../../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../../store/agents/sessions/agent-sessions.ts';
 import { createRequestRates } from './request-rates.ts';
 
 const limits = {

@@ -10,7 +10,7 @@ import { maxPageItems } from '../../../contract/primitives.ts';
 import type { RouteDeclaration } from '../../../contract/route.ts';
 import type { OperationName } from '../../../contract/routes.ts';
 import { type RateSettings, type RequestRate, requestKinds } from '../../../lifecycle/limits/limits.ts';
-import type { AgentSession } from '../../../store/agents/agent-sessions.ts';
+import type { AgentSession } from '../../../store/agents/sessions/agent-sessions.ts';
 import { defaultPageSize } from '../../../store/pg/walk.ts';
 import { sourceNetwork } from '../../http/source-address.ts';
 import { createAccounts } from './accounts.ts';

@@ -1,15 +1,15 @@
 /** What a replica remembers of an agent, when the facts that correct it come late, twice, or in the middle of a reading. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type TestStore, testStore } from '../../../test/support/store.ts';
-import { systemClock } from '../../base/clock.ts';
-import { hashSecret } from '../../base/credentials/random-secret.ts';
-import type { NodeInstanceId } from '../../base/ids.ts';
-import type { Evidence } from '../../contract/evidence/evidence.ts';
-import type { Database, Row } from '../pg/database.ts';
-import type { NodeRow } from '../rows/nodes.ts';
-import { type Fleet, testFleet } from '../testing/fleet.ts';
+import { type TestStore, testStore } from '../../../../test/support/store.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { hashSecret } from '../../../base/credentials/random-secret.ts';
+import type { NodeInstanceId } from '../../../base/ids.ts';
+import type { Evidence } from '../../../contract/evidence/evidence.ts';
+import type { Database, Row } from '../../pg/database.ts';
+import type { NodeRow } from '../../rows/nodes.ts';
+import { type Fleet, testFleet } from '../../testing/fleet.ts';
+import { fenceInstance } from '../instances.ts';
 import { type AgentSession, type AgentSessions, createAgentSessions } from './agent-sessions.ts';
-import { fenceInstance } from './instances.ts';
 
 let store: TestStore;
 let db: Database;

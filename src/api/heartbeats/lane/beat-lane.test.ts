@@ -4,14 +4,14 @@ import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
-import { trustedProxies } from '../../base/network/trusted-proxies.ts';
-import { createLog } from '../../base/telemetry/log.ts';
-import { ApiProblem } from '../../contract/errors/errors.ts';
-import type { AgentSession } from '../../store/agents/agent-sessions.ts';
-import type { Beat } from '../../store/heartbeats/heartbeat-columns.ts';
-import { createDeferredReports } from '../limits/quotas/deferred-reports.ts';
-import type { ApiServices } from '../services.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { trustedProxies } from '../../../base/network/trusted-proxies.ts';
+import { createLog } from '../../../base/telemetry/log.ts';
+import { ApiProblem } from '../../../contract/errors/errors.ts';
+import type { AgentSession } from '../../../store/agents/sessions/agent-sessions.ts';
+import type { Beat } from '../../../store/heartbeats/heartbeat-columns.ts';
+import { createDeferredReports } from '../../limits/quotas/deferred-reports.ts';
+import type { ApiServices } from '../../services.ts';
 import { openBeatLane, replayBody } from './beat-lane.ts';
 
 const session = {

@@ -1,12 +1,12 @@
 /** What the tables say of agents, for as many as are asked for by one statement. */
-import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Protocol } from '../../contract/compat/protocol.ts';
-import type { HeartbeatSettings } from '../../lifecycle/deadlines/budgets.ts';
-import type { NodeStatus } from '../../lifecycle/model/states.ts';
-import { anyOf } from '../pg/by-ids.ts';
-import type { Queryable } from '../pg/database.ts';
-import { holderOf } from '../rows/allocations.ts';
-import { recordFirstUse, replaceCredential } from './instances.ts';
+import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
+import type { Protocol } from '../../../contract/compat/protocol.ts';
+import type { HeartbeatSettings } from '../../../lifecycle/deadlines/budgets.ts';
+import type { NodeStatus } from '../../../lifecycle/model/states.ts';
+import { anyOf } from '../../pg/by-ids.ts';
+import type { Queryable } from '../../pg/database.ts';
+import { holderOf } from '../../rows/allocations.ts';
+import { recordFirstUse, replaceCredential } from '../instances.ts';
 
 export interface SessionRow {
   node_instance_id: NodeInstanceId;

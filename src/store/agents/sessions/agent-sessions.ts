@@ -6,18 +6,18 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
-import { createBatcher } from '../../base/batching/batch.ts';
-import { type Clock, pause, secondsLater } from '../../base/clock.ts';
-import { hashSecret } from '../../base/credentials/random-secret.ts';
-import { tuneGarbageCollection } from '../../base/garbage-collection.ts';
-import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import type { Protocol } from '../../contract/compat/protocol.ts';
-import type { Evidence } from '../../contract/evidence/evidence.ts';
-import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
-import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
-import { type Cause, leavesVerdict } from '../../lifecycle/model/transitions.ts';
-import type { Database } from '../pg/database.ts';
-import { type InstanceRow, instanceByCredential } from './instances.ts';
+import { createBatcher } from '../../../base/batching/batch.ts';
+import { type Clock, pause, secondsLater } from '../../../base/clock.ts';
+import { hashSecret } from '../../../base/credentials/random-secret.ts';
+import { tuneGarbageCollection } from '../../../base/garbage-collection.ts';
+import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
+import type { Protocol } from '../../../contract/compat/protocol.ts';
+import type { Evidence } from '../../../contract/evidence/evidence.ts';
+import { heartbeatPolicy } from '../../../lifecycle/deadlines/budgets.ts';
+import { type NodeStatus, nodeStatusNames } from '../../../lifecycle/model/states.ts';
+import { type Cause, leavesVerdict } from '../../../lifecycle/model/transitions.ts';
+import type { Database } from '../../pg/database.ts';
+import { type InstanceRow, instanceByCredential } from '../instances.ts';
 import { rowByName, rowsAfter, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
 
 /** There are as many as agents, so each field here costs a million times its size. */
