@@ -8,7 +8,7 @@ import { withTables, writeTables } from '../bench/learned-budgets/page.ts';
 import { evenWithin, fleet, pools } from '../bench/learned-budgets/parameters.ts';
 import { policies, runPolicy, type Tally } from '../bench/learned-budgets/policies.ts';
 import type { Result } from '../bench/learned-budgets/tally.ts';
-import { throwing } from './properties/support/dice.ts';
+import { throwing } from './properties/support/random.ts';
 
 const [leastMedian, mostMedian] = fleet.median_bounds;
 const seeds = [0, 1, 2, 3];

@@ -1,7 +1,7 @@
 /** Executes the plan: each event at its time, on the running fleet. */
 import { Agent } from 'node:http';
 import { now, systemClock } from '../../src/base/clock.ts';
-import { throwing } from '../../test/properties/support/dice.ts';
+import { throwing } from '../../test/properties/support/random.ts';
 import { type Agents, doing } from './agents.ts';
 import type { Deaths } from './judge.ts';
 import { bootSeconds, type Planned } from './plan.ts';

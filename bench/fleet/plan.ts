@@ -2,7 +2,7 @@
  * The events of a run, drawn in advance: deaths, restarts, agents that falter for most of their
  * stale time, late boots and their durations.
  */
-import { throwing } from '../../test/properties/support/dice.ts';
+import { throwing } from '../../test/properties/support/random.ts';
 import type { FleetOptions } from './options.ts';
 
 export interface Planned {

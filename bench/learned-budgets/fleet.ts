@@ -2,7 +2,7 @@
  * Draws the boots of a pool over weeks of virtual time: start, signs of progress, and arrival, if
  * any.
  */
-import { type Dice, throwing } from '../../test/properties/support/dice.ts';
+import { type Dice, throwing } from '../../test/properties/support/random.ts';
 import { fleet, type PoolParameters, pools } from './parameters.ts';
 
 export const daySeconds = 86_400;

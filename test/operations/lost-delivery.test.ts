@@ -8,7 +8,7 @@ import { allocate, declarePool, release, waitForStatus } from '../support/alloca
 import { freePort } from '../support/free-port.ts';
 import { spawnServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { type LossyLine, lossyLine } from './support/lossy-line.ts';
+import { type LossyLine, lossyLine } from './support/lossy-proxy.ts';
 
 let server: TestServer;
 let line: LossyLine;

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
-import { throwing } from '../properties/support/dice.ts';
+import { throwing } from '../properties/support/random.ts';
 import { declarePool } from '../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
 import { createCaller, type Log } from './random-calls/caller.ts';

@@ -7,11 +7,11 @@
  */
 import { randomInt } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { allCommands } from './support/commands/chosen.ts';
-import { runCompanies, shrinkOne } from './support/companies.ts';
+import { allCommands } from './support/commands/choose.ts';
+import { runCompanies, shrinkOne } from './support/groups.ts';
 import { modelEdges } from './support/model.ts';
 import { causesOf, type Report, tellFigures } from './support/report.ts';
-import { tellViolations } from './support/story.ts';
+import { tellViolations } from './support/violation-report.ts';
 
 const { SLIPWAY_PROPERTY_SEED, SLIPWAY_PROPERTY_SEQUENCE, SLIPWAY_PROPERTY_SEQUENCES } = process.env;
 const seed = SLIPWAY_PROPERTY_SEED === undefined ? randomInt(2 ** 31) : Number(SLIPWAY_PROPERTY_SEED);

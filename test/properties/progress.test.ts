@@ -7,7 +7,7 @@
 import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { histories } from './support/progress/happenings.ts';
+import { histories } from './support/progress/events.ts';
 import { tellInMemory } from './support/progress/in-memory.ts';
 import { openStoreHistories } from './support/progress/in-store.ts';
 

@@ -8,7 +8,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nodeEdges } from '../../src/lifecycle/model/transitions.ts';
 import { type TestStore, testStore } from '../support/store.ts';
-import { throwing } from './support/dice.ts';
+import { throwing } from './support/random.ts';
 import { ask, happen, rest } from './support/releases/events.ts';
 import { Broken, History, type Rules, stages } from './support/releases/history.ts';
 import { replayed } from './support/releases/replay.ts';

@@ -23,7 +23,7 @@ import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
 import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
 import { createSuspects } from '../../../src/sweeps/runner/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
-import { preparing } from '../../properties/support/prepared.ts';
+import { preparing } from '../../properties/support/prepare-statements.ts';
 import { testDatabase } from '../../support/database.ts';
 import { memoryKeyRing } from '../../support/key-ring.ts';
 import { type Agents, createAgents, heartbeat } from './agents.ts';

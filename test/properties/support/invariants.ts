@@ -5,8 +5,8 @@
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/history/projection.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
 import { verifyCounts } from '../../../src/store/rows/counts.ts';
+import { questions } from './invariant-queries.ts';
 import { modelEdges } from './model.ts';
-import { questions } from './questions.ts';
 import type { Round } from './sequences.ts';
 import { sequenceIndexOf } from './views.ts';
 

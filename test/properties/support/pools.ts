@@ -4,7 +4,7 @@ import type { Driver } from '../../../src/drivers/driver.ts';
 import { createExternalDriver } from '../../../src/drivers/external/external-driver.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
-import { at } from './dice.ts';
+import { at } from './random.ts';
 import type { Sequence } from './sequences.ts';
 
 /** Stands for all drivers that start machines; what it would start, the sequences play. */

@@ -5,6 +5,7 @@ import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { endWindow, putWindow } from '../../../src/store/rows/maintenance.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { resumeHolds } from '../../../src/store/supervision/brake.ts';
+import { answerProbes, beatAgain, heard } from './commands/agents.ts';
 import {
   type CommandName,
   choose,
@@ -13,19 +14,18 @@ import {
   isTransitionMove,
   machineOf,
   singles,
-} from './commands/chosen.ts';
-import { fingerprints, formers } from './commands/formers.ts';
+} from './commands/choose.ts';
+import { fingerprints, formers } from './commands/former-instances.ts';
 import { appear, proveGone } from './commands/operations.ts';
 import { actor, moveTogether, reEnroll } from './commands/operators.ts';
 import { fence, finish, forceRelease } from './commands/releases.ts';
 import { mustHave, type Stage } from './commands/stage.ts';
-import { answerProbes, beatAgain, heard } from './commands/voices.ts';
 import { type Inventory, inventory, type Violation } from './invariants.ts';
 import { sharedPools } from './pools.ts';
 import { count, type Report } from './report.ts';
 import type { Round, Sequence } from './sequences.ts';
-import { recordOf } from './story.ts';
 import { type NodeView, standings, type Turn } from './views.ts';
+import { recordOf } from './violation-report.ts';
 import { openWorld, type Replica } from './world.ts';
 
 interface Chosen {

@@ -3,8 +3,9 @@
  * all of them take their turns. A throw falls on one of the commands that are open where the sequence then stands, so most of
  * them change something; a sequence is told again exactly by its seed and its number.
  */
-import { type Dice, throwing, weighted } from './dice.ts';
+
 import { commonPools, ownPool } from './pools.ts';
+import { type Dice, throwing, weighted } from './random.ts';
 
 /**
  * - expected: an operator expects the machine, which enrols by its token

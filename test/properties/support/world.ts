@@ -21,7 +21,7 @@ import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
 import { testDatabase } from '../../support/database.ts';
 import { memoryKeyRing } from '../../support/key-ring.ts';
 import { declarePools, joinSecret, yard } from './pools.ts';
-import { preparing } from './prepared.ts';
+import { preparing } from './prepare-statements.ts';
 import type { Sequence } from './sequences.ts';
 
 /** The rules that decide on rows, in the product's order. The prober asks the network and the rest tends the engine; sequences play both. */

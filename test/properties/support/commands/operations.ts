@@ -14,10 +14,10 @@ import { currentPool, type PoolRow } from '../../../../src/store/rows/pools.ts';
 import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
+import { broughtNames, claimReady, knock } from './agents.ts';
 import { caller, replaceInstances, servicesOf } from './operators.ts';
 import { endOperation, found, isReleasable, nodeOf, prove } from './releases.ts';
 import { chunked, mustHave, refusable, type Stage } from './stage.ts';
-import { broughtNames, claimReady, knock } from './voices.ts';
 
 const together = 100;
 

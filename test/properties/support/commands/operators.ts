@@ -11,8 +11,8 @@ import type { Transaction } from '../../../../src/store/pg/database.ts';
 import { lockNode } from '../../../../src/store/rows/nodes.ts';
 import type { NodeMove } from '../../../../src/store/transitions/node-move.ts';
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
-import { at } from '../dice.ts';
 import { modelEdges } from '../model.ts';
+import { at } from '../random.ts';
 import type { Turn } from '../views.ts';
 import { chunked, mustHave, refusable, type Stage } from './stage.ts';
 

@@ -6,8 +6,8 @@ import type { Transaction } from '../../../../src/store/pg/database.ts';
 import { moveAllocations } from '../../../../src/store/transitions/allocation-transition.ts';
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
 import { requireMoved } from '../../../../src/store/transitions/transition-rules.ts';
-import { at } from '../dice.ts';
 import { ownDocument } from '../pools.ts';
+import { at } from '../random.ts';
 import type { AllocationView, NodeView, Turn } from '../views.ts';
 import { chunked, mustHave, type Stage } from './stage.ts';
 

@@ -3,7 +3,7 @@ import { moment } from '../../../../src/base/clock.ts';
 import { quantileShares, type StepHistory } from '../../../../src/lifecycle/progress/expectation.ts';
 import { type ProgressFacts, progressOf, type StepFacts } from '../../../../src/lifecycle/progress/progress.ts';
 import { createShownPercent } from '../../../../src/lifecycle/progress/shown-percent.ts';
-import type { Happening, History, PlannedStep } from './happenings.ts';
+import type { Happening, History, PlannedStep } from './events.ts';
 import { createWatcher } from './watcher.ts';
 
 const startMs = Date.UTC(2026, 0, 1);

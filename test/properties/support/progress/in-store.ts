@@ -18,7 +18,7 @@ import { endStep, startStep } from '../../../../src/store/operations/steps.ts';
 import { openDatabase } from '../../../../src/store/pg/database.ts';
 import { testFleet } from '../../../../src/store/testing/fleet.ts';
 import { testDatabase } from '../../../support/database.ts';
-import type { Happening, History } from './happenings.ts';
+import type { Happening, History } from './events.ts';
 import { createWatcher } from './watcher.ts';
 
 const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];

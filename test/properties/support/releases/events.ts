@@ -1,7 +1,7 @@
 /** What people, machines and time do in a history, and how it comes to rest once nobody does anything any more. */
 import { nodeActionNames } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
-import type { Dice } from '../dice.ts';
+import type { Dice } from '../random.ts';
 import type { History, ModelAllocation, ModelNode, WorkKind } from './history.ts';
 import { advance, fail, retireProvenGone, tasksOf } from './operations.ts';
 

@@ -1,5 +1,5 @@
 /** What each stage of an operation does to a history. The conditions are those that the operations of src/operations keep. */
-import type { Dice } from '../dice.ts';
+import type { Dice } from '../random.ts';
 import { type History, type ModelAllocation, type ModelNode, stages, type Work } from './history.ts';
 
 export interface Task {

@@ -2,10 +2,10 @@
 import { now } from '../../../../src/base/clock.ts';
 import { nodeEdges } from '../../../../src/lifecycle/model/transitions.ts';
 import { transition } from '../../../../src/store/transitions/node-transition.ts';
-import { at } from '../dice.ts';
+import { at } from '../random.ts';
 import type { Turn } from '../views.ts';
+import { advance, heard, knock, knockAgain, report, say, tokenOf } from './agents.ts';
 import { mustHave, type Stage } from './stage.ts';
-import { advance, heard, knock, knockAgain, report, say, tokenOf } from './voices.ts';
 
 const formerOf = ({ node, throws }: Turn) => at(mustHave(node).former, throws.who);
 

@@ -1,12 +1,12 @@
 /** Which commands are open where a sequence stands, and how likely each is. Data: what is more interesting has more chances. */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
-import { at, weighted } from '../dice.ts';
+import { at, weighted } from '../random.ts';
 import type { Turn } from '../views.ts';
-import { formers } from './formers.ts';
+import { voices } from './agents.ts';
+import { formers } from './former-instances.ts';
 import { requests } from './operations.ts';
 import { operators, type TransitionMoveName, transitionMoves } from './operators.ts';
 import { isReleasable, mayFinish, mayForce, needsFence } from './releases.ts';
-import { voices } from './voices.ts';
 
 export type SingleName = keyof typeof voices | keyof typeof operators | keyof typeof requests;
 export type FormerName = keyof typeof formers;
