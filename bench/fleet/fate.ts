@@ -1,7 +1,7 @@
 /** Executes the plan: each event at its time, on the running fleet. */
 import { Agent } from 'node:http';
 import { now, systemClock } from '../../src/base/clock.ts';
-import { throwing } from '../../test/properties/support/random.ts';
+import { seededRandom } from '../../test/properties/support/random.ts';
 import { type Agents, doing } from './agents.ts';
 import type { Deaths } from './judge.ts';
 import { bootSeconds, type Planned } from './plan.ts';
@@ -32,7 +32,7 @@ const connections = 64;
 
 export function startFate(plan: readonly Planned[], { agents, url, join_token, seed }: Surroundings): Fate {
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
-  const dice = throwing(seed, 1);
+  const dice = seededRandom(seed, 1);
   const dead = new Map<number, Date>();
   const answers = new Map<string, number>();
   const joinMs: number[] = [];

@@ -2,7 +2,7 @@
  * The events of a run, drawn in advance: deaths, restarts, agents that falter for most of their
  * stale time, late boots and their durations.
  */
-import { throwing } from '../../test/properties/support/random.ts';
+import { seededRandom } from '../../test/properties/support/random.ts';
 import type { FleetOptions } from './options.ts';
 
 export interface Planned {
@@ -32,7 +32,7 @@ export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[]
   const lastDeath = seconds - staleSeconds - settleSeconds;
   if (deaths > 0 && lastDeath < firstSeconds)
     throw new Error(`in ${seconds} s nobody who dies can be missed, for one may be silent for ${staleSeconds} s`);
-  const { next: random } = throwing(options.seed);
+  const { next: random } = seededRandom(options.seed);
   const taken = new Set<number>();
   const somebody = () => {
     for (;;) {

@@ -2,7 +2,7 @@
  * Draws the boots of a pool over weeks of virtual time: start, signs of progress, and arrival, if
  * any.
  */
-import { type Dice, throwing } from '../../test/properties/support/random.ts';
+import { type Random, seededRandom } from '../../test/properties/support/random.ts';
 import { fleet, type PoolParameters, pools } from './parameters.ts';
 
 export const daySeconds = 86_400;
@@ -25,7 +25,8 @@ export interface Boots {
 }
 
 /** Box–Muller transform. */
-const normal = (dice: Dice): number => Math.sqrt(-2 * Math.log(1 - dice.next())) * Math.cos(2 * Math.PI * dice.next());
+const normal = (dice: Random): number =>
+  Math.sqrt(-2 * Math.log(1 - dice.next())) * Math.cos(2 * Math.PI * dice.next());
 
 const bounded = (seconds: number): number => {
   const [least, most] = fleet.median_bounds;
@@ -33,7 +34,7 @@ const bounded = (seconds: number): number => {
 };
 
 /** The median at a time, interpolated between weeks. */
-export function drawMedian(pool: PoolParameters, dice: Dice): (at: number) => number {
+export function drawMedian(pool: PoolParameters, dice: Random): (at: number) => number {
   const weekly = [pool.median_seconds];
   for (let week = 1; week <= fleet.weeks; week++) {
     const step = pool.drift_per_week * Math.exp(fleet.wander_per_week * normal(dice));
@@ -52,7 +53,7 @@ const newImageAt = ({ new_image }: PoolParameters): number =>
   new_image ? new_image.week * weekSeconds : Number.POSITIVE_INFINITY;
 
 /** The duration of a completing boot, without and with its slow part. */
-function drawSeconds(pool: PoolParameters, median: number, dice: Dice): { usual: number; added: number } {
+function drawSeconds(pool: PoolParameters, median: number, dice: Random): { usual: number; added: number } {
   for (;;) {
     const usual = median * Math.exp(pool.sigma * normal(dice));
     const factor = dice.chance(pool.tail_share) ? (1 - dice.next()) ** (-1 / pool.tail_exponent) : 1;
@@ -71,7 +72,7 @@ function slowPart(parts: readonly number[], thrown: number): number {
 }
 
 /** Seconds of each part of one boot. */
-function drawParts(pool: PoolParameters, median: number, dice: Dice): number[] {
+function drawParts(pool: PoolParameters, median: number, dice: Random): number[] {
   const { usual, added } = drawSeconds(pool, median, dice);
   const weights = pool.parts.map((share) => share * Math.exp(fleet.parts_sigma * normal(dice)));
   const all = weights.reduce((sum, weight) => sum + weight, 0);
@@ -79,7 +80,7 @@ function drawParts(pool: PoolParameters, median: number, dice: Dice): number[] {
   return weights.map((weight, part) => (usual * weight) / all + (part === slow ? added : 0));
 }
 
-function drawBegins(pool: PoolParameters, dice: Dice): number[] {
+function drawBegins(pool: PoolParameters, dice: Random): number[] {
   const begins: number[] = [];
   let at = 0;
   for (;;) {
@@ -91,7 +92,7 @@ function drawBegins(pool: PoolParameters, dice: Dice): number[] {
 
 /** The same boots for the same seed, independent of other pools. */
 export function drawBoots(pool: PoolParameters, seed: number): Boots {
-  const dice = throwing(seed, pools.indexOf(pool));
+  const dice = seededRandom(seed, pools.indexOf(pool));
   const medianAt = drawMedian(pool, dice);
   const begins = Float64Array.from(drawBegins(pool, dice));
   const count = begins.length;

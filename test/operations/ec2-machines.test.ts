@@ -1,4 +1,7 @@
-/** Machines of EC2, whose user-data really runs: they fetch the agent from this server, register, become ready, and go without a trace. */
+/**
+ * EC2 machines that really run their user data: fetch the agent, register, become ready, and are
+ * proven gone.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -40,7 +43,7 @@ afterAll(async () => {
   machines.close();
 });
 
-const asked = async () =>
+const allocate = async () =>
   (await server.client.call('allocation-create', { body: { pool: 'cloud' } })).allocation.allocation_id;
 
 const becomes = (id: string, ...statuses: string[]) =>
@@ -55,8 +58,8 @@ const newest = () => {
   return instance;
 };
 
-it('fetches the agent, enrols with it, serves, and is proven gone', async () => {
-  const active = await becomes(await asked(), 'active', 'failed');
+it('fetches the agent, enrols, serves, and is proven gone', async () => {
+  const active = await becomes(await allocate(), 'active', 'failed');
   expect(active, newest().console).toMatchObject({ status: 'active' });
   const instance = newest();
   expect(instance.tags).toMatchObject({ [tagNames.node_id]: active.node_id, [tagNames.pool]: 'cloud' });
@@ -75,19 +78,23 @@ it('fetches the agent, enrols with it, serves, and is proven gone', async () => 
   expect(await ledger.facts(active.allocation_id, 'proof.absent')).toBe(1);
 });
 
-it('ends early, with what the machine said on its console, where the image has no Node', async () => {
+it('fails early with the console output if the image has no Node', async () => {
   machines.giveNode(false);
-  const failed = await becomes(await asked(), 'failed');
+  const failed = await becomes(await allocate(), 'failed');
   machines.giveNode(true);
   expect(failed.reason).toContain('there is no Node on this machine');
 });
 
-it('writes no secret of the account, of a machine or of its workload anywhere', async () => {
-  const told = await ledger.rows<{ told: string }>(
-    `select e::text as told from evidence e union all select o::text from operations o union all select i.driver_state::text from instances i`,
+it('stores no secret of the account, of a machine or of its workload', async () => {
+  const rows = await ledger.rows<{ text: string }>(
+    `select e::text as text from evidence e
+     union all
+     select o::text from operations o
+     union all
+     select i.driver_state::text from instances i`,
   );
-  expect(told.length).toBeGreaterThan(0);
-  for (const { told: text } of told) {
+  expect(rows.length).toBeGreaterThan(0);
+  for (const { text } of rows) {
     expect(text, 'an enrolment token').not.toMatch(/swe_[\w.-]{8}/);
     for (const secret of [...Object.values(accountSecrets), workloadSecret]) expect(text).not.toContain(secret);
   }

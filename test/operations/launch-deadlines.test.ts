@@ -1,6 +1,6 @@
 /**
- * A provision deadline that passes in each step of each driver: the verdict names the step, what went wrong in it last, and who owns
- * it. A driver with a step that `owners` does not list fails here.
+ * A provision deadline that passes in each step of each driver: the verdict names the step, its
+ * last error and the owner. A driver with a step that `owners` does not list fails here.
  */
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import { ruleStage, type Stage } from '../../src/sweeps/testing/stage.ts';
 import { testDatabase } from '../support/database.ts';
 
-/** Who owns each step of each driver where nothing went wrong in it. */
+/** The owner of each step of each driver, without an error. */
 const owners: Record<string, Record<string, OwnerLayer>> = {
   local: { launch: 'provider' },
   docker: { pull_image: 'provider', create: 'provider', start: 'provider' },
@@ -56,7 +56,7 @@ const drivers: Map<string, Driver> = openDrivers({
 const stepsOf = (driver: Driver) => driver.plan({}).map(({ phase }) => phase);
 
 describe('the table of steps', () => {
-  test('knows every driver and each of its steps, with its owner', () => {
+  test('lists every driver and each of its steps, with its owner', () => {
     const planned = [...drivers.values()].map((driver) => [
       driver.name,
       Object.fromEntries(driver.plan({}).map(({ phase, owner_layer }) => [phase, owner_layer])),
@@ -64,7 +64,7 @@ describe('the table of steps', () => {
     expect(Object.fromEntries(planned)).toEqual(owners);
   });
 
-  test.each([...drivers.keys()])('%s answers with no phase that its plan does not have', (name) => {
+  test.each([...drivers.keys()])('%s reports only phases of its plan', (name) => {
     const root = fileURLToPath(new URL(`../../src/drivers/${name}/`, import.meta.url));
     const named = globSync('**/*.ts', { cwd: root })
       .filter((file) => !file.endsWith('.test.ts'))
@@ -81,7 +81,7 @@ let executor: Executor;
 beforeAll(async () => {
   stage = ruleStage(await testDatabase());
   const { environment } = stage;
-  // They all fall due in one fleet: the brake has tests of its own.
+  // All nodes fall due in one fleet, which the brake would hold.
   const decide = { ...environment.decide, decideBrake: () => ({ allow: 'all' }) as const };
   services = { ...stage.services, drivers, environment: { ...environment, decide } };
   const where = { host: 'here', pid: 1, address: '', version: '1' };
@@ -95,7 +95,7 @@ afterAll(async () => {
 
 type Run = { workflow_id: WorkflowId; attempt: number };
 
-/** A machine of this driver that an operation brings up and whose deadline is at hand. */
+/** A node of this driver in provisioning, with a deadline that is due. */
 async function launching(name: string, driver: string): Promise<{ node_id: NodeId; run: Run }> {
   const document = { driver } as PoolDocument;
   await stage.pool(name, document);
@@ -109,15 +109,19 @@ async function launching(name: string, driver: string): Promise<{ node_id: NodeI
   return { node_id, run };
 }
 
-async function at(run: Run, phase: string, said: { message: string; error?: RecordedStepError | null }): Promise<void> {
+async function at(
+  run: Run,
+  phase: string,
+  progress: { message: string; error?: RecordedStepError | null },
+): Promise<void> {
   const now = stage.start;
   await claimExecution(stage.db, run, executor, now);
   await startStep(stage.db, run, 'launch', 1, executor, now);
   await reachPhase(stage.db, run, 'launch', phase, executor, now);
-  await publishProgress(stage.db, run, said, executor, now);
+  await publishProgress(stage.db, run, progress, executor, now);
 }
 
-/** As the rule decides, on the row and in the evidence. */
+/** The verdict of the rule, from the row and from the evidence. */
 async function verdictOn(node_id: NodeId) {
   await provisionDeadline(services).run(stage.at(1));
   const [node] = await stage.rows([node_id]);
@@ -136,12 +140,12 @@ const launchSteps = Object.entries(owners).flatMap(([driver, steps]) => {
   return driver === 'external' ? [] : reached.map((step) => ({ driver, step, owner: steps[step] ?? 'provider' }));
 });
 
-/** A driver with one phase is seen as the stage itself. */
-const seenAs = (driver: string, step: string) => (stepsOf(drivers.get(driver) as Driver).length > 1 ? step : 'launch');
+/** A driver with one phase appears as the step itself. */
+const shownAs = (driver: string, step: string) => (stepsOf(drivers.get(driver) as Driver).length > 1 ? step : 'launch');
 
 describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, step, owner }) => {
   const pool = (kind: string) => `${driver}-${step.replaceAll('_', '-')}-${kind}`;
-  const name = seenAs(driver, step);
+  const name = shownAs(driver, step);
 
   test('names the step, its last error and that error’s owner', async () => {
     const { node_id, run } = await launching(pool('error'), driver);
@@ -158,7 +162,7 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
     });
   });
 
-  test('names the step and its owner where nothing went wrong', async () => {
+  test('names the step and its owner if there was no error', async () => {
     const { node_id, run } = await launching(pool('slow'), driver);
     await at(run, step, { message: 'half of it is there', error: null });
     expect(await verdictOn(node_id)).toMatchObject({
@@ -167,7 +171,7 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
     });
   });
 
-  test('names what a try failed by that is followed by another', async () => {
+  test('names the error of a try that is retried', async () => {
     const { node_id, run } = await launching(pool('tries'), driver);
     await at(run, step, { message: 'working' });
     const error = { code: 'refused_once', owner_layer: 'provider', message: 'come again' };
@@ -179,7 +183,7 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
   });
 });
 
-test('a machine that is up and does not register is its own side’s matter', async () => {
+test('the node owns a launched machine that never registers', async () => {
   const { node_id, run } = await launching('up', 'docker');
   await at(run, 'start', { message: 'runs', error: { code: 'engine_away', owner_layer: 'provider', message: 'away' } });
   await endStep(stage.db, run, 'launch', { status: 'done', tries: 1 }, executor, stage.start);
@@ -189,7 +193,7 @@ test('a machine that is up and does not register is its own side’s matter', as
   });
 });
 
-test('an operation that nobody took up is the control plane’s matter', async () => {
+test('the control plane owns an operation that no replica started', async () => {
   const { node_id } = await launching('queued', 'docker');
   expect(await verdictOn(node_id)).toMatchObject({
     verdict: { owner: 'control_plane', reason: expect.stringContaining('no replica has started the operation') },
@@ -197,7 +201,7 @@ test('an operation that nobody took up is the control plane’s matter', async (
   });
 });
 
-test('a machine that waits for capacity is the provider’s matter', async () => {
+test('the provider owns a machine that waits for capacity', async () => {
   const { node_id, run } = await launching('full', 'ec2');
   const error = { code: 'no_capacity', owner_layer: 'provider', message: 'no room' };
   await at(run, 'request', { message: 'no room', error });
@@ -208,7 +212,7 @@ test('a machine that waits for capacity is the provider’s matter', async () =>
   });
 });
 
-test('a machine that others bring only has to register', async () => {
+test('the node owns an external machine that does not register', async () => {
   await stage.pool('brought', { driver: 'external' });
   const [node_id = '' as NodeId] = await stage.nodes({
     pool: 'brought',

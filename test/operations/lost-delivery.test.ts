@@ -1,4 +1,4 @@
-/** A task whose delivery was lost on the way to the agent comes again at once, and runs once. */
+/** A task that was lost on the way to the agent is delivered again at once, and runs once. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,24 +8,24 @@ import { allocate, declarePool, release, waitForStatus } from '../support/alloca
 import { freePort } from '../support/free-port.ts';
 import { spawnServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { type LossyLine, lossyLine } from './support/lossy-proxy.ts';
+import { type LossyProxy, lossyProxy } from './support/lossy-proxy.ts';
 
 let server: TestServer;
-let line: LossyLine;
+let proxy: LossyProxy;
 let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'slipway-lost-delivery-'));
   const port = await freePort();
-  line = await lossyLine(`http://127.0.0.1:${port}`);
-  server = await spawnServer({ port, args: ['--public-url', line.url] });
+  proxy = await lossyProxy(`http://127.0.0.1:${port}`);
+  server = await spawnServer({ port, args: ['--public-url', proxy.url] });
 });
 afterAll(async () => {
   await server?.stop();
-  await line?.stop();
+  await proxy?.stop();
   await rm(dir, { recursive: true, force: true });
 });
 
-/** An active allocation of a machine whose clean-up notes each run, and whether another one was under way. */
+/** An active allocation on a machine whose clean-up records each run, and concurrent runs. */
 async function activeIn(pool: string): Promise<string> {
   const [busy, twice, runs] = ['busy', 'twice', 'runs'].map((name) => join(dir, `${pool}-${name}`));
   const clean = `mkdir ${busy} || touch ${twice}; echo x >> ${runs}; sleep 1; rmdir ${busy}`;
@@ -48,21 +48,21 @@ async function expectOneRun(pool: string): Promise<void> {
   expect(await readFile(join(dir, `${pool}-runs`), 'utf8')).toBe('x\n');
 }
 
-test('the answer was lost: the next poll gets the task', async () => {
+test('the next poll gets a task whose reply was lost', async () => {
   const id = await activeIn('answers');
-  line.loseAnswers(3);
+  proxy.loseReplies(3);
   await release(server.client, id);
   await waitForStatus(server.client, id, 'released');
-  expect(line.lostAnswers()).toBe(3);
+  expect(proxy.lostReplies()).toBe(3);
   await expectOneRun('answers');
   const kinds = await taskKindsOf(id);
   expect(kinds).toContain('task.redelivered');
   expect(kinds, 'no lease had to end').not.toContain('task.requeued');
 });
 
-test('the server holds polls that the agent gave up: the one that the agent waits for gets the task', async () => {
+test('the live poll gets the task while the server still holds lost ones', async () => {
   const id = await activeIn('polls');
-  for (let lost = 0; lost < 3; ) lost += await until('an open poll', () => line.losePolls() || undefined);
+  for (let lost = 0; lost < 3; ) lost += await until('an open poll', () => proxy.losePolls() || undefined);
   await release(server.client, id);
   await waitForStatus(server.client, id, 'released');
   await expectOneRun('polls');

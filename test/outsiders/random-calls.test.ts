@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
-import { throwing } from '../properties/support/random.ts';
+import { seededRandom } from '../properties/support/random.ts';
 import { declarePool } from '../support/allocations.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
 import { createCaller, type Log } from './random-calls/caller.ts';
@@ -69,7 +69,7 @@ it('loses nothing, leaves nothing behind and does what it predicted', { timeout:
   const [first] = replicas.both;
   await declarePool(first.client, pool, { max_nodes: maxNodes, spec: { clean: 'sleep 0.3' } });
   const token = first.token;
-  const { next: random } = throwing(seed);
+  const { next: random } = seededRandom(seed);
   const pick = (count: number) => Math.trunc(random() * count);
   const log: Log = { calls: 0, repeats: 0, failures: [], differing: [] };
   const done: Done = { allocations: new Set(), predictions: [], actions: {} };

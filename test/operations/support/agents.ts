@@ -1,4 +1,7 @@
-/** The agents of the machines: each registers, says that it is ready, beats, and does the tasks it is given, by the store's own calls. */
+/**
+ * Simulated agents: each registers, reports ready, sends heartbeats and runs its tasks, by calls of
+ * the store.
+ */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { type Clock, now } from '../../../src/base/clock.ts';
 import { type NodeId, type NodeInstanceId, newCorrelationId } from '../../../src/base/ids.ts';
@@ -18,25 +21,25 @@ export const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };
 
 interface Agent {
   pool: string;
-  /** What opens the door for it. */
-  knock: { enrollment_token: string } | { join_token: string; name: string };
+  /** The token by which it registers. */
+  token: { enrollment_token: string } | { join_token: string; name: string };
   key: KeyObject;
   public_key: string;
   node?: { node_id: NodeId; node_instance_id: NodeInstanceId };
   beat_ms: number;
-  /** It was told that it does not count any more, or was killed. */
+  /** It was fenced or killed. */
   over: boolean;
 }
 
 export interface Agents {
-  /** One turn of everybody who lives. */
+  /** One turn of every live agent. */
   act(): Promise<void>;
-  /** A machine that nobody here launched comes by itself. */
+  /** A machine joins that no driver launched. */
   arrive(pool: string, join_token: string, name: string): void;
-  /** As by `kill -9`: from now on nobody is heard from this pool's machines, until new ones come. */
+  /** Kills the present agents of the pool, as by `kill -9`. */
   kill(pool: string): void;
-  /** What kept the machines of a pool from being cleaned is gone. */
-  mend(pool: string): void;
+  /** From now on the machines of the pool can be cleaned. */
+  repair(pool: string): void;
 }
 
 interface AgentWorld {
@@ -48,7 +51,7 @@ interface AgentWorld {
   upstream: Upstream;
 }
 
-const answerOf = (task: TaskRow, dirty: boolean) =>
+const resultOf = (task: TaskRow, dirty: boolean) =>
   task.type === 'release.clean' && dirty
     ? { status: 'failed' as const, error: { code: 'disk_full', message: 'no space left on device' } }
     : {
@@ -58,17 +61,17 @@ const answerOf = (task: TaskRow, dirty: boolean) =>
 
 export function createAgents({ db, clock, environment, installation, beats, upstream }: AgentWorld): Agents {
   const agents = new Map<string, Agent>();
-  const mended = new Set<string>();
+  const repaired = new Set<string>();
 
-  const born = (id: string, pool: string, knock: Agent['knock']) => {
+  const addAgent = (id: string, pool: string, token: Agent['token']) => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
     const public_key = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-    agents.set(id, { pool, knock, key: privateKey, public_key, beat_ms: Number.NEGATIVE_INFINITY, over: false });
+    agents.set(id, { pool, token, key: privateKey, public_key, beat_ms: Number.NEGATIVE_INFINITY, over: false });
   };
 
-  const knock = async (agent: Agent) => {
+  const registerAgent = async (agent: Agent) => {
     const context = { clock, now: now(clock), environment, installation, correlation_id: newCorrelationId() };
-    const request = { ...agent.knock, version: '1', agent_public_key: agent.public_key };
+    const request = { ...agent.token, version: '1', agent_public_key: agent.public_key };
     try {
       const { node_id, node_instance_id } = await register(db, request, undefined, context);
       agent.node = { node_id, node_instance_id };
@@ -78,13 +81,13 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     }
   };
 
-  const speak = async (agent: Agent, status: NodeStatus) => {
+  const sendReport = async (agent: Agent, status: NodeStatus) => {
     if (!agent.node) return;
-    const word = { starting: { status: 'ready' }, failed: {}, offline: {} } as const;
-    const claim = word[status as keyof typeof word];
-    if (!claim) return;
-    const claiming = { ...agent.node, stale_seconds: heartbeat.stale_after_seconds };
-    const outcome = await recordReport(db, claiming, claim, now(clock), environment);
+    const reports = { starting: { status: 'ready' }, failed: {}, offline: {} } as const;
+    const report = reports[status as keyof typeof reports];
+    if (!report) return;
+    const sender = { ...agent.node, stale_seconds: heartbeat.stale_after_seconds };
+    const outcome = await recordReport(db, sender, report, now(clock), environment);
     if (outcome.fenced) agent.over = true;
   };
 
@@ -95,10 +98,10 @@ export function createAgents({ db, clock, environment, installation, beats, upst
       const at = now(clock);
       const task = await leaseNext(tx, node_instance_id, at, isFenced(status));
       if (!task) return;
-      const answer = answerOf(task, dirty);
+      const answer = resultOf(task, dirty);
       const result = 'result' in answer ? answer.result : null;
-      const said = canonicalJson({ task_id: task.task_id, node_instance_id, status: answer.status, result });
-      const signature = sign(null, Buffer.from(said), agent.key).toString('base64');
+      const signed = canonicalJson({ task_id: task.task_id, node_instance_id, status: answer.status, result });
+      const signature = sign(null, Buffer.from(signed), agent.key).toString('base64');
       await answerTask(tx, task.task_id, node_instance_id, { ...answer, signature }, at);
     });
 
@@ -121,34 +124,39 @@ export function createAgents({ db, clock, environment, installation, beats, upst
     async act() {
       for (const machine of upstream.machines.values()) {
         const { node_instance_id, pool, enrollment_token } = machine;
-        if (machine.state === 'running' && machine.character !== 'mute' && !agents.has(node_instance_id))
-          born(node_instance_id, pool, { enrollment_token });
+        if (machine.state === 'running' && machine.behaviour !== 'mute' && !agents.has(node_instance_id))
+          addAgent(node_instance_id, pool, { enrollment_token });
         const agent = agents.get(node_instance_id);
         if (agent && machine.state !== 'running') agent.over = true;
       }
-      const living = [...agents].filter(([, { over }]) => !over);
+      const live = [...agents].filter(([, { over }]) => !over);
       const rows = await db.query<{ id: NodeInstanceId; status: NodeStatus; tasks: number }>(
-        `select node_instance_id as id, status, (select count(*)::int from tasks where tasks.node_instance_id = node.node_instance_id
-           and tasks.status = 'queued') as tasks from nodes node`,
+        `select node_instance_id as id, status,
+           (
+             select count(*)::int from tasks
+             where tasks.node_instance_id = node.node_instance_id
+               and tasks.status = 'queued'
+           ) as tasks
+         from nodes node`,
       );
-      const standing = new Map(rows.map((row) => [row.id, row]));
+      const byInstance = new Map(rows.map((row) => [row.id, row]));
       await Promise.all(
-        living.map(async ([id, agent]) => {
-          if (!agent.node) await knock(agent);
-          const known = agent.node && (standing.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
+        live.map(async ([id, agent]) => {
+          if (!agent.node) await registerAgent(agent);
+          const known = agent.node && (byInstance.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
           if (!agent.node || !known) return;
           beat(agent, agent.node.node_instance_id);
-          await speak(agent, known.status as NodeStatus);
-          const dirty = upstream.machines.get(id as NodeInstanceId)?.character === 'dirty' && !mended.has(agent.pool);
+          await sendReport(agent, known.status as NodeStatus);
+          const dirty = upstream.machines.get(id as NodeInstanceId)?.behaviour === 'dirty' && !repaired.has(agent.pool);
           if (known.tasks > 0) await work(agent, known.status as NodeStatus, dirty);
         }),
       );
       await beats.flush();
     },
-    arrive: (pool, join_token, name) => born(`${pool} ${name}`, pool, { join_token, name }),
+    arrive: (pool, join_token, name) => addAgent(`${pool} ${name}`, pool, { join_token, name }),
     kill(pool) {
       for (const agent of agents.values()) if (agent.pool === pool) agent.over = true;
     },
-    mend: (pool) => mended.add(pool),
+    repair: (pool) => repaired.add(pool),
   };
 }

@@ -1,4 +1,7 @@
-/** Runs cases side by side, each in a pool of its own, until nothing moves any more; and tells how each ended. */
+/**
+ * Runs cases in parallel, each in its own pool, until nothing changes any more, and returns how
+ * each ended.
+ */
 import { now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
@@ -7,15 +10,15 @@ import type { OperationRun } from '../../../src/engine/engine.ts';
 import { wholeFleet } from '../../../src/lifecycle/visibility.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
-import { inventory, type Violation } from '../../properties/support/invariants.ts';
+import { openInvariantChecks, type Violation } from '../../properties/support/invariants.ts';
 import { heartbeat } from './agents.ts';
 import type { Armed, FaultName, SeenStep } from './faults.ts';
 import type { WatchedRun } from './runs.ts';
-import type { Ask, Site, Situation, View } from './situations.ts';
+import type { Request, Site, Situation, View } from './situations.ts';
 import { readViews } from './views.ts';
 import { type Broken, openWorkshop, tickSeconds, type Workshop } from './workshop.ts';
 
-/** A step of the n-th run of an operation after the asking, and what befalls it. */
+/** A step of the n-th run of an operation after the request, and its fault. */
 export interface Target {
   kind: string;
   ordinal: number;
@@ -25,19 +28,19 @@ export interface Target {
 
 export interface Case {
   situation: Situation;
-  ask: Ask;
+  request: Request;
   target?: Target;
 }
 
 export interface EndedCase extends Case {
-  /** What was asked for is not open in that situation. */
+  /** The request is not open in that situation. */
   refused: boolean;
   runs: { kind: string; ordinal: number; seen: SeenStep[] }[];
   reached: boolean;
   nodes: string[];
   allocations: string[];
   launches: number;
-  /** Every change of status, every operation and every task, with how many times it happened. */
+  /** Every transition, operation and task, with its count. */
   changes: string[];
   mistakes: string[];
 }
@@ -57,16 +60,16 @@ const steadyRound = {
   ...{ advance_seconds: tickSeconds, racing: false, away: false, lagging: false },
   ...{ maintenance: null, endMaintenance: false, resumeBrake: false, turnMode: false },
 };
-const mostTicks = 350;
-const looksEveryTicks = 15;
+const maxTicks = 350;
+const ticksPerCheck = 15;
 
 interface Stage extends EndedCase {
   pool: string;
   correlation_id: string;
-  asked: boolean;
-  /** What had happened in its pool before it asked. */
+  requested: boolean;
+  /** The events in its pool before the request. */
   before: ReadonlySet<string>;
-  /** In which tick it last did something. */
+  /** The tick of its last action. */
   acted: number;
   view: View;
   waiting?: { condition: (view: View) => boolean; go: () => void } | undefined;
@@ -80,29 +83,48 @@ const isAtRest = ({ nodes, allocations, open }: View) =>
   allocations.every(({ status, over }) => ['active', 'released'].includes(status) || (status === 'failed' && over));
 
 const ownerSql = `
-  select operation.correlation_id, coalesce(a.pool, n.pool, operation.params ->> 'pool') as pool from operations operation
-  left join allocations a on a.allocation_id = operation.allocation_id left join nodes n on n.node_id = operation.node_id
+  select operation.correlation_id, coalesce(a.pool, n.pool, operation.params ->> 'pool') as pool
+  from operations operation
+  left join allocations a on a.allocation_id = operation.allocation_id
+  left join nodes n on n.node_id = operation.node_id
   where operation.workflow_id = $1`;
 
-/** Everything that happened in these pools, each once. */
-const happeningsSql = `
-  select pool, key, what from (
-    select pool, xid || '-' || seq as key, entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what from told where "to" is not null and sets ? 'status'
-    union all select coalesce(a.pool, n.pool), operation.workflow_id, 'operation ' || kind || ' ' || operation.status from operations operation
-      left join allocations a on a.allocation_id = operation.allocation_id left join nodes n on n.node_id = operation.node_id
-    union all select node.pool, task.task_id, 'task ' || type || ' ' || task.status from tasks task join nodes node on node.node_id = task.node_id
-    union all select node.pool, instance.node_instance_id, 'instance of a node' from instances instance join nodes node on node.node_id = instance.node_id
-  ) happened where pool = any($1)`;
+/**
+ * Everything that events in these pools, each event once. `changes` is a table of invariants.ts.
+ */
+const eventsSql = `
+  select pool, key, what
+  from (
+    select pool, xid || '-' || seq as key,
+      entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what
+    from changes
+    where "to" is not null
+      and sets ? 'status'
+    union all
+    select coalesce(a.pool, n.pool), operation.workflow_id, 'operation ' || kind || ' ' || operation.status
+    from operations operation
+    left join allocations a on a.allocation_id = operation.allocation_id
+    left join nodes n on n.node_id = operation.node_id
+    union all
+    select node.pool, task.task_id, 'task ' || type || ' ' || task.status
+    from tasks task
+    join nodes node on node.node_id = task.node_id
+    union all
+    select node.pool, instance.node_instance_id, 'instance of a node'
+    from instances instance
+    join nodes node on node.node_id = instance.node_id
+  ) events
+  where pool = any($1)`;
 
-interface Happening {
+interface CaseEvent {
   pool: string;
   key: string;
   what: string;
 }
 
-/** How long a situation took to come about is not what is compared: only what was not there when the case asked. */
-function changesOf({ pool, before }: Stage, happened: readonly Happening[]): string[] {
-  const since = happened.filter((each) => each.pool === pool && !before.has(each.key));
+/** Only events since the request are compared, not how the situation came about. */
+function changesOf({ pool, before }: Stage, events: readonly CaseEvent[]): string[] {
+  const since = events.filter((each) => each.pool === pool && !before.has(each.key));
   return [...Map.groupBy(since, ({ what }) => what)].map(([what, all]) => `${all.length} × ${what}`).sort();
 }
 
@@ -111,8 +133,8 @@ const joinSecret = (pool: string) => `swj_${pool}`;
 function siteOf(stage: Stage, { services, agents }: Workshop): Site {
   const { pool } = stage;
   const caller = {
-    actor: { kind: 'token' as const, id: 'tok_test', name: 'somebody' },
-    ...{ visibility: wholeFleet, correlation_id: stage.correlation_id as never, reason: 'to see what happens' },
+    actor: { kind: 'token' as const, id: 'tok_test', name: 'tester' },
+    ...{ visibility: wholeFleet, correlation_id: stage.correlation_id as never, reason: 'for a test' },
   };
   return {
     ...{ pool, services, caller, view: () => stage.view },
@@ -122,17 +144,17 @@ function siteOf(stage: Stage, { services, agents }: Workshop): Site {
       }),
     arrive: () => agents.arrive(pool, joinSecret(pool), `m-${pool}`),
     killAgents: () => agents.kill(pool),
-    mend: () => agents.mend(pool),
+    repair: () => agents.repair(pool),
   };
 }
 
 async function play(stage: Stage, site: Site): Promise<void> {
   await stage.situation.bring(site);
-  const happened = await site.services.db.query<Happening>(happeningsSql, [[stage.pool]]);
-  stage.before = new Set(happened.map(({ key }) => key));
-  stage.asked = true;
+  const events = await site.services.db.query<CaseEvent>(eventsSql, [[stage.pool]]);
+  stage.before = new Set(events.map(({ key }) => key));
+  stage.requested = true;
   try {
-    stage.refused = !(await stage.ask.ask(site, { dry_run: false }));
+    stage.refused = !(await stage.request.send(site, { dry_run: false }));
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error;
     stage.refused = true;
@@ -146,7 +168,7 @@ async function prepare(workshop: Workshop, stages: Stage[]): Promise<void> {
     for (const { pool, situation } of stages) {
       const document = ownDocument(pool, situation.pool);
       await declarePool(tx, pool, document, at);
-      if (situation.machines) workshop.upstream.characters.set(pool, [...situation.machines]);
+      if (situation.machines) workshop.upstream.behaviours.set(pool, [...situation.machines]);
       if (document.driver !== 'external') continue;
       const token = { token_id: newTokenId(workshop.clock), pool, expires_at: null, max_uses: null, created_at: at };
       await createJoinToken(tx, token, joinSecret(pool));
@@ -154,7 +176,7 @@ async function prepare(workshop: Workshop, stages: Stage[]): Promise<void> {
   });
 }
 
-/** What exists upstream must be some live node's own machine. */
+/** Every machine that exists upstream must belong to a live node. */
 function findLeaks(stage: Stage, { upstream }: Workshop): string[] {
   const owned = new Set(
     stage.view.nodes.filter(({ status }) => status !== 'retired').map((node) => node.node_instance_id),
@@ -163,7 +185,7 @@ function findLeaks(stage: Stage, { upstream }: Workshop): string[] {
     .filter(
       (machine) => machine.pool === stage.pool && upstream.exists(machine) && !owned.has(machine.node_instance_id),
     )
-    .map(({ node_instance_id, state }) => `machine ${node_instance_id} is ${state} upstream and nobody owns it`);
+    .map(({ node_instance_id, state }) => `machine ${node_instance_id} is ${state} upstream without an owner`);
 }
 
 export async function runCases(cases: readonly Case[], broken: Broken = {}): Promise<EndedCase[]> {
@@ -175,7 +197,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
         pool: `own-${index}`,
         correlation_id: newCorrelationId(),
         acted: 0,
-        asked: false,
+        requested: false,
         refused: false,
         reached: false,
       },
@@ -192,7 +214,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
     const stage = byCorrelation.get(row?.correlation_id ?? '') ?? byPool.get(row?.pool ?? '');
     if (!stage) throw new Error(`operation ${run.kind} belongs to no case: let it carry the caller's correlation_id`);
     owners.set(run.workflow_id, stage);
-    if (!stage.asked || stage.target?.kind !== run.kind) return undefined;
+    if (!stage.requested || stage.target?.kind !== run.kind) return undefined;
     const ordinal = stage.runs.filter(({ kind }) => kind === run.kind).length;
     if (ordinal !== stage.target.ordinal) return undefined;
     stage.armed = { ...stage.target.seen, fault: stage.target.fault, reached: false };
@@ -200,15 +222,16 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
   };
   const begun = ({ workflow_id, kind, seen }: WatchedRun) => {
     const stage = owners.get(workflow_id);
-    if (stage?.asked) stage.runs.push({ kind, ordinal: stage.runs.filter((each) => each.kind === kind).length, seen });
+    if (stage?.requested)
+      stage.runs.push({ kind, ordinal: stage.runs.filter((each) => each.kind === kind).length, seen });
   };
   const workshop = await openWorkshop({ ...broken, watch: armedFor, begun });
   const violations: Violation[] = [];
   try {
     await prepare(workshop, stages);
-    const checks = await inventory(workshop.db);
-    const look = async () => {
-      violations.push(...(await checks.look(now(workshop.clock), steadyRound)));
+    const checks = await openInvariantChecks(workshop.db);
+    const check = async () => {
+      violations.push(...(await checks.check(now(workshop.clock), steadyRound)));
     };
     const pools = stages.map(({ pool }) => pool);
     const refresh = async () => {
@@ -222,7 +245,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
       }),
     );
     await workshop.quiet();
-    for (let tick = 1; tick <= (broken.most_ticks ?? mostTicks); tick++) {
+    for (let tick = 1; tick <= (broken.max_ticks ?? maxTicks); tick++) {
       await workshop.tick();
       await refresh();
       for (const stage of stages) {
@@ -234,21 +257,21 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
       }
       await workshop.quiet();
       if (failure) throw failure;
-      if (stages.every(({ asked, acted, view }) => asked && acted < tick && isAtRest(view))) break;
-      if (tick % looksEveryTicks === 0) await look();
+      if (stages.every(({ requested, acted, view }) => requested && acted < tick && isAtRest(view))) break;
+      if (tick % ticksPerCheck === 0) await check();
     }
     await Promise.race([Promise.all(plays), workshop.quiet()]);
-    await look();
-    violations.push(...(await checks.lookBack()));
-    const happened = await workshop.db.query<Happening>(happeningsSql, [pools]);
+    await check();
+    violations.push(...(await checks.checkHistory()));
+    const events = await workshop.db.query<CaseEvent>(eventsSql, [pools]);
     for (const stage of stages) {
       stage.reached = stage.armed?.reached ?? false;
       stage.nodes = stage.view.nodes.map(({ status }) => status);
       stage.allocations = stage.view.allocations.map(({ status }) => status);
-      stage.changes = changesOf(stage, happened);
+      stage.changes = changesOf(stage, events);
       const machines = [...workshop.upstream.machines.values()].filter(({ pool }) => pool === stage.pool);
       stage.launches = machines.reduce((sum, { launches }) => sum + launches, 0);
-      if (!stage.asked) stage.mistakes.push('its situation never came about');
+      if (!stage.requested) stage.mistakes.push('its situation was never reached');
       else if (!isAtRest(stage.view)) stage.mistakes.push(`still moves: ${JSON.stringify(stage.view)}`);
       stage.mistakes.push(
         ...workshop.upstream.mistakes.filter(({ pool }) => pool === stage.pool).map(({ what }) => what),

@@ -1,4 +1,6 @@
-/** What can befall a step, and how it is brought about: by the journal's hooks where an execution dies, else around the step's own work. */
+/**
+ * The faults of a step: crashes by the hooks of the journal, others by a wrapper around its work.
+ */
 import { type OperationContext, type OperationRun, StepError } from '../../../src/engine/engine.ts';
 import { type Faults, SimulatedCrash } from '../../../src/engine/virtual-journal.ts';
 
@@ -10,29 +12,29 @@ export const faultNames = [
 ] as const;
 export type FaultName = (typeof faultNames)[number];
 
-/** A step of an operation as it was seen in an undisturbed run. */
+/** A step of an operation in a run without faults. */
 export interface SeenStep {
   step: string;
-  /** A wait, and whether its check ever answered. */
+  /** For a wait: whether its check ever returned a value. */
   wait?: { answered: boolean };
 }
 
-/** One fault, put on one step of one run. */
+/** A fault on one step of one run. */
 export interface Armed extends SeenStep {
   fault: FaultName;
-  /** It has happened. */
+  /** Whether it has happened. */
   reached: boolean;
-  /** Since when a wait fails. */
+  /** When a wait began to fail. */
   failing_ms?: number;
-  /** The check that was asked last has answered. */
+  /** Whether the last check of a wait returned a value. */
   answered?: boolean;
 }
 
-/** Longer than every budget of the pools here, so that the rules decide on whatever waits for it. */
-const failsForSeconds = 90;
+/** Longer than every budget of these pools, so that the rules decide meanwhile. */
+const failingSeconds = 90;
 
-/** Only what an operation does itself can fail or be repeated; the engine's own records can only be cut off. */
-export const canBefall = ({ step }: SeenStep, fault: FaultName): boolean =>
+/** Records of the engine itself can only be interrupted by a crash. */
+export const canHaveFault = ({ step }: SeenStep, fault: FaultName): boolean =>
   fault.startsWith('crash') || !step.startsWith('engine:');
 
 export function crashHooks(
@@ -48,7 +50,7 @@ export function crashHooks(
   };
   return {
     before: (run, step) => dieAt(run, step, 'crash before', () => true),
-    // Of a wait the check that answers is the one that may have done something.
+    // For a wait, the check that returns a value is the one with an effect.
     after: (run, step) =>
       dieAt(run, step, 'crash after its effect', (armed) => !armed.wait?.answered || armed.answered === true),
   };
@@ -62,8 +64,8 @@ const broken = () =>
     retryable: true,
   });
 
-/** The same context, with the fault around the step that is armed. Ordinals are counted as the engine counts them. */
-export function disturbed(
+/** Wraps a context with the fault of the armed step. Counts step names as the engine does. */
+export function withFault(
   context: OperationContext,
   armed: Armed | undefined,
   seen: SeenStep[],
@@ -107,7 +109,7 @@ export function disturbed(
           if (armed?.step === step && armed.fault === 'fails until its retries end') {
             armed.reached = true;
             armed.failing_ms ??= nowMs();
-            if (nowMs() - armed.failing_ms < failsForSeconds * 1000) throw broken();
+            if (nowMs() - armed.failing_ms < failingSeconds * 1000) throw broken();
           }
           if (armed?.step === step && armed.fault === 'repeated') {
             armed.reached = true;

@@ -1,16 +1,19 @@
-/** An HTTP proxy between agents and the server that loses polls for tasks, on either side. */
+/** An HTTP proxy between agents and the server that loses task polls or their replies. */
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface LossyLine {
+export interface LossyProxy {
   url: string;
-  /** Cuts the agent's connection when the server answers a poll with a task, so many times. */
-  loseAnswers(count: number): void;
-  /** Cuts the connection of each poll that is open. The server goes on holding the poll. Returns how many there were. */
+  /** Cuts the agent's connection the next `count` times that the server replies with a task. */
+  loseReplies(count: number): void;
+  /**
+   * Cuts the agent's connection of each open poll; the server keeps the poll open. Returns their
+   * number.
+   */
   losePolls(): number;
-  /** How many answers were lost so far. */
-  lostAnswers(): number;
+  /** The number of lost replies so far. */
+  lostReplies(): number;
   stop(): Promise<void>;
 }
 
@@ -22,9 +25,9 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-export async function lossyLine(upstream: string): Promise<LossyLine> {
+export async function lossyProxy(upstream: string): Promise<LossyProxy> {
   let toLose = 0;
-  let lostAnswers = 0;
+  let lostReplies = 0;
   const openPolls = new Set<IncomingMessage>();
 
   const forward = async (request: IncomingMessage, response: ServerResponse) => {
@@ -35,7 +38,7 @@ export async function lossyLine(upstream: string): Promise<LossyLine> {
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
     sent.end(body);
     if (isPoll) openPolls.add(request);
-    // A poll that the agent gives up is given up here, unless it was lost.
+    // Close the server side of a poll that the agent closed, unless the poll was lost.
     response.once('close', () => {
       if (!isPoll || openPolls.delete(request)) sent.destroy();
     });
@@ -44,7 +47,7 @@ export async function lossyLine(upstream: string): Promise<LossyLine> {
     if (isPoll && !openPolls.delete(request)) return;
     if (isPoll && toLose > 0 && JSON.parse(String(text)).task) {
       toLose--;
-      lostAnswers++;
+      lostReplies++;
       request.socket.destroy();
     } else response.writeHead(answer.statusCode ?? 0, answer.headers).end(text);
   };
@@ -55,7 +58,7 @@ export async function lossyLine(upstream: string): Promise<LossyLine> {
   await once(server, 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    loseAnswers(count) {
+    loseReplies(count) {
       toLose = count;
     },
     losePolls() {
@@ -64,7 +67,7 @@ export async function lossyLine(upstream: string): Promise<LossyLine> {
       for (const { socket } of polls) socket.destroy();
       return polls.length;
     },
-    lostAnswers: () => lostAnswers,
+    lostReplies: () => lostReplies,
     async stop() {
       server.close();
       server.closeAllConnections();

@@ -1,45 +1,45 @@
-/** From what undisturbed runs showed to what is tried: every step of every operation, with every fault that can befall it. */
+/** Plans the cases: every step of every operation, with every fault that it can have. */
 import { ApiProblem } from '../../../src/contract/errors/errors.ts';
 import { type Case, type EndedCase, runCases } from './cases.ts';
-import { canBefall, faultNames, type SeenStep } from './faults.ts';
-import { type Ask, asks, type Site, situations } from './situations.ts';
+import { canHaveFault, faultNames, type SeenStep } from './faults.ts';
+import { type Request, requests, type Site, situations } from './situations.ts';
 
-/** Long enough for every situation to come about; what becomes of it then is not the scouts' concern. */
+/** Long enough to reach every situation. */
 const scoutTicks = 60;
 
-/** Whether it is open there; nothing is changed by asking so. */
-const isOpen = (ask: Ask, site: Site) =>
-  ask.ask(site, { dry_run: true }).catch((error) => {
+/** Whether a request is open; a dry run changes nothing. */
+const isOpen = (request: Request, site: Site) =>
+  request.send(site, { dry_run: true }).catch((error) => {
     if (error instanceof ApiProblem) return false;
     throw error;
   });
 
 /**
- * Every situation with everything that is open in it: one scout goes to each and asks without meaning it. The pairs stand in
- * the order of the tables, in whatever order the scouts come back: it decides where a step is seen first.
+ * Every situation with every request that is open in it, found by a dry run in each. The pairs are
+ * in the order of the tables, which decides where a step is seen first.
  */
 export async function everyPair(): Promise<Case[]> {
   const scouts = situations.map((situation) => {
     const open: Case[] = [];
-    const look: Ask['ask'] = async (site) => {
-      for (const ask of asks) if (await isOpen(ask, site)) open.push({ situation, ask });
+    const tryAll: Request['send'] = async (site) => {
+      for (const request of requests) if (await isOpen(request, site)) open.push({ situation, request });
       return true;
     };
-    return { situation, ask: { name: 'only looks', ask: look }, open };
+    return { situation, request: { name: 'dry run of all requests', send: tryAll }, open };
   });
-  await runCases(scouts, { most_ticks: scoutTicks });
+  await runCases(scouts, { max_ticks: scoutTicks });
   return scouts.flatMap(({ open }) => open);
 }
 
-/** A step that was cut off is seen again; of a wait it matters whether it was ever answered. */
+/** An interrupted step is seen again. A wait counts once with and once without a value. */
 const distinct = (seen: SeenStep[]): SeenStep[] => [
   ...new Map(seen.map((each) => [`${each.step} ${each.wait?.answered}`, each])).values(),
 ];
 
-/** A step that is taken round after round, as often as time passes: the first two stand for all. */
+/** A step that repeats as time passes: the first two stand for all. */
 const isFurtherRound = ({ step }: SeenStep) => Number(/#(\d+)$/.exec(step)?.[1] ?? 1) > 2;
 
-/** Every stage of every operation begins and ends by the same two steps, and every run by the engine's own: one of each stands for all. */
+/** Steps that all stages, or all runs of the engine, have in common: one of each stands for all. */
 const bookkeeping = /:(begin|end)$|^engine:.*/;
 
 const keyOf = (kind: string, { step, wait }: SeenStep) => {
@@ -47,11 +47,11 @@ const keyOf = (kind: string, { step, wait }: SeenStep) => {
   return same ?? `${kind} ${step} ${wait?.answered}`;
 };
 
-/** Each step is tried where it was seen first: in that situation, by that ask, in that run. */
-export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
+/** Each step is tried in the case and the run where it was seen first. */
+export function everyFault(faultless: readonly EndedCase[]): Case[] {
   const tried = new Set<string>();
   const cases: Case[] = [];
-  for (const { situation, ask, runs } of undisturbed)
+  for (const { situation, request, runs } of faultless)
     for (const { kind, ordinal, seen } of runs)
       for (const each of distinct(seen)) {
         if (isFurtherRound(each)) continue;
@@ -59,30 +59,31 @@ export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
         if (tried.has(key)) continue;
         tried.add(key);
         for (const fault of faultNames)
-          if (canBefall(each, fault)) cases.push({ situation, ask, target: { kind, ordinal, seen: each, fault } });
+          if (canHaveFault(each, fault))
+            cases.push({ situation, request, target: { kind, ordinal, seen: each, fault } });
       }
   return cases;
 }
 
-const nameOf = ({ situation, ask, target }: Case) =>
-  `${target ? `${target.kind}, step ${target.seen.step}, ${target.fault}` : 'undisturbed'} (${situation.name}, ask: ${ask.name})`;
+const nameOf = ({ situation, request, target }: Case) =>
+  `${target ? `${target.kind}, step ${target.seen.step}, ${target.fault}` : 'without a fault'} (${situation.name}, request: ${request.name})`;
 
 const shown = ({ nodes, allocations, launches, changes }: EndedCase) =>
   JSON.stringify({ nodes, allocations, launches, changes }, null, 1);
 
-/** A fault that leaves nothing to be wanted changes nothing: neither how it ends, nor what is launched, nor any change on the way. */
-const changesNothing = ({ target }: Case) => target !== undefined && target.fault !== 'fails until its retries end';
+/** A crash or a repetition must not change the outcome, the launches or any transition. */
+const mustNotMatter = ({ target }: Case) => target !== undefined && target.fault !== 'fails until its retries end';
 
-/** What is wrong, in words; empty where all is as it must be. */
-export function judge(undisturbed: readonly EndedCase[], tried: readonly EndedCase[]): string[] {
-  const usual = new Map(undisturbed.map((each) => [`${each.situation.name} / ${each.ask.name}`, each]));
+/** Returns what is wrong, as text. */
+export function judge(faultless: readonly EndedCase[], tried: readonly EndedCase[]): string[] {
+  const usual = new Map(faultless.map((each) => [`${each.situation.name} / ${each.request.name}`, each]));
   return tried.flatMap((each) => {
     const wrong = [...each.mistakes];
     if (each.target && !each.reached && !each.refused) wrong.push('the step was never reached');
-    if (each.target && each.refused) wrong.push('what was asked for before is refused now');
-    const expected = usual.get(`${each.situation.name} / ${each.ask.name}`);
-    if (expected && changesNothing(each) && shown(each) !== shown(expected))
-      wrong.push(`ended otherwise:\n${shown(each)}\nundisturbed:\n${shown(expected)}`);
+    if (each.target && each.refused) wrong.push('the request is refused now');
+    const expected = usual.get(`${each.situation.name} / ${each.request.name}`);
+    if (expected && mustNotMatter(each) && shown(each) !== shown(expected))
+      wrong.push(`ended differently:\n${shown(each)}\nwithout the fault:\n${shown(expected)}`);
     return wrong.length > 0 ? [`${nameOf(each)}:\n  ${wrong.join('\n  ')}`] : [];
   });
 }

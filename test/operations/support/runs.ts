@@ -1,6 +1,7 @@
 /**
- * The engine of the workshop: every run has a virtual engine and a journal of its own, so that one can die alone. What died
- * is taken over by a fresh engine of another replica on the same journal, when `recover` is called.
+ * The engine of the workshop: every run has its own virtual engine and journal, so that one can
+ * crash alone. `recoverDead` continues crashed runs on the same journal, by an engine of another
+ * replica.
  */
 import type { WorkflowId } from '../../../src/base/ids.ts';
 import type { VirtualClock } from '../../../src/base/virtual-clock.ts';
@@ -9,9 +10,9 @@ import { createVirtualEngine, type VirtualEngine } from '../../../src/engine/vir
 import { createVirtualStore, type VirtualStore } from '../../../src/engine/virtual-journal.ts';
 import { engineListener } from '../../../src/operations/runtime/engine-listener.ts';
 import type { OperationServices } from '../../../src/operations/runtime/services.ts';
-import { type Armed, crashHooks, disturbed, type SeenStep } from './faults.ts';
+import { type Armed, crashHooks, type SeenStep, withFault } from './faults.ts';
 
-/** A run, what was done to it, and the steps that it took. */
+/** A run, its fault, and the steps that it took. */
 export interface WatchedRun extends OperationRun {
   armed: Armed | undefined;
   seen: SeenStep[];
@@ -23,7 +24,7 @@ export interface Replica {
 }
 
 export interface Runs extends Engine {
-  /** Takes over whatever died since the last time. */
+  /** Takes over the runs that crashed since the last call. */
   recoverDead(): Promise<void>;
 }
 
@@ -39,7 +40,7 @@ const [first, second] = ['first', 'second'];
 export function createRuns(
   clock: VirtualClock,
   replicas: [Replica, Replica],
-  /** Asked once, before anything of the run executes: what is to befall it. */
+  /** Called once before a run executes; returns its fault. */
   watch: (run: OperationRun) => Promise<Armed | undefined>,
   begun: (run: WatchedRun) => void,
 ): Runs {
@@ -66,7 +67,7 @@ export function createRuns(
         ...definition,
         run: (context, params) =>
           definition.run(
-            disturbed(context, run.armed, run.seen, () => clock.nowMs()),
+            withFault(context, run.armed, run.seen, () => clock.nowMs()),
             params,
           ),
       });

@@ -1,6 +1,7 @@
 /**
- * Where operations are asked for, and how. An operation joins by being registered, and by being brought about by at least one
- * pair of a situation and an ask: every action that the tables of lifecycle/ open in a situation is asked for by itself. Add a situation (or an ask) here only if nothing here leads to the new operation; the test says so then.
+ * Situations and the requests in them. A new operation joins by being registered, if at least one
+ * situation and request lead to it; every action that is open in a situation is requested. Add a
+ * situation or a request only if the test says that nothing leads to the new operation.
  */
 import type { AllocationId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
@@ -21,9 +22,9 @@ import type { Caller } from '../../../src/operations/runtime/caller.ts';
 import type { OperationServices } from '../../../src/operations/runtime/services.ts';
 import { currentPool } from '../../../src/store/rows/pools.ts';
 import { listResidue } from '../../../src/store/rows/residue.ts';
-import type { Character } from './upstream.ts';
+import type { Behaviour } from './upstream.ts';
 
-/** How a case's own pool stands. */
+/** The state of a case's pool. */
 export interface View {
   nodes: { node_id: string; node_instance_id: string; status: string }[];
   allocations: { allocation_id: AllocationId; status: string; over: boolean }[];
@@ -31,25 +32,25 @@ export interface View {
   open: number;
 }
 
-/** A pool of its own, in which one case happens. */
+/** The pool of one case. */
 export interface Site {
   pool: string;
   services: OperationServices;
   caller: Caller;
   view(): View;
   until(condition: (view: View) => boolean): Promise<void>;
-  /** A machine comes by itself (external pools). */
+  /** A machine joins (external pools). */
   arrive(): void;
   killAgents(): void;
-  mend(): void;
+  repair(): void;
 }
 
 export interface Situation {
   name: string;
   pool?: Partial<PoolDocument>;
-  machines?: Character[];
+  machines?: Behaviour[];
   bring(site: Site): Promise<void>;
-  /** What changes when the operation is asked for, besides the asking. */
+  /** Runs with the request. */
   meanwhile?(site: Site): void;
 }
 
@@ -78,13 +79,13 @@ const arrived = async (site: Site) => {
   site.arrive();
   await site.until(node('ready'));
 };
-const act = async (site: Site, action: NodeActionName, asked: Partial<ActionRequest> = {}) => {
+const act = async (site: Site, action: NodeActionName, options: Partial<ActionRequest> = {}) => {
   const last = site.view().nodes.at(-1);
-  if (last) await actOnNode(site.services, last.node_id, action, { reason: 'to see', ...asked }, site.caller);
+  if (last) await actOnNode(site.services, last.node_id, action, { reason: 'for a test', ...options }, site.caller);
 };
 
-/** So late that a recovery, whatever befalls it, is not overtaken by the rule that tries again. */
-const patientRelease = { step_tries: 2, retry_base_seconds: 200, retry_max_seconds: 200 };
+/** So late that the rule does not retry before a recovery with any fault has ended. */
+const lateRetry = { step_tries: 2, retry_base_seconds: 200, retry_max_seconds: 200 };
 
 export const situations: Situation[] = [
   { name: 'an empty pool', bring: async () => {} },
@@ -129,13 +130,13 @@ export const situations: Situation[] = [
   {
     name: 'a release that failed and is not tried again soon',
     machines: ['dirty'],
-    pool: { release: patientRelease },
+    pool: { release: lateRetry },
     async bring(site) {
       await served(site);
       await release(site);
       await site.until(both(allocation('release_failed'), quiet));
     },
-    meanwhile: (site) => site.mend(),
+    meanwhile: (site) => site.repair(),
   },
   {
     name: 'a release that failed',
@@ -145,7 +146,7 @@ export const situations: Situation[] = [
       await release(site);
       await site.until(both(allocation('release_failed'), quiet));
     },
-    meanwhile: (site) => site.mend(),
+    meanwhile: (site) => site.repair(),
   },
   {
     name: 'a release that failed, of a machine that stays',
@@ -156,7 +157,7 @@ export const situations: Situation[] = [
       await release(site);
       await site.until(both(allocation('release_failed'), quiet));
     },
-    meanwhile: (site) => site.mend(),
+    meanwhile: (site) => site.repair(),
   },
   {
     name: 'what a forced release left on a machine that stays',
@@ -169,7 +170,7 @@ export const situations: Situation[] = [
       await act(site, 'force-release');
       await site.until(both(node('quarantined'), quiet));
     },
-    meanwhile: (site) => site.mend(),
+    meanwhile: (site) => site.repair(),
   },
   {
     name: 'a machine set aside',
@@ -205,41 +206,47 @@ export const situations: Situation[] = [
   },
 ];
 
-/** Something that a person, a tenant or nobody asks for; answers false, or is refused, where it is not open. With `dry_run` it only looks. */
-export interface Ask {
+/** A request; returns false, or is refused, if it is not open. A dry run changes nothing. */
+export interface Request {
   name: string;
-  ask(site: Site, asked: { dry_run: boolean }): Promise<boolean>;
+  send(site: Site, options: { dry_run: boolean }): Promise<boolean>;
 }
 
-/** Actions that can be asked for in several ways; every action is asked for plainly as well. */
+/** Actions with options; every action is requested without options too. */
 const variants: Partial<Record<NodeActionName, Record<string, Partial<ActionRequest>>>> = {
   drain: { 'drain, then retire': { drain_then: 'retire' } },
   'extend-deadline': { 'extend-deadline': { seconds: 30 } },
 };
 
-const waysToAsk = (action: string, ways: Record<string, Partial<ActionRequest>> = {}) =>
+const variantsOf = (action: string, ways: Record<string, Partial<ActionRequest>> = {}) =>
   Object.entries({ [action]: {}, ...ways });
 
-const ofNode = (action: NodeActionName): Ask[] =>
-  waysToAsk(action, variants[action]).map(([name, asked]) => ({
+const ofNode = (action: NodeActionName): Request[] =>
+  variantsOf(action, variants[action]).map(([name, options]) => ({
     name,
-    async ask(site, { dry_run }) {
+    async send(site, { dry_run }) {
       if (site.view().nodes.length === 0) return false;
-      await act(site, action, { ...asked, dry_run });
+      await act(site, action, { ...options, dry_run });
       return true;
     },
   }));
 
 const isNodeAction = (action: string) => (nodeActionNames as string[]).includes(action);
 
-/** What can be asked of a node is asked of the node as long as there is one. */
-const ofAllocation = (action: AllocationActionName): Ask[] =>
-  waysToAsk(`${action} (allocation)`).map(([name, asked]) => ({
+/** Actions that nodes have too are requested on the node while there is one. */
+const ofAllocation = (action: AllocationActionName): Request[] =>
+  variantsOf(`${action} (allocation)`).map(([name, options]) => ({
     name,
-    async ask({ view, services, caller }, { dry_run }) {
+    async send({ view, services, caller }, { dry_run }) {
       const [last, machine] = [view().allocations.at(-1), view().nodes.at(-1)];
       if (!last || (isNodeAction(action) && machine && machine.status !== 'retired')) return false;
-      await actOnAllocation(services, last.allocation_id, action, { reason: 'to see', ...asked, dry_run }, caller);
+      await actOnAllocation(
+        services,
+        last.allocation_id,
+        action,
+        { reason: 'for a test', ...options, dry_run },
+        caller,
+      );
       return true;
     },
   }));
@@ -247,33 +254,33 @@ const ofAllocation = (action: AllocationActionName): Ask[] =>
 const ofResidue = (
   name: string,
   act: (services: OperationServices, id: string, caller: Caller) => Promise<unknown>,
-): Ask => ({
+): Request => ({
   name,
-  async ask({ pool, services, caller }, { dry_run }) {
+  async send({ pool, services, caller }, { dry_run }) {
     const [left] = (await listResidue(services.db, { status: 'open', pool, limit: 1 })).items;
     if (left && !dry_run) await act(services, left.residue_id, caller);
     return left !== undefined;
   },
 });
 
-export const asks: Ask[] = [
+export const requests: Request[] = [
   {
     name: 'allocate',
-    async ask(site, { dry_run }) {
+    async send(site, { dry_run }) {
       if (site.view().allocations.some(({ status }) => status !== 'released')) return false;
       if (!dry_run) await allocate(site);
       return true;
     },
   },
-  { name: 'nothing', ask: async () => true },
+  { name: 'nothing', send: async () => true },
   {
     name: 'recover all that failed to release',
-    async ask({ pool, services, caller }, { dry_run }) {
+    async send({ pool, services, caller }, { dry_run }) {
       const { release: policy } = (await currentPool(services.db, pool))?.document ?? {};
-      if (policy?.retry_base_seconds !== patientRelease.retry_base_seconds) return false;
+      if (policy?.retry_base_seconds !== lateRetry.retry_base_seconds) return false;
       if (dry_run) return true;
-      const asked = { action: 'retry-release' as const, filter: { pool }, reason: 'to see' };
-      return (await requestRecovery(services, asked, caller)).workflow_id !== null;
+      const request = { action: 'retry-release' as const, filter: { pool }, reason: 'for a test' };
+      return (await requestRecovery(services, request, caller)).workflow_id !== null;
     },
   },
   ...allocationActionNames.flatMap(ofAllocation),

@@ -1,26 +1,26 @@
 /**
- * A provider that keeps the truth: which machines were ever launched and which exist. Its driver is idempotent, as every
- * driver owes; what it may not see is written down as it happens: an instance launched again after it was gone, or two
- * machines of one node at a time. Nothing runs; the agents of these machines are played by agents.ts.
+ * A simulated provider that knows which machines were launched and which exist. Its driver is
+ * idempotent, as every driver must be. It records mistakes: an instance that is launched again
+ * after it was gone, or two machines of one node at a time. agents.ts simulates the agents.
  */
 import type { NodeInstanceId } from '../../../src/base/ids.ts';
 import type { Driver, DriverOutcome, DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { simulatedDriver } from '../../scenarios/support/simulated-driver.ts';
 
 /**
- * - well: comes up and does what it is asked
- * - mute: comes up, but nobody ever hears of its agent
- * - crashes: ends while it comes up
- * - refused: the provider refuses to make it
- * - dirty: cannot be cleaned until somebody has mended it
+ * - well: comes up and does its tasks
+ * - mute: comes up, but its agent never contacts the server
+ * - crashes: exits during its boot
+ * - refused: the provider refuses to create it
+ * - dirty: cannot be cleaned until it is repaired
  */
-export type Character = 'well' | 'mute' | 'crashes' | 'refused' | 'dirty';
+export type Behaviour = 'well' | 'mute' | 'crashes' | 'refused' | 'dirty';
 
 export interface Machine {
   pool: string;
   node_id: string;
   node_instance_id: NodeInstanceId;
-  character: Character;
+  behaviour: Behaviour;
   state: 'creating' | 'running' | 'exited' | 'deleting' | 'gone';
   enrollment_token: string;
   launches: number;
@@ -29,10 +29,10 @@ export interface Machine {
 export interface Upstream {
   driver: Driver;
   machines: Map<NodeInstanceId, Machine>;
-  /** What should never have been seen, by pool. */
+  /** Events that must never happen, by pool. */
   mistakes: { pool: string; what: string }[];
-  /** Of the machines of a pool, in the order in which they are launched; after the last one all are well. */
-  characters: Map<string, Character[]>;
+  /** For the machines of a pool in launch order; after the last one all are well. */
+  behaviours: Map<string, Behaviour[]>;
   exists(machine: Machine): boolean;
 }
 
@@ -42,14 +42,14 @@ const done = (message: string): DriverOutcome => ({ outcome: 'done', message });
 export function createUpstream(): Upstream {
   const machines: Upstream['machines'] = new Map();
   const mistakes: Upstream['mistakes'] = [];
-  const characters: Upstream['characters'] = new Map();
+  const behaviours: Upstream['behaviours'] = new Map();
   const exists = ({ state }: Machine) => state !== 'gone';
   const of = ({ node_instance_id }: DriverTarget) => machines.get(node_instance_id);
 
   const launch = ({ pool, node_id, node_instance_id, bootstrap }: EnsureTarget): DriverOutcome => {
     const known = machines.get(node_instance_id);
-    const character = known?.character ?? characters.get(pool)?.shift() ?? 'well';
-    if (character === 'refused') {
+    const behaviour = known?.behaviour ?? behaviours.get(pool)?.shift() ?? 'well';
+    if (behaviour === 'refused') {
       const message = 'the provider refuses';
       return { outcome: 'failed', owner_layer: 'provider', code: 'quota', message, retryable: false };
     }
@@ -59,13 +59,13 @@ export function createUpstream(): Upstream {
     const launches = (known?.launches ?? 0) + 1;
     const { enrollment_token } = bootstrap;
     machines.set(node_instance_id, {
-      ...{ pool, node_id, node_instance_id, character, enrollment_token, launches },
+      ...{ pool, node_id, node_instance_id, behaviour, enrollment_token, launches },
       state: 'creating',
     });
     return waits('the provider makes it');
   };
 
-  const end = async (target: DriverTarget): Promise<DriverOutcome> => {
+  const destroy = async (target: DriverTarget): Promise<DriverOutcome> => {
     const machine = of(target);
     if (!machine || machine.state === 'gone') return done('there is none');
     if (machine.state === 'deleting') {
@@ -81,14 +81,14 @@ export function createUpstream(): Upstream {
     async ensure(target) {
       const machine = of(target);
       if (!machine || machine.state === 'gone') return launch(target);
-      if (machine.state === 'creating') machine.state = machine.character === 'crashes' ? 'exited' : 'running';
+      if (machine.state === 'creating') machine.state = machine.behaviour === 'crashes' ? 'exited' : 'running';
       return done('it is launched');
     },
     async observe(target) {
       const state = of(target)?.state ?? 'gone';
       return { state: state === 'gone' ? 'absent' : state, present: state !== 'gone', ready: false, detail: null };
     },
-    destroy: end,
+    destroy,
     async prove(target, { kind, nonce }) {
       const machine = of(target);
       if (kind === 'absent' && (!machine || !exists(machine)))
@@ -109,5 +109,5 @@ export function createUpstream(): Upstream {
       }));
     },
   });
-  return { driver, machines, mistakes, characters, exists };
+  return { driver, machines, mistakes, behaviours, exists };
 }

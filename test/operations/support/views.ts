@@ -1,4 +1,4 @@
-/** How every case's pool stands, read at once for all of them. */
+/** Reads the state of all cases at once. */
 import { now } from '../../../src/base/clock.ts';
 import type { View } from './situations.ts';
 import type { Workshop } from './workshop.ts';
@@ -7,12 +7,15 @@ type Of<Part> = Part & { pool: string };
 
 const nodesSql = 'select pool, node_id, node_instance_id, status from nodes order by created_at, node_id';
 const allocationsSql = `
-  select pool, allocation_id, status, coalesce(deadline_at <= $1, true) as over from allocations order by created_at, allocation_id`;
+  select pool, allocation_id, status, coalesce(deadline_at <= $1, true) as over
+  from allocations
+  order by created_at, allocation_id`;
 const openSql = `
   select coalesce(allocation.pool, node.pool, operation.params ->> 'pool', operation.params #>> '{filter,pool}') as pool
   from operations operation
   left join allocations allocation on allocation.allocation_id = operation.allocation_id
-  left join nodes node on node.node_id = operation.node_id where operation.finished_at is null`;
+  left join nodes node on node.node_id = operation.node_id
+  where operation.finished_at is null`;
 
 export async function readViews({ db, clock }: Workshop, pools: readonly string[]): Promise<Map<string, View>> {
   const views = new Map<string, View>(pools.map((pool) => [pool, { nodes: [], allocations: [], open: 0 }]));

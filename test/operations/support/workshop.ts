@@ -1,7 +1,7 @@
 /**
- * Where operations are tried: the real store, the product's own rules and operations, virtual time, two replicas, a provider
- * that keeps the truth, and agents that are played. Everything that happens, happens in ticks, and a tick is over when
- * nobody has a statement under way any more.
+ * The environment in which operations are tested: the real store, rules and operations, virtual
+ * time, two replicas, a simulated provider and simulated agents. Time advances in ticks, and a tick
+ * ends when no statement runs any more.
  */
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId } from '../../../src/base/ids.ts';
@@ -23,7 +23,7 @@ import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
 import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
 import { createSuspects } from '../../../src/sweeps/runner/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
-import { preparing } from '../../properties/support/prepare-statements.ts';
+import { withGenericPlans } from '../../properties/support/prepare-statements.ts';
 import { testDatabase } from '../../support/database.ts';
 import { memoryKeyRing } from '../../support/key-ring.ts';
 import { type Agents, createAgents, heartbeat } from './agents.ts';
@@ -31,15 +31,15 @@ import type { Armed } from './faults.ts';
 import { createRuns, type WatchedRun } from './runs.ts';
 import { createUpstream, type Upstream } from './upstream.ts';
 
-/** They tend replicas and the network, which the workshop plays itself. Every other rule is at work here. */
-const playedSweeps = ['ingest-watch', 'replica-takeover', 'prober', 'housekeeping'];
+/** These concern replicas and the network, which the workshop simulates. All other rules run. */
+const simulatedSweeps = ['ingest-watch', 'replica-takeover', 'prober', 'housekeeping'];
 
-/** So long that few are needed, and shorter than the shortest time that anybody is given to answer. */
+/** Long, so that few ticks are needed, but shorter than every timeout. */
 export const tickSeconds = 4;
 const leaseSeconds = 10_000_000;
-const mostPasses = 500;
-/** Rules that do not say whether more is due. */
-const passesOfUntold = 3;
+const maxPasses = 500;
+/** For rules that do not return `more`. */
+const passesWithoutMore = 3;
 
 export interface Workshop {
   db: Database;
@@ -48,27 +48,30 @@ export interface Workshop {
   upstream: Upstream;
   agents: Agents;
   tick(): Promise<void>;
-  /** Until nobody has a statement under way. */
+  /** Waits until no statement runs. */
   quiet(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** As many as are ever at work at once; hundreds of operations would else wait for a connection longer than they may. */
+/** Also limits concurrent work: hundreds of operations would wait too long for a connection. */
 const connections = 12;
 
-/** Counts what is under way, so that a tick can wait for it, and lets nobody begin who would have to wait for a connection. */
+/**
+ * Counts running statements, so that a tick can wait for them, and queues work beyond the
+ * connections.
+ */
 function counting(db: Database): { db: Database; quiet(): Promise<void> } {
-  let underWay = 0;
+  let running = 0;
   let free = connections;
   const waiting: (() => void)[] = [];
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
-    underWay++;
+    running++;
     if (free > 0) free--;
     else await new Promise<void>((go) => waiting.push(go));
     try {
       return await work();
     } finally {
-      underWay--;
+      running--;
       const next = waiting.shift();
       if (next) next();
       else free++;
@@ -78,21 +81,21 @@ function counting(db: Database): { db: Database; quiet(): Promise<void> } {
   return {
     db: {
       ...db,
-      query: (...asked) => counted(() => db.query(...asked)),
+      query: (...config) => counted(() => db.query(...config)),
       transaction: (work) => counted(() => db.transaction(work)),
     },
     async quiet() {
-      for (let still = 0; still < 3; still = underWay === 0 ? still + 1 : 0) await turn();
+      for (let still = 0; still < 3; still = running === 0 ? still + 1 : 0) await turn();
     },
   };
 }
 
-/** For counter-tests: parts of the product, broken. */
+/** For counter-tests: replaces parts of the product by broken ones. */
 export interface Broken {
   driver?(whole: Driver): Driver;
   sweeps?(whole: Sweep[]): Sweep[];
-  /** The longest that a broken world is watched. */
-  most_ticks?: number;
+  /** The limit for a run with broken parts. */
+  max_ticks?: number;
 }
 
 export interface WorkshopParts extends Broken {
@@ -100,12 +103,12 @@ export interface WorkshopParts extends Broken {
   begun(run: WatchedRun): void;
 }
 
-const asItIs = <T>(whole: T): T => whole;
+const unchanged = <T>(whole: T): T => whole;
 
 export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
-  const { driver = asItIs, sweeps: composed = asItIs, watch, begun } = parts;
+  const { driver = unchanged, sweeps: composed = unchanged, watch, begun } = parts;
   const database = await testDatabase();
-  const { db, quiet } = counting(openDatabase({ url: preparing(database.url), max_connections: connections }));
+  const { db, quiet } = counting(openDatabase({ url: withGenericPlans(database.url), max_connections: connections }));
   const clock = virtualClock();
   const installation = await openInstallation(db, now(clock));
   const upstream = createUpstream();
@@ -147,7 +150,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
       throw error;
     },
   };
-  const sweeps = composed(sweepRegistry(sweepServices).filter(({ name }) => !playedSweeps.includes(name)));
+  const sweeps = composed(sweepRegistry(sweepServices).filter(({ name }) => !simulatedSweeps.includes(name)));
   const beats = createHeartbeatBuffer(db, clock, (error) => {
     throw error;
   });
@@ -156,9 +159,9 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
   const sweep = async () => {
     for (const { name, run } of sweeps)
       for (let pass = 0; ; pass++) {
-        if (pass === mostPasses) throw new Error(`${name} always finds more`);
+        if (pass === maxPasses) throw new Error(`${name} always finds more`);
         const { decided, more } = await run(now(clock));
-        if (!(more ?? (decided > 0 && pass < passesOfUntold))) break;
+        if (!(more ?? (decided > 0 && pass < passesWithoutMore))) break;
       }
   };
 

@@ -1,11 +1,11 @@
 /**
- * The invariants of the model, asked of all rows and of every fact of a round by statements. The facts of a round that tell of
- * a change are first copied into a table of their own, `told`; each question then answers the rows that break it.
+ * Checks the invariants of the model on all rows and on every fact of a round. The facts of a round
+ * that change rows are first copied into the table `changes`; each query then selects violations.
  */
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/history/projection.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
 import { verifyCounts } from '../../../src/store/rows/counts.ts';
-import { questions } from './invariant-queries.ts';
+import { invariantQueries } from './invariant-queries.ts';
 import { modelEdges } from './model.ts';
 import type { Round } from './sequences.ts';
 import { sequenceIndexOf } from './views.ts';
@@ -17,43 +17,54 @@ export interface Violation {
   what: string;
 }
 
-/** What came about, and how many times. */
+/** Counts of what happened. */
 export interface Figures {
   /** As `entity from → to by cause`. */
   edges: Record<string, number>;
-  /** Verdicts that were held, or only told because their pool is observed. */
+  /** Verdicts that were held, or only recorded because their pool is observe-only. */
   withheld: Record<string, number>;
 }
 
-export interface Inventory {
-  look(at: Date, round: Round): Promise<Violation[]>;
-  /** What is asked once, at the end: rows against their facts, and facts against what they were. */
-  lookBack(): Promise<Violation[]>;
+export interface InvariantChecks {
+  check(at: Date, round: Round): Promise<Violation[]>;
+  /** Runs once at the end: compares rows with their facts, and facts with what they were. */
+  checkHistory(): Promise<Violation[]>;
   figures(): Promise<Figures>;
 }
 
 const scratch = `
-  create unlogged table told (xid xid8, seq bigint, round int, entity text, id text, pool text, name text, by text, "from" text, "to" text,
-    at timestamptz, actor boolean, sets jsonb, evidence jsonb, gap text, instance text, node text);
-  create index told_by_node on told (node, at) where entity = 'allocation';
-  create index told_by_id on told (id, xid, seq);
-  create index told_by_round on told (round);
+  create unlogged table changes (
+    xid xid8, seq bigint, round int, entity text, id text, pool text, name text, by text,
+    "from" text, "to" text, at timestamptz, actor boolean, sets jsonb, evidence jsonb,
+    gap text, instance text, node text);
+  create index changes_by_node on changes (node, at) where entity = 'allocation';
+  create index changes_by_id on changes (id, xid, seq);
+  create index changes_by_round on changes (round);
   create unlogged table edges (entity text, "from" text, "to" text, by text);
   create unlogged table prints (round int, facts bigint, print numeric, first xid8, last xid8)`;
 
 /** $1 is the first transaction of the round, $2 its number. */
-const tellRound = `
-  insert into told select fact.xid, fact.seq, $2, split_part(fact.kind, '.', 1),
+const copyRound = `
+  insert into changes
+  select fact.xid, fact.seq, $2, split_part(fact.kind, '.', 1),
     case when fact.kind like 'node.%' then fact.node_id else fact.allocation_id end,
     coalesce(node.pool, allocation.pool), node.name,
-    fact.data ->> 'by', fact.data ->> 'from', fact.data ->> 'to', fact.at, fact.actor is not null, fact.data -> 'set', fact.data -> 'evidence',
+    fact.data ->> 'by', fact.data ->> 'from', fact.data ->> 'to', fact.at,
+    fact.actor is not null, fact.data -> 'set', fact.data -> 'evidence',
     fact.data ->> 'gap', fact.node_instance_id, fact.node_id
   from evidence fact
   left join nodes node on fact.kind like 'node.%' and node.node_id = fact.node_id
-  left join allocations allocation on fact.kind like 'allocation.%' and allocation.allocation_id = fact.allocation_id
-  where fact.xid >= $1::xid8 and fact.data ? 'set' and (fact.kind like 'node.%' or fact.kind like 'allocation.%')`;
+  left join allocations allocation
+    on fact.kind like 'allocation.%' and allocation.allocation_id = fact.allocation_id
+  where fact.xid >= $1::xid8
+    and fact.data ? 'set'
+    and (fact.kind like 'node.%' or fact.kind like 'allocation.%')`;
 
-const printSql = `select count(*) as facts, coalesce(sum(hashtextextended(fact::text, 0)::numeric), 0) as print from evidence fact where xid >= $1::xid8 and xid < $2::xid8`;
+const printSql = `
+  select count(*) as facts, coalesce(sum(hashtextextended(fact::text, 0)::numeric), 0) as print
+  from evidence fact
+  where xid >= $1::xid8
+    and xid < $2::xid8`;
 
 type Row = { id: string; pool: string; name: string | null; what: string };
 
@@ -66,22 +77,23 @@ const violationOf =
     what: row.what,
   });
 
-export async function inventory(db: Database): Promise<Inventory> {
+export async function openInvariantChecks(db: Database): Promise<InvariantChecks> {
   for (const statement of scratch.split(';')) await db.query(statement);
   await db.query(
-    'insert into edges select * from jsonb_to_recordset($1::jsonb) as edge(entity text, "from" text, "to" text, by text)',
+    `insert into edges
+     select * from jsonb_to_recordset($1::jsonb) as edge(entity text, "from" text, "to" text, by text)`,
     [JSON.stringify(modelEdges)],
   );
-  // Every round is bounded by transactions of its own: all that it did lies between them.
+  // Transaction ids bound every round.
   const nextXid = async () =>
     (await db.query<{ xid: string }>('select pg_current_xact_id()::text as xid'))[0]?.xid ?? '0';
   let number = 0;
   let first = await nextXid();
 
   return {
-    async look(at, round) {
+    async check(at, round) {
       const last = await nextXid();
-      await db.query(tellRound, [first, number]);
+      await db.query(copyRound, [first, number]);
       await db.query(`insert into prints select $3, print.*, $1::xid8, $2::xid8 from (${printSql}) print`, [
         first,
         last,
@@ -89,9 +101,9 @@ export async function inventory(db: Database): Promise<Inventory> {
       ]);
       first = last;
       const found: Violation[] = [];
-      for (const { invariant, sql, unless } of questions) {
+      for (const { invariant, sql, unless } of invariantQueries) {
         if (unless?.(round)) continue;
-        const rows = await db.query<Row>(`with asked as (select $1::timestamptz as at, $2::int as round) ${sql}`, [
+        const rows = await db.query<Row>(`with parameters as (select $1::timestamptz as at, $2::int as round) ${sql}`, [
           at,
           number,
         ]);
@@ -101,22 +113,25 @@ export async function inventory(db: Database): Promise<Inventory> {
       return found;
     },
 
-    async lookBack() {
+    async checkHistory() {
       const changed = await db.query<{ round: number }>(
-        `select prints.round from prints, lateral (${printSql.replace('$1::xid8', 'prints.first').replace('$2::xid8', 'prints.last')}) print
-         where print.facts <> prints.facts or print.print <> prints.print`,
+        `select prints.round
+         from prints,
+         lateral (${printSql.replace('$1::xid8', 'prints.first').replace('$2::xid8', 'prints.last')}) print
+         where print.facts <> prints.facts
+           or print.print <> prints.print`,
       );
       const shrunk = changed.map(({ round }) => ({
         invariant: 'evidence never shrinks and never changes',
         sequence: -1,
         id: 'evidence',
-        what: `the facts of round ${round} are not what they were`,
+        what: `the facts of round ${round} changed`,
       }));
       const miscounted = (await verifyCounts(db)).map((wrong) => ({
-        invariant: 'what is counted is what there is',
+        invariant: 'counts equal the rows',
         sequence: -1,
         id: `${wrong.of} ${wrong.pool} ${wrong.status}`,
-        what: `${wrong.counted} were counted, and there are ${wrong.there_are}`,
+        what: `counted ${wrong.counted}, there are ${wrong.there_are}`,
       }));
       return [
         ...shrunk,
@@ -134,18 +149,25 @@ export async function inventory(db: Database): Promise<Inventory> {
       return {
         edges: await count(
           `select entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what, count(*)::int as times
-           from told where "to" is not null and sets ? 'status' group by 1`,
+           from changes
+           where "to" is not null
+             and sets ? 'status'
+           group by 1`,
         ),
         withheld: await count(
-          `select case when sets ->> 'held' is not null then 'held' else 'only told' end as what, count(*)::int as times
-           from told where (sets ->> 'held' is not null or sets ->> 'would_have' is not null) and not sets ? 'status' group by 1`,
+          `select case when sets ->> 'held' is not null then 'held' else 'observed' end as what,
+             count(*)::int as times
+           from changes
+           where (sets ->> 'held' is not null or sets ->> 'would_have' is not null)
+             and not sets ? 'status'
+           group by 1`,
         ),
       };
     },
   };
 }
 
-/** Truth is what the facts make of it. */
+/** Rows that differ from what their facts rebuild. */
 async function differing(
   db: Database,
   table: 'nodes' | 'allocations',
@@ -169,7 +191,7 @@ async function differing(
     const place = row as { pool: string; name: string | null };
     return [
       {
-        invariant: 'truth = projection',
+        invariant: 'rows equal the projection of their facts',
         sequence: sequenceIndexOf(place),
         id: String(row[key]),
         what: what.join('; '),

@@ -1,6 +1,6 @@
 /**
- * The model as the specification tells it, written out a second time and on purpose: a table of the product that was changed
- * by mistake must not be its own judge. Only what the invariants need.
+ * The model of the specification, deliberately written a second time: a table of the product that
+ * was changed by mistake must not check itself. Only what the invariants need.
  */
 
 const any = 'provisioning starting ready degraded offline failed draining cleaning quarantined';
@@ -77,7 +77,7 @@ export const moving = {
   allocation: ['requested', 'provisioning', 'releasing', 'failed'],
 };
 
-/** Rules whose change is a verdict, which the row then names. */
+/** Rules whose changes are verdicts, which the row then names. */
 export const verdictRules = [
   'provision-deadline',
   'provision-error',
@@ -102,7 +102,7 @@ export const verdictRules = [
   'release-retry',
 ];
 
-/** Rules that turn a machine for the worse, so that a maintenance window holds them. */
+/** Rules with negative verdicts, which a maintenance window holds. */
 export const negativeRules = [
   'provision-deadline',
   'start-deadline',
@@ -113,7 +113,7 @@ export const negativeRules = [
   'clean-deadline',
 ];
 
-/** Rules that go by the row's own deadline. */
+/** Rules that judge the row's own deadline. */
 export const deadlineRules = [
   'provision-deadline',
   'start-deadline',
@@ -124,7 +124,10 @@ export const deadlineRules = [
   'rescue-over',
 ];
 
-/** Rules that only say what they would do in a pool that is observed; those that finish what a person asked for go on. */
+/**
+ * Rules that only observe in an observe-only pool. Rules that finish a person's request still
+ * decide.
+ */
 export const observedRules = [
   ...negativeRules.filter((rule) => rule !== 'clean-deadline' && rule !== 'drain-deadline'),
   'stuck-starting',
@@ -133,7 +136,7 @@ export const observedRules = [
   'prerequisite-missing',
 ];
 
-/** What machines say by themselves. */
+/** Causes that come from a machine itself. */
 export const claims = [
   'join',
   'registration',

@@ -1,4 +1,7 @@
-/** The pools in which the sequences live. Budgets and the schedule's steps share a grid, so that deadlines fall on the very moments at which things happen. */
+/**
+ * The pools of the sequences. Budgets and the steps of the schedule share a grid, so that deadlines
+ * coincide with other events.
+ */
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { createExternalDriver } from '../../../src/drivers/external/external-driver.ts';
@@ -7,7 +10,7 @@ import { declarePool } from '../../../src/store/rows/pools.ts';
 import { at } from './random.ts';
 import type { Sequence } from './sequences.ts';
 
-/** Stands for all drivers that start machines; what it would start, the sequences play. */
+/** Stands for all drivers that launch machines; the sequences simulate the machines. */
 export const yard: Driver = {
   ...createExternalDriver({ revoked: async () => true }),
   name: 'yard',
@@ -34,15 +37,15 @@ export const sharedPools = {
   plain: external,
   hasty: { ...external, budgets: hasty },
   advancing: { ...external, budgets: { ...budgets, progress_aware: true, silence_seconds: 20 } },
-  asking: {
+  requiring: {
     ...external,
     requires: [
       { name: 'disk', check: 'true' },
       { name: 'gpu', check: 'true' },
     ],
   },
-  watched: { ...external, mode: 'observe' },
-  turning: { ...external, mode: 'observe' },
+  observed: { ...external, mode: 'observe' },
+  toggled: { ...external, mode: 'observe' },
   braked: { ...external, budgets: hasty, brake: soonBraked },
   'north-a': { ...external, zone: 'north' },
   'north-b': { ...external, zone: 'north', brake: soonBraked },
@@ -51,17 +54,17 @@ export const sharedPools = {
 
 export type SharedPool = keyof typeof sharedPools;
 
-/** Pools of machines that bring themselves, in which many sequences live side by side. */
+/** Pools of machines that join, shared by many sequences. */
 export const commonPools = (Object.keys(sharedPools) as SharedPool[]).filter((name) => name !== 'agentless');
 
 export const ownPool = (index: number): string => `own-${index}`;
 
-/** A pool for one sequence alone, so that its allocations find no machines but its own. */
+/** A pool for one sequence alone, so that its allocations get only its own machines. */
 export function ownDocument({ index, life, flavour }: Sequence): PoolDocument {
   return {
     name: ownPool(index),
     driver: life === 'launched' ? 'yard' : 'external',
-    // Who waits for somebody else's machine waits long.
+    // An allocation waits long for a machine that has to join first.
     budgets: { ...at([budgets, hasty], flavour), ...(life === 'brought' && { queue_seconds: 600 }) },
     heartbeat,
     brake: neverBraked,
@@ -76,16 +79,18 @@ export async function declarePools(db: Database, sequences: readonly Sequence[],
     const own = sequences.filter(({ life }) => life === 'launched' || life === 'brought').map(ownDocument);
     await tx.query(
       `insert into pools (name, driver, generation, created_at, updated_at)
-       select document ->> 'name', document ->> 'driver', 1, $2, $2 from jsonb_array_elements($1::jsonb) as list(document)`,
+       select document ->> 'name', document ->> 'driver', 1, $2, $2
+       from jsonb_array_elements($1::jsonb) as list(document)`,
       [JSON.stringify(own), now],
     );
     await tx.query(
       `insert into pool_generations (pool, generation, document, created_at)
-       select document ->> 'name', 1, document, $2 from jsonb_array_elements($1::jsonb) as list(document)`,
+       select document ->> 'name', 1, document, $2
+       from jsonb_array_elements($1::jsonb) as list(document)`,
       [JSON.stringify(own), now],
     );
   });
 }
 
-/** One join token for each pool that machines join by themselves; what opens it is the pool's name. */
+/** The secret of a pool's join token. */
 export const joinSecret = (pool: string): string => `swj_${pool}`;

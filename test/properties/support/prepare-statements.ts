@@ -1,11 +1,10 @@
 /**
- * A run asks the same few hundred statements some three hundred thousand times, and to read and plan them again each time takes
- * the database longer than to carry them out. So here, and only here, every statement with values is prepared once for each
- * connection, under a name. What is asked and what is answered stays the same.
+ * Prepares every statement with values once per connection, for these tests only. A run executes
+ * the same few hundred statements some 300,000 times, and planning takes longer than executing.
  */
 import pg from 'pg';
 
-/** Planned once, and not anew for the first few of its values. */
+/** One plan from the first execution on. */
 const options = '-c plan_cache_mode=force_generic_plan';
 
 const names = new Map<string, string>();
@@ -16,24 +15,24 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** As src/store/pg/database.ts asks; some it names by itself. */
-interface Asked {
+/** As src/store/pg/database.ts passes it; some statements have a name already. */
+interface QueryConfig {
   text: string;
   values?: unknown[];
   name?: string;
 }
-type Query = (this: pg.Client, asked: Asked | string, ...rest: unknown[]) => unknown;
+type Query = (this: pg.Client, config: QueryConfig | string, ...rest: unknown[]) => unknown;
 
-/** Answers the address at which sessions plan that way. */
-export function preparing(url: string): string {
+/** Returns the address with this setting. */
+export function withGenericPlans(url: string): string {
   const address = new URL(url);
   address.searchParams.set('options', options);
   return address.href;
 }
 
 const plain = pg.Client.prototype.query as Query;
-const prepared: Query = function (asked, ...rest) {
-  if (typeof asked === 'string' || !asked.values?.length) return plain.call(this, asked, ...rest);
-  return plain.call(this, { name: nameOf(asked.text), ...asked }, ...rest);
+const prepared: Query = function (config, ...rest) {
+  if (typeof config === 'string' || !config.values?.length) return plain.call(this, config, ...rest);
+  return plain.call(this, { name: nameOf(config.text), ...config }, ...rest);
 };
 Object.assign(pg.Client.prototype, { query: prepared });

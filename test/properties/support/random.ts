@@ -1,14 +1,16 @@
-/** Chance that can be repeated: the same seed throws the same dice, and every sequence has dice of its own. */
+/**
+ * Reproducible random numbers: the same seed gives the same numbers, independent for each sequence.
+ */
 
-export interface Dice {
+export interface Random {
   /** From 0 up to, but not including, 1. */
   next(): number;
   chance(probability: number): boolean;
   pick<T>(list: readonly T[]): T;
 }
 
-/** Mixes the parts of a seed, so that neighbouring sequences share nothing. */
-function mixed(parts: readonly number[]): number {
+/** Mixes the parts of a seed, so that neighbouring sequences are independent. */
+function mix(parts: readonly number[]): number {
   let state = 0x9e3779b9;
   for (const part of parts) {
     state = Math.imul(state ^ part, 0x85ebca6b);
@@ -18,8 +20,8 @@ function mixed(parts: readonly number[]): number {
   return state >>> 0;
 }
 
-export function throwing(...seed: number[]): Dice {
-  let state = mixed(seed);
+export function seededRandom(...seed: number[]): Random {
+  let state = mix(seed);
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let value = Math.imul(state ^ (state >>> 15), state | 1);
@@ -33,18 +35,18 @@ export function throwing(...seed: number[]): Dice {
   };
 }
 
-/** The item that a throw falls on. */
-export function at<T>(list: readonly T[], thrown: number): T {
-  const item = list[Math.floor(thrown * list.length)];
+/** The item that a draw selects. */
+export function at<T>(list: readonly T[], draw: number): T {
+  const item = list[Math.floor(draw * list.length)];
   if (item === undefined) throw new Error('there is nothing to choose from');
   return item;
 }
 
-/** The name that a throw falls on, where each has as many chances as its weight says. */
-export function weighted<Name extends string>(weights: Partial<Record<Name, number>>, thrown: number): Name {
+/** The name that a draw selects, by weight. */
+export function weighted<Name extends string>(weights: Partial<Record<Name, number>>, draw: number): Name {
   const entries = Object.entries(weights) as [Name, number][];
   const total = entries.reduce((sum, [, weight]) => sum + weight, 0);
-  let left = thrown * total;
+  let left = draw * total;
   for (const [name, weight] of entries) {
     left -= weight;
     if (left < 0) return name;

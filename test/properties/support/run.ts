@@ -1,11 +1,14 @@
-/** Runs sequences, all of them a turn each round: time passes, machines and people act, rules decide, and every invariant is looked at. */
+/**
+ * Runs sequences round by round: time passes, machines and people act, rules decide, invariants are
+ * checked.
+ */
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { NodeId } from '../../../src/base/ids.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { endWindow, putWindow } from '../../../src/store/rows/maintenance.ts';
 import { declarePool } from '../../../src/store/rows/pools.ts';
 import { resumeHolds } from '../../../src/store/supervision/brake.ts';
-import { answerProbes, beatAgain, heard } from './commands/agents.ts';
+import { addBeat, answerProbes, sendPlainBeat } from './commands/agents.ts';
 import {
   type CommandName,
   choose,
@@ -15,16 +18,16 @@ import {
   machineOf,
   singles,
 } from './commands/choose.ts';
-import { fingerprints, formers } from './commands/former-instances.ts';
+import { fingerprints, formerCommands } from './commands/former-instances.ts';
 import { appear, proveGone } from './commands/operations.ts';
 import { actor, moveTogether, reEnroll } from './commands/operators.ts';
 import { fence, finish, forceRelease } from './commands/releases.ts';
 import { mustHave, type Stage } from './commands/stage.ts';
-import { type Inventory, inventory, type Violation } from './invariants.ts';
+import { type InvariantChecks, openInvariantChecks, type Violation } from './invariants.ts';
 import { sharedPools } from './pools.ts';
 import { count, type Report } from './report.ts';
 import type { Round, Sequence } from './sequences.ts';
-import { type NodeView, standings, type Turn } from './views.ts';
+import { type NodeView, readStates, type Turn } from './views.ts';
 import { recordOf } from './violation-report.ts';
 import { openWorld, type Replica } from './world.ts';
 
@@ -34,7 +37,7 @@ interface Chosen {
 }
 
 const atOnce = 6;
-const mostPasses = 200;
+const maxPasses = 200;
 
 async function inParallel<T>(list: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const left = [...list];
@@ -44,18 +47,18 @@ async function inParallel<T>(list: readonly T[], work: (item: T) => Promise<void
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-/** Each rule until nothing more is due. */
-async function sweep({ sweeps }: Replica, at: Date, batchesWithoutWord: Record<string, number>): Promise<void> {
+/** Runs each rule until nothing more is due. */
+async function sweep({ sweeps }: Replica, at: Date, batchSizes: Record<string, number>): Promise<void> {
   for (const { name, run } of sweeps) {
     for (let pass = 0; ; pass++) {
-      if (pass === mostPasses) throw new Error(`${name} always finds more`);
+      if (pass === maxPasses) throw new Error(`${name} always finds more`);
       const { decided, more } = await run(at);
-      if (!(more ?? decided === batchesWithoutWord[name])) break;
+      if (!(more ?? decided === batchSizes[name])) break;
     }
   }
 }
 
-/** Rules that do not say whether their batch was full. */
+/** Batch sizes of rules that do not return `more`. */
 const batches = { 'queue-deadline': 500, 'release-deadline': 500, 'release-retry': 20 };
 
 const batchCommands: Partial<Record<CommandName, (stage: Stage, turns: Turn[]) => Promise<void>>> = {
@@ -79,16 +82,16 @@ async function actTogether(stage: Stage, chosen: Chosen[]): Promise<void> {
 
 const actAlone = (stage: Stage, chosen: Chosen[]) =>
   inParallel(chosen, async ({ turn, name }) => {
-    if (isSingle(name)) turn.tell(`${name}: ${await singles[name](stage, turn)}`);
+    if (isSingle(name)) turn.log(`${name}: ${await singles[name](stage, turn)}`);
   });
 
-/** Former instances speak while nobody else does, so that whatever changes was changed by them. */
+/** Former instances act alone, so that any change is theirs. */
 async function actAsFormer(stage: Stage, chosen: Chosen[]): Promise<Violation[]> {
-  const speaking = chosen.filter(({ name }) => isFormer(name));
-  const ids = speaking.map(({ turn }) => mustHave(turn.node).node_id);
+  const acting = chosen.filter(({ name }) => isFormer(name));
+  const ids = acting.map(({ turn }) => mustHave(turn.node).node_id);
   const before = await stage.world.db.query<{ node_id: string; print: string }>(fingerprints, [ids]);
-  await inParallel(speaking, async ({ turn, name }) => {
-    if (isFormer(name)) turn.tell(`${name}: ${await formers[name](stage, turn)}`);
+  await inParallel(acting, async ({ turn, name }) => {
+    if (isFormer(name)) turn.log(`${name}: ${await formerCommands[name](stage, turn)}`);
   });
   const after = new Map(
     (await stage.world.db.query<{ node_id: string; print: string }>(fingerprints, [ids])).map((row) => [
@@ -99,12 +102,12 @@ async function actAsFormer(stage: Stage, chosen: Chosen[]): Promise<Violation[]>
   return before
     .filter(({ node_id, print }) => after.get(node_id) !== print)
     .map(({ node_id }) => {
-      const { turn, name } = mustHave(speaking.find((each) => each.turn.node?.node_id === node_id));
+      const { turn, name } = mustHave(acting.find((each) => each.turn.node?.node_id === node_id));
       return { invariant: 'fencing', sequence: turn.sequence.index, id: node_id, what: `${name} changed the node` };
     });
 }
 
-/** What concerns whole pools: modes, maintenance windows, the brake. */
+/** Changes that concern whole pools: modes, maintenance windows, the brake. */
 async function actOnPools({ world }: Stage, round: Round, number: number): Promise<void> {
   const at = now(world.clock);
   await world.db.transaction(async (tx) => {
@@ -118,7 +121,7 @@ async function actOnPools({ world }: Stage, round: Round, number: number): Promi
         labels: 'label' in maintenance ? { digit: maintenance.label } : {},
         starts_at: at,
         ends_at: secondsLater(at, 40),
-        reason: 'somebody works on it',
+        reason: 'for a test',
         actor,
         created_at: at,
       });
@@ -126,7 +129,7 @@ async function actOnPools({ world }: Stage, round: Round, number: number): Promi
     if (round.resumeBrake) await resumeHolds(tx, { reason: 'seen', actor }, at);
     if (round.turnMode) {
       const mode = number % 2 === 0 ? 'enforce' : 'observe';
-      await declarePool(tx, 'turning', { ...sharedPools.turning, name: 'turning', mode } as PoolDocument, at);
+      await declarePool(tx, 'toggled', { ...sharedPools.toggled, name: 'toggled', mode } as PoolDocument, at);
     }
   });
 }
@@ -134,14 +137,14 @@ async function actOnPools({ world }: Stage, round: Round, number: number): Promi
 async function passTime({ world }: Stage, round: Round, untilMs: number): Promise<void> {
   await world.clock.advance(untilMs - world.clock.nowMs());
   if (round.away) await world.restart();
-  else await world.heard(!round.lagging);
+  else await world.publishFlushed(!round.lagging);
 }
 
 export async function runSequences(sequences: readonly Sequence[], schedule: readonly Round[]): Promise<Report> {
   const world = await openWorld(sequences);
   const stage: Stage = { world, credentials: new Map() };
   const beating = new Set<NodeId>();
-  const stories = new Map<number, string[]>(sequences.map(({ index }) => [index, []]));
+  const logs = new Map<number, string[]>(sequences.map(({ index }) => [index, []]));
   const violations: Violation[] = [];
   const spent: Record<string, number> = {};
   const commands: Record<string, number> = {};
@@ -154,41 +157,41 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
     }
   };
   try {
-    const checks: Inventory = await inventory(world.db);
+    const checks: InvariantChecks = await openInvariantChecks(world.db);
     let roundMs = world.clock.nowMs();
     for (const [number, round] of schedule.entries()) {
       roundMs += round.advance_seconds * 1000;
       await timed('time', () => passTime(stage, round, roundMs));
       await timed('pools', () => actOnPools(stage, round, number));
-      const standing = await timed('views', () => standings(world.db));
+      const states = await timed('views', () => readStates(world.db));
       const returning: NodeView[] = [];
       const chosen = sequences.flatMap((sequence): Chosen[] => {
-        const throws = sequence.turns[number];
-        const { nodes, allocations } = standing.get(sequence.index) ?? { nodes: [], allocations: [] };
+        const draws = sequence.turns[number];
+        const { nodes, allocations } = states.get(sequence.index) ?? { nodes: [], allocations: [] };
         const alive = nodes.filter((node) => node.registered && beating.has(node.node_id));
-        for (const { node_instance_id } of alive) heard(stage, node_instance_id);
+        for (const { node_instance_id } of alive) addBeat(stage, node_instance_id);
         returning.push(...alive.filter(({ status }) => status === 'failed' || status === 'offline'));
-        if (!throws) return [];
-        const tell = (text: string) =>
-          stories
+        if (!draws) return [];
+        const log = (text: string) =>
+          logs
             .get(sequence.index)
             ?.push(
-              `round ${number}${round.racing ? ' (at once with the sweeps)' : ''}, ${now(world.clock).toISOString()}: ${text}`,
+              `round ${number}${round.racing ? ' (concurrent with the sweeps)' : ''}, ${now(world.clock).toISOString()}: ${text}`,
             );
-        const turn: Turn = { sequence, throws, nodes, allocations, node: machineOf(nodes, throws.who), tell };
+        const turn: Turn = { sequence, draws, nodes, allocations, node: machineOf(nodes, draws.who), log };
         const name = choose(turn);
         if (name === 'beat') beating.add(mustHave(turn.node).node_id);
-        if (name === 'hush') beating.delete(mustHave(turn.node).node_id);
-        if (name === 'beat' || name === 'hush' || name === 'wait') tell(name);
+        if (name === 'silence') beating.delete(mustHave(turn.node).node_id);
+        if (name === 'beat' || name === 'silence' || name === 'wait') log(name);
         return [{ turn, name }];
       });
       for (const { name } of chosen) count(commands, name);
-      violations.push(...(await timed('formers', () => actAsFormer(stage, chosen))));
+      violations.push(...(await timed('formerCommands', () => actAsFormer(stage, chosen))));
       await timed('beats', () => world.beats.flush());
       const together = () => timed('batches', () => actTogether(stage, chosen));
       const alone = () =>
         timed('singles', () =>
-          Promise.all([actAlone(stage, chosen), inParallel(returning, (node) => beatAgain(stage, node))]),
+          Promise.all([actAlone(stage, chosen), inParallel(returning, (node) => sendPlainBeat(stage, node))]),
         );
       if (round.racing) {
         const at = now(world.clock);
@@ -200,17 +203,17 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
       }
       await timed('beats', () => world.beats.flush());
       await world.clock.advance(1);
-      await world.heard(!round.lagging);
+      await world.publishFlushed(!round.lagging);
       await timed('settling', () => sweep(mustHave(world.replicas[0]), now(world.clock), batches));
-      violations.push(...(await timed('invariants', () => checks.look(now(world.clock), round))));
+      violations.push(...(await timed('invariants', () => checks.check(now(world.clock), round))));
       if (violations.length > 0) break;
     }
-    if (violations.length === 0) violations.push(...(await timed('projection', () => checks.lookBack())));
+    if (violations.length === 0) violations.push(...(await timed('projection', () => checks.checkHistory())));
     const record = await recordOf(world.db, violations);
     const figures = await checks.figures();
     return {
       violations,
-      stories,
+      logs,
       record,
       commands,
       ...figures,

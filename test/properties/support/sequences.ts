@@ -1,25 +1,25 @@
 /**
- * What is tried: sequences of throws, each the life of one machine or of one small pool, and the schedule of rounds in which
- * all of them take their turns. A throw falls on one of the commands that are open where the sequence then stands, so most of
- * them change something; a sequence is told again exactly by its seed and its number.
+ * Random sequences, each the life of one machine or of one small pool, and the schedule of rounds
+ * in which all of them take turns. A draw selects one of the commands that are open in the present
+ * state, so most of them change something. Seed and index reproduce a sequence exactly.
  */
 
 import { commonPools, ownPool } from './pools.ts';
-import { type Dice, throwing, weighted } from './random.ts';
+import { type Random, seededRandom, weighted } from './random.ts';
 
 /**
- * - expected: an operator expects the machine, which enrols by its token
+ * - expected: an operator created the node; the machine enrols by its token
  * - joined: the machine joins by itself
- * - agentless: the provider is asked, no agent speaks
- * - launched: a pool of its own, machines are made for its allocations
- * - brought: a pool of its own, machines join and its allocations take the free ones
+ * - agentless: supervised through the provider, without an agent
+ * - launched: has its own pool, which launches machines for its allocations
+ * - brought: has its own pool, which machines join; allocations take free ones
  */
 export type Life = 'expected' | 'joined' | 'agentless' | 'launched' | 'brought';
 
-export interface Throws {
-  /** Which command, of those that are open. */
+export interface Draws {
+  /** Selects a command among the open ones. */
   command: number;
-  /** On what, and how. */
+  /** Select the subject and the variant. */
   who: number;
   how: number;
 }
@@ -29,19 +29,19 @@ export interface Sequence {
   life: Life;
   pool: string;
   flavour: number;
-  /** A label by which maintenance windows find some of them. */
+  /** A label that maintenance windows select. */
   digit: string;
-  /** By round; null where it does nothing. */
-  turns: (Throws | null)[];
+  /** By round; null: no command. */
+  turns: (Draws | null)[];
 }
 
 export interface Round {
   advance_seconds: number;
   /** Commands run at the same time as the sweeps of both replicas. */
   racing: boolean;
-  /** Nobody listened while the time passed: one replica is replaced, and there is a gap. */
+  /** The server was away: one replica is replaced, and there is an ingest gap. */
   away: boolean;
-  /** One replica has not stored what it heard. */
+  /** One replica has not stored its heartbeats. */
   lagging: boolean;
   maintenance: { pool: string } | { zone: string } | { label: string } | null;
   endMaintenance: boolean;
@@ -54,9 +54,12 @@ export const roundCount = 20;
 const shortest = 6;
 const longest = 20;
 
-/** Short ones are cheaper and find most. Long ones reach what only long lives reach, such as a machine's second tenant. */
-const lengthOf = (dice: Dice, life: Life) =>
-  shortest + Math.floor((longest - shortest + 1) * dice.next() ** (life === 'brought' ? 0.3 : 10));
+/**
+ * Short sequences are cheap and find most. Long ones reach states such as a machine's second
+ * tenant.
+ */
+const lengthOf = (random: Random, life: Life) =>
+  shortest + Math.floor((longest - shortest + 1) * random.next() ** (life === 'brought' ? 0.3 : 10));
 
 const hasOwnPool = (life: Life) => life === 'launched' || life === 'brought';
 
@@ -65,7 +68,7 @@ const placeOf = (life: Life, common: string, index: number): string => {
   return hasOwnPool(life) ? ownPool(index) : common;
 };
 
-/** The same under another number, so that several of a kind can run side by side. */
+/** A copy under another index, so that several copies can run together. */
 export const renumbered = (sequence: Sequence, index: number): Sequence => ({
   ...sequence,
   index,
@@ -73,14 +76,14 @@ export const renumbered = (sequence: Sequence, index: number): Sequence => ({
 });
 
 export function sequenceOf(seed: number, index: number): Sequence {
-  const dice = throwing(seed, index);
-  const life = weighted(lives, dice.next());
-  const common = dice.pick(commonPools);
-  const length = lengthOf(dice, life);
-  const from = Math.floor(dice.next() * (roundCount - length + 1));
-  const flavour = dice.next();
-  const thrown = Array.from({ length: roundCount }, (): Throws => {
-    return { command: dice.next(), who: dice.next(), how: dice.next() };
+  const random = seededRandom(seed, index);
+  const life = weighted(lives, random.next());
+  const common = random.pick(commonPools);
+  const length = lengthOf(random, life);
+  const from = Math.floor(random.next() * (roundCount - length + 1));
+  const flavour = random.next();
+  const draw = Array.from({ length: roundCount }, (): Draws => {
+    return { command: random.next(), who: random.next(), how: random.next() };
   });
   return {
     index,
@@ -88,37 +91,37 @@ export function sequenceOf(seed: number, index: number): Sequence {
     pool: placeOf(life, common, index),
     flavour,
     digit: String(index % 10),
-    turns: thrown.map((each, round) => (round >= from && round < from + length ? each : null)),
+    turns: draw.map((each, round) => (round >= from && round < from + length ? each : null)),
   };
 }
 
 const steps = [0.5, 1, 5, 10, 10, 20, 20, 30, 60];
 
-/** How often nobody listens: every time, all open deadlines move. */
+/** How often the server is away; each time all open deadlines move. */
 const timesAway = 2;
 
-export function scheduleOf(seed: number, company: number): Round[] {
-  const absences = throwing(seed, roundCount, 2, company);
+export function scheduleOf(seed: number, group: number): Round[] {
+  const absences = seededRandom(seed, roundCount, 2, group);
   const away = new Set(Array.from({ length: timesAway }, () => 3 + Math.floor(absences.next() * (roundCount - 3))));
   return Array.from({ length: roundCount }, (_, number) => {
-    const dice = throwing(seed, number, 1, company);
-    const work = dice.next();
+    const random = seededRandom(seed, number, 1, group);
+    const work = random.next();
     return {
-      advance_seconds: away.has(number) ? dice.pick([5, 20, 60]) : dice.pick(steps),
+      advance_seconds: away.has(number) ? random.pick([5, 20, 60]) : random.pick(steps),
       racing: number % 2 === 1,
       away: away.has(number),
-      lagging: !away.has(number) && dice.chance(0.15),
+      lagging: !away.has(number) && random.chance(0.15),
       maintenance:
         work < 0.12
-          ? { pool: dice.pick(commonPools) }
+          ? { pool: random.pick(commonPools) }
           : work < 0.16
             ? { zone: 'north' }
             : work < 0.3
-              ? { label: String(Math.floor(dice.next() * 10)) }
+              ? { label: String(Math.floor(random.next() * 10)) }
               : null,
-      endMaintenance: dice.chance(0.15),
-      resumeBrake: dice.chance(0.2),
-      turnMode: dice.chance(0.25),
+      endMaintenance: random.chance(0.15),
+      resumeBrake: random.chance(0.2),
+      turnMode: random.chance(0.25),
     };
   });
 }

@@ -1,7 +1,6 @@
 /**
- * Makes a sequence that broke something smaller: all variants with one turn less run side by side, one of those that still
- * break it is taken, and so on. Sequences are many at once here, so this is done by our own hands; a library would run them
- * one by one.
+ * Shrinks a sequence that broke an invariant: runs all variants with one turn less together, keeps
+ * one that still breaks it, and repeats. A library would run the variants one by one.
  */
 import type { Report } from './report.ts';
 import { runSequences } from './run.ts';
@@ -21,14 +20,14 @@ const withoutTurn = (sequence: Sequence, round: number): Sequence => ({
   turns: sequence.turns.map((turn, at) => (at === round ? null : turn)),
 });
 
-/** Undefined where it does not happen again: it took a race, or the company of others. */
+/** Undefined if it does not happen again: it took a race, or other sequences. */
 export async function shrink(
   found: Sequence,
   schedule: readonly Round[],
   invariant: string,
 ): Promise<Shrunk | undefined> {
   let smallest: Shrunk | undefined;
-  // Several of the same first: what takes a race does not happen to each.
+  // Several copies first: a race does not happen in each.
   let variants = Array.from({ length: copies }, (_, index) => renumbered(found, index));
   while (variants.length > 0) {
     const report = await runSequences(variants, schedule);

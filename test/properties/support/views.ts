@@ -1,8 +1,8 @@
-/** Where every sequence stands at the beginning of a round, read at once for all of them. */
+/** Reads the state of all sequences at the beginning of a round. */
 import type { AllocationId, NodeId, NodeInstanceId, WorkflowId } from '../../../src/base/ids.ts';
 import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
-import type { Sequence, Throws } from './sequences.ts';
+import type { Draws, Sequence } from './sequences.ts';
 
 export interface NodeView {
   node_id: NodeId;
@@ -12,12 +12,12 @@ export interface NodeView {
   node_instance_id: NodeInstanceId;
   registered: boolean;
   held: boolean;
-  /** Nothing its instance says counts any more. */
+  /** Its instance is fenced. */
   fenced: boolean;
-  /** Set aside by a release that was forced: nobody knows what is left on it. */
+  /** Quarantined by a forced release, so never proven clean. */
   unproven: boolean;
   prerequisites: string | null;
-  /** Its instances of before. */
+  /** Its former instances. */
   former: NodeInstanceId[];
 }
 
@@ -27,22 +27,22 @@ export interface AllocationView {
   status: AllocationStatus;
   node_id: NodeId | null;
   workflow_id: WorkflowId | null;
-  /** The operation that waits to bring a machine up for it. */
+  /** The queued operation that will provision it. */
   provision: WorkflowId | null;
 }
 
-/** One sequence's turn: where it stands, and what it threw. */
+/** One turn of a sequence: its state, and its random draws. */
 export interface Turn {
   sequence: Sequence;
-  throws: Throws;
+  draws: Draws;
   nodes: NodeView[];
   allocations: AllocationView[];
-  /** The machine that the throw fell on; none has appeared yet where it is missing. */
+  /** The machine that was drawn; undefined if the sequence has none yet. */
   node: NodeView | undefined;
-  tell(text: string): void;
+  log(text: string): void;
 }
 
-export interface Standing {
+export interface SequenceState {
   nodes: NodeView[];
   allocations: AllocationView[];
 }
@@ -54,22 +54,44 @@ export const sequenceIndexOf = ({ pool, name }: { pool: string; name?: string | 
   Number((pool.startsWith('own-') ? pool : (name ?? '')).replace(/^\D+/, ''));
 
 const nodesSql = `
-  select node_id, name, pool, status, node_instance_id, registered_at is not null as registered, held is not null as held, prerequisites,
-    exists (select 1 from instances instance where instance.node_instance_id = node.node_instance_id and fenced_at is not null) as fenced,
-    status = 'quarantined' and exists (select 1 from evidence where evidence.node_id = node.node_id and data ->> 'by' = 'force-release') as unproven,
-    coalesce((select array_agg(instance.node_instance_id order by attempt) from instances instance
-      where instance.node_id = node.node_id and instance.node_instance_id <> node.node_instance_id), '{}') as former
-  from nodes node order by created_at, node_id`;
+  select node_id, name, pool, status, node_instance_id, prerequisites,
+    registered_at is not null as registered,
+    held is not null as held,
+    exists (
+      select 1 from instances instance
+      where instance.node_instance_id = node.node_instance_id
+        and fenced_at is not null
+    ) as fenced,
+    status = 'quarantined' and exists (
+      select 1 from evidence
+      where evidence.node_id = node.node_id
+        and data ->> 'by' = 'force-release'
+    ) as unproven,
+    coalesce((
+      select array_agg(instance.node_instance_id order by attempt)
+      from instances instance
+      where instance.node_id = node.node_id
+        and instance.node_instance_id <> node.node_instance_id
+    ), '{}') as former
+  from nodes node
+  order by created_at, node_id`;
 
 const allocationsSql = `
-  select allocation_id, pool, status, node_id, workflow_id, (select operation.workflow_id from operations operation
-      where operation.allocation_id = allocation.allocation_id and operation.status = 'queued' and operation.kind = 'node-provision'
-      order by operation.created_at limit 1) as provision
-  from allocations allocation order by created_at, allocation_id`;
+  select allocation_id, pool, status, node_id, workflow_id,
+    (
+      select operation.workflow_id from operations operation
+      where operation.allocation_id = allocation.allocation_id
+        and operation.status = 'queued'
+        and operation.kind = 'node-provision'
+      order by operation.created_at
+      limit 1
+    ) as provision
+  from allocations allocation
+  order by created_at, allocation_id`;
 
-export async function standings(db: Database): Promise<Map<number, Standing>> {
-  const bySequence = new Map<number, Standing>();
-  const of = (index: number): Standing => {
+export async function readStates(db: Database): Promise<Map<number, SequenceState>> {
+  const bySequence = new Map<number, SequenceState>();
+  const of = (index: number): SequenceState => {
     const known = bySequence.get(index) ?? { nodes: [], allocations: [] };
     bySequence.set(index, known);
     return known;

@@ -1,8 +1,8 @@
-/** Tells a sequence that broke an invariant: what it did, and what the store has on record of it. For a person who was not there. */
+/** Describes sequences that broke an invariant: their log, and the evidence in the store. */
 import type { Database } from '../../../src/store/pg/database.ts';
 import type { Violation } from './invariants.ts';
 
-interface ToldFact {
+interface FactRow {
   at: Date;
   layer: string;
   kind: string;
@@ -11,16 +11,19 @@ interface ToldFact {
 }
 
 const factsOf = `
-  select at, layer, kind, summary, coalesce(node_id, allocation_id) as id from evidence
-  where node_id = $1 or allocation_id = $1 or node_id = (select node_id from allocations where allocation_id = $1)
+  select at, layer, kind, summary, coalesce(node_id, allocation_id) as id
+  from evidence
+  where node_id = $1
+    or allocation_id = $1
+    or node_id = (select node_id from allocations where allocation_id = $1)
     or allocation_id in (select allocation_id from allocations where node_id = $1)
   order by xid, seq`;
 
-/** The first sequence of each invariant that was broken, with its facts, read while the store is still there. */
+/** The facts about the first violation of each invariant. Read before the store is dropped. */
 export async function recordOf(db: Database, violations: readonly Violation[]): Promise<Map<string, string[]>> {
   const record = new Map<string, string[]>();
   for (const { id } of firstOfEach(violations)) {
-    const facts = await db.query<ToldFact>(factsOf, [id]);
+    const facts = await db.query<FactRow>(factsOf, [id]);
     record.set(
       id,
       facts.map((fact) => `${fact.at.toISOString()} ${fact.id} ${fact.layer} ${fact.kind}: ${fact.summary}`),
@@ -35,12 +38,12 @@ export const firstOfEach = (violations: readonly Violation[]): Violation[] => [
 
 const indented = (lines: readonly string[]) => lines.map((line) => `    ${line}`).join('\n');
 
-export function tellViolations(
+export function describeViolations(
   violations: readonly Violation[],
-  stories: ReadonlyMap<number, string[]>,
+  logs: ReadonlyMap<number, string[]>,
   record: ReadonlyMap<string, string[]>,
 ): string {
-  const told = new Set<string>();
+  const described = new Set<string>();
   return firstOfEach(violations)
     .map((violation) => {
       const alike = violations.filter(({ invariant }) => invariant === violation.invariant);
@@ -48,13 +51,13 @@ export function tellViolations(
         `BROKEN: ${violation.invariant} (${alike.length} times)`,
         `  sequence ${violation.sequence}, ${violation.id}: ${violation.what}`,
       ];
-      if (told.has(violation.id)) return broken.join('\n');
-      told.add(violation.id);
+      if (described.has(violation.id)) return broken.join('\n');
+      described.add(violation.id);
       return [
         ...broken,
-        '  what it did:',
-        indented(stories.get(violation.sequence) ?? []),
-        '  what is on record:',
+        '  log:',
+        indented(logs.get(violation.sequence) ?? []),
+        '  evidence:',
         indented(record.get(violation.id) ?? []),
       ].join('\n');
     })

@@ -1,4 +1,7 @@
-/** Where the sequences happen: one database, virtual time, two replicas with the product's own sweeps, and what they share. */
+/**
+ * The environment of the sequences: one database, virtual time, and two replicas with the real
+ * sweeps.
+ */
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId, newTokenId } from '../../../src/base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../../src/base/virtual-clock.ts';
@@ -21,10 +24,13 @@ import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';
 import { testDatabase } from '../../support/database.ts';
 import { memoryKeyRing } from '../../support/key-ring.ts';
 import { declarePools, joinSecret, yard } from './pools.ts';
-import { preparing } from './prepare-statements.ts';
+import { withGenericPlans } from './prepare-statements.ts';
 import type { Sequence } from './sequences.ts';
 
-/** The rules that decide on rows, in the product's order. The prober asks the network and the rest tends the engine; sequences play both. */
+/**
+ * The rules that decide on rows, in the product's order. The sequences simulate the prober and the
+ * engine.
+ */
 const decidingSweeps = [
   'brake-watch',
   'provision-deadline',
@@ -42,7 +48,7 @@ const decidingSweeps = [
   'task-lease',
 ];
 
-/** Holds that end within the sequences' time, so that what follows a hold is tried as well. */
+/** Holds end within the time of a sequence, so that the time after a hold is tested too. */
 const environment: TransitionEnvironment = {
   ...defaultEnvironment,
   brake: { window_seconds: 60, self_fault_seconds: 40, mass_failure_seconds: 50, resume_fraction: 0.05 },
@@ -64,10 +70,10 @@ export interface World {
   installation: Installation;
   beats: HeartbeatBuffer;
   replicas: Replica[];
-  /** Ends the first replica and starts another in its place, which remembers nothing. */
+  /** Replaces the first replica by a new one. */
   restart(): Promise<void>;
-  /** All replicas, or only the last, say that they have stored what they heard until now. */
-  heard(all: boolean): Promise<void>;
+  /** Publishes that all replicas, or only the last, have stored their heartbeats. */
+  publishFlushed(all: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -118,9 +124,11 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
 
 export async function openWorld(sequences: readonly Sequence[]): Promise<World> {
   const database = await testDatabase();
-  const databases = [8, 4].map((max_connections) => openDatabase({ url: preparing(database.url), max_connections }));
+  const databases = [8, 4].map((max_connections) =>
+    openDatabase({ url: withGenericPlans(database.url), max_connections }),
+  );
   const [db, other] = databases;
-  if (!db || !other) throw new Error('two connections were asked for');
+  if (!db || !other) throw new Error('two connections were expected');
   const clock = virtualClock();
   const installation = await openInstallation(db, now(clock));
   await declarePools(db, sequences, now(clock));
@@ -137,7 +145,7 @@ export async function openWorld(sequences: readonly Sequence[]): Promise<World> 
   const beats = createHeartbeatBuffer(db, clock, (error) => {
     throw error;
   });
-  const say = async ({ services }: Replica, patience_seconds: number) => {
+  const publish = async ({ services }: Replica, patience_seconds: number) => {
     const { replica_id } = services.executor;
     await renewLease(db, replica_id, secondsLater(now(clock), leaseSeconds));
     await publishHeard(db, { replica_id, flushed_through: now(clock) }, patience_seconds, now(clock));
@@ -153,11 +161,11 @@ export async function openWorld(sequences: readonly Sequence[]): Promise<World> 
       const [former] = replicas;
       if (former) await endReplica(db, former.services.executor.replica_id, now(clock));
       replicas[0] = await openReplica(db, clock, installation);
-      // At once: of all that find the gap, one records it.
-      await Promise.all(replicas.map((replica) => say(replica, patienceSeconds)));
+      // Concurrently: only one of the replicas that find the gap records it.
+      await Promise.all(replicas.map((replica) => publish(replica, patienceSeconds)));
     },
-    async heard(all) {
-      for (const replica of all ? replicas : replicas.slice(1)) await say(replica, Number.MAX_SAFE_INTEGER / 1e6);
+    async publishFlushed(all) {
+      for (const replica of all ? replicas : replicas.slice(1)) await publish(replica, Number.MAX_SAFE_INTEGER / 1e6);
     },
     async close() {
       for (const each of databases) await each.close();

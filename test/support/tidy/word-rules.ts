@@ -42,7 +42,9 @@ const rewritten = [
   'test/attacks/',
   'test/browser/',
   'test/chaos/',
+  'test/operations/',
   'test/outsiders/',
+  'test/properties/',
   'test/scenarios/',
   'test/support/',
 ];

@@ -1,4 +1,7 @@
-/** What machines say: registrations, claims, reports. Each is one call of the store, as the agents' interface makes it. */
+/**
+ * Requests of agents: registrations, heartbeats, reports. Each is one call of the store, as in the
+ * API.
+ */
 import { now, secondsLater } from '../../../../src/base/clock.ts';
 import { type CorrelationId, type NodeInstanceId, newCorrelationId, newTaskId } from '../../../../src/base/ids.ts';
 import type { Heartbeat, RegisterRequest } from '../../../../src/contract/agent/agent.ts';
@@ -13,7 +16,7 @@ import { joinSecret } from '../pools.ts';
 import { at } from '../random.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
 import { staleSeconds } from '../world.ts';
-import { mustHave, refusable, type Stage } from './stage.ts';
+import { allowRefusal, mustHave, type Stage } from './stage.ts';
 
 const beats: Heartbeat[] = [
   { status: 'ready' },
@@ -40,7 +43,7 @@ const contextOf = ({ world }: Stage) => ({
   correlation_id: newCorrelationId() as CorrelationId,
 });
 
-export function heard({ world }: Stage, node_instance_id: NodeInstanceId): void {
+export function addBeat({ world }: Stage, node_instance_id: NodeInstanceId): void {
   world.beats.add({
     node_instance_id,
     received_ms: world.clock.nowMs(),
@@ -51,30 +54,35 @@ export function heard({ world }: Stage, node_instance_id: NodeInstanceId): void 
   });
 }
 
-/** Answers in words what became of it. */
-export async function say(stage: Stage, node: NodeView, instance: NodeInstanceId, thrown: number): Promise<string> {
+/** Returns the outcome as text. */
+export async function sendReport(
+  stage: Stage,
+  node: NodeView,
+  instance: NodeInstanceId,
+  draw: number,
+): Promise<string> {
   const { world } = stage;
-  const beat = at(beats, thrown);
-  const claiming = { node_id: node.node_id, node_instance_id: instance, stale_seconds: staleSeconds };
-  const outcome = await recordReport(world.db, claiming, beat, now(world.clock), world.environment);
-  return `says ${JSON.stringify(beat)} → ${outcome.fenced ? 'fenced' : outcome.status}`;
+  const beat = at(beats, draw);
+  const sender = { node_id: node.node_id, node_instance_id: instance, stale_seconds: staleSeconds };
+  const outcome = await recordReport(world.db, sender, beat, now(world.clock), world.environment);
+  return `reports ${JSON.stringify(beat)} → ${outcome.fenced ? 'fenced' : outcome.status}`;
 }
 
-export async function claimReady(stage: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
+export async function reportReady(stage: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
   const { world } = stage;
-  heard(stage, node_instance_id);
-  const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordReport(world.db, claiming, { status: 'ready' }, now(world.clock), world.environment);
+  addBeat(stage, node_instance_id);
+  const sender = { node_id, node_instance_id, stale_seconds: staleSeconds };
+  await recordReport(world.db, sender, { status: 'ready' }, now(world.clock), world.environment);
 }
 
-/** A beat without a word, from a machine that was taken for gone: it may bring it back. */
-export async function beatAgain({ world }: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
-  const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordReport(world.db, claiming, {}, now(world.clock), world.environment);
+/** A plain heartbeat from a failed or offline node, which may bring it back. */
+export async function sendPlainBeat({ world }: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
+  const sender = { node_id, node_instance_id, stale_seconds: staleSeconds };
+  await recordReport(world.db, sender, {}, now(world.clock), world.environment);
 }
 
-export async function knock(stage: Stage, request: RegisterRequest, known?: InstanceRow): Promise<string> {
-  return refusable(async () => {
+export async function registerAgent(stage: Stage, request: RegisterRequest, known?: InstanceRow): Promise<string> {
+  return allowRefusal(async () => {
     const reply = await register(stage.world.db, request, known, contextOf(stage));
     if (reply.credential) stage.credentials.set(reply.node_instance_id, reply.credential);
     return `registered as ${reply.node_instance_id}`;
@@ -84,10 +92,10 @@ export async function knock(stage: Stage, request: RegisterRequest, known?: Inst
 export const tokenOf = ({ world }: Stage, { pool, node_id }: NodeView, node_instance_id: NodeInstanceId): string =>
   world.installation.enrollmentToken({ pool, node_id, node_instance_id });
 
-export async function knockAgain(stage: Stage, instance: NodeInstanceId): Promise<string> {
+export async function registerAgain(stage: Stage, instance: NodeInstanceId): Promise<string> {
   const credential = stage.credentials.get(instance) ?? 'swc_never_given';
   const known = await instanceByCredential(stage.world.db, credential, now(stage.world.clock));
-  return known ? knock(stage, { version: '2' }, known) : 'has no credential';
+  return known ? registerAgent(stage, { version: '2' }, known) : 'has no credential';
 }
 
 const reports = [
@@ -106,27 +114,27 @@ const reports = [
   [['disk', true]],
 ] as const;
 
-export async function report(stage: Stage, node: NodeView, instance: NodeInstanceId, thrown: number): Promise<string> {
+export async function report(stage: Stage, node: NodeView, instance: NodeInstanceId, draw: number): Promise<string> {
   const { world } = stage;
-  const results = at(reports, thrown).map(([name, ok]) => ({ name, ok }));
+  const results = at(reports, draw).map(([name, ok]) => ({ name, ok }));
   const speaker = { node_id: node.node_id, node_instance_id: instance };
   const status = await reportPrerequisites(world.db, speaker, results, now(world.clock), world.environment);
   return `reports ${results.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`)} → ${status ?? 'fenced'}`;
 }
 
-export async function advance(stage: Stage, node: NodeView, instance: NodeInstanceId, thrown: number): Promise<string> {
+export async function advance(stage: Stage, node: NodeView, instance: NodeInstanceId, draw: number): Promise<string> {
   const { world } = stage;
-  const name = `stage-${Math.floor(thrown * 4)}`;
+  const name = `stage-${Math.floor(draw * 4)}`;
   const ids = { node_id: node.node_id, node_instance_id: instance, correlation_id: null };
   await storeBootStages(world.db, ids, [{ name, seconds: 1 }], now(world.clock), world.environment);
   return `shows boot ${name}`;
 }
 
-async function work(stage: Stage, { node_id, node_instance_id }: NodeView, thrown: number): Promise<string> {
+async function work(stage: Stage, { node_id, node_instance_id }: NodeView, draw: number): Promise<string> {
   const { world } = stage;
   const moment = now(world.clock);
   return world.db.transaction(async (tx) => {
-    if (thrown < 0.4) {
+    if (draw < 0.4) {
       const task = {
         task_id: newTaskId(world.clock),
         node_id,
@@ -139,46 +147,49 @@ async function work(stage: Stage, { node_id, node_instance_id }: NodeView, throw
       await queueTask(tx, { ...task, ...ids, expires_at: secondsLater(moment, 60) }, moment);
     }
     const task = await leaseNext(tx, node_instance_id, moment, false);
-    if (!task || thrown > 0.8) return task ? 'took a task and is silent about it' : 'found no task';
-    const status = thrown < 0.7 ? 'succeeded' : 'failed';
+    if (!task || draw > 0.8) return task ? 'took a task and did not finish it' : 'found no task';
+    const status = draw < 0.7 ? 'succeeded' : 'failed';
     return `${status} with a task: ${await answerTask(tx, task.task_id, node_instance_id, { status }, moment)}`;
   });
 }
 
-/** How the machines of a pool of one's own are called. */
+/** The names of the machines in a sequence's own pool. */
 export const broughtNames = ['m-0', 'm-1'];
 
-type Voice = (stage: Stage, turn: Turn) => Promise<string>;
+type AgentCommand = (stage: Stage, turn: Turn) => Promise<string>;
 
-export const voices = {
-  claim: async (stage, { node, throws }) => {
+export const agentCommands = {
+  claim: async (stage, { node, draws }) => {
     const { node_instance_id } = mustHave(node);
-    heard(stage, node_instance_id);
-    return say(stage, mustHave(node), node_instance_id, throws.how);
+    addBeat(stage, node_instance_id);
+    return sendReport(stage, mustHave(node), node_instance_id, draws.how);
   },
-  register: (stage, { node, throws }) => {
+  register: (stage, { node, draws }) => {
     const found = mustHave(node);
-    const base_url = throws.how < 0.5 ? { base_url: 'http://192.0.2.1' } : {};
-    return knock(stage, { enrollment_token: tokenOf(stage, found, found.node_instance_id), version: '1', ...base_url });
+    const base_url = draws.how < 0.5 ? { base_url: 'http://192.0.2.1' } : {};
+    return registerAgent(stage, {
+      enrollment_token: tokenOf(stage, found, found.node_instance_id),
+      version: '1',
+      ...base_url,
+    });
   },
-  'register-again': (stage, { node }) => knockAgain(stage, mustHave(node).node_instance_id),
-  join: (stage, { sequence: { life, pool, index, digit }, throws }) => {
-    const name = life === 'brought' ? at(broughtNames, throws.how) : machineName(index);
-    return knock(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
+  'register-again': (stage, { node }) => registerAgain(stage, mustHave(node).node_instance_id),
+  join: (stage, { sequence: { life, pool, index, digit }, draws }) => {
+    const name = life === 'brought' ? at(broughtNames, draws.how) : machineName(index);
+    return registerAgent(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
   },
-  report: (stage, { node, throws }) => report(stage, mustHave(node), mustHave(node).node_instance_id, throws.how),
-  'boot-stage': (stage, { node, throws }) =>
-    advance(stage, mustHave(node), mustHave(node).node_instance_id, throws.how),
-  task: (stage, { node, throws }) => work(stage, mustHave(node), throws.how),
-} as const satisfies Record<string, Voice>;
+  report: (stage, { node, draws }) => report(stage, mustHave(node), mustHave(node).node_instance_id, draws.how),
+  'boot-stage': (stage, { node, draws }) => advance(stage, mustHave(node), mustHave(node).node_instance_id, draws.how),
+  task: (stage, { node, draws }) => work(stage, mustHave(node), draws.how),
+} as const satisfies Record<string, AgentCommand>;
 
-/** Probes are answered together, as the prober keeps them. */
+/** Saves probe results in one batch, as the prober does. */
 export async function answerProbes({ world }: Stage, turns: Turn[]): Promise<void> {
   const answers = turns.map((turn) => {
     const { node_id, node_instance_id } = mustHave(turn.node);
-    const ok = turn.throws.how < 0.7;
-    turn.tell(ok ? 'answers a probe' : 'does not answer a probe');
-    return { node_id, node_instance_id, ok, detail: 'played' };
+    const ok = turn.draws.how < 0.7;
+    turn.log(ok ? 'answers a probe' : 'does not answer a probe');
+    return { node_id, node_instance_id, ok, detail: 'simulated' };
   });
   await saveProbeResults(world.db, answers, now(world.clock));
 }

@@ -1,6 +1,7 @@
 /**
- * The durable operations, played: the changes that their steps make, in their order and with their guards, without the steps'
- * own bookkeeping, which would take most of the time. What is asked for, and who gets which machine, is the product's own code.
+ * Simulates the durable operations: the changes of their steps, in order and with their guards, but
+ * without the bookkeeping of steps, which would take most of the time. Requests and the assignment
+ * of machines are the product's own code.
  */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../../src/base/ids.ts';
@@ -14,22 +15,22 @@ import { currentPool, type PoolRow } from '../../../../src/store/rows/pools.ts';
 import { createNode, transition } from '../../../../src/store/transitions/node-transition.ts';
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
-import { broughtNames, claimReady, knock } from './agents.ts';
+import { broughtNames, registerAgent, reportReady } from './agents.ts';
 import { caller, replaceInstances, servicesOf } from './operators.ts';
 import { endOperation, found, isReleasable, nodeOf, prove } from './releases.ts';
-import { chunked, mustHave, refusable, type Stage } from './stage.ts';
+import { allowRefusal, chunked, mustHave, type Stage } from './stage.ts';
 
-const together = 100;
+const batchSize = 100;
 
-/** Machines that an operator expects, or that the provider is asked for. */
+/** Creates nodes that an operator expects, or that a provider makes. */
 export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
   const { clock, environment, installation } = world;
   const pools = new Map<string, PoolRow>();
   for (const { sequence } of turns)
     if (!pools.has(sequence.pool)) pools.set(sequence.pool, mustHave(await currentPool(world.db, sequence.pool)));
-  for (const chunk of chunked(turns, together))
+  for (const chunk of chunked(turns, batchSize))
     await world.db.transaction(async (tx) => {
-      for (const { sequence, throws, tell } of chunk) {
+      for (const { sequence, draws, log } of chunk) {
         const { pool, index, life, digit } = sequence;
         const ids = { node_id: newNodeId(clock), node_instance_id: newNodeInstanceId(clock) };
         const { generation, document } = mustHave(pools.get(pool));
@@ -41,7 +42,7 @@ export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
           zone: document.zone ?? null,
           workflow_id: null,
           correlation_id: newCorrelationId(),
-          requested_provision_seconds: throws.how < 0.2 ? 30 : null,
+          requested_provision_seconds: draws.how < 0.2 ? 30 : null,
           labels: { digit },
         };
         const by = life === 'agentless' ? ('node-provision' as const) : ('node-create' as const);
@@ -49,7 +50,7 @@ export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
         await createNode(tx, fresh, document, cited, now(clock), environment);
         const enrollment_token = installation.enrollmentToken({ pool, ...ids });
         await createInstance(tx, { ...ids, enrollment_token }, now(clock));
-        tell(`appears as ${ids.node_instance_id} in ${pool}`);
+        log(`appears as ${ids.node_instance_id} in ${pool}`);
       }
     });
 }
@@ -57,17 +58,18 @@ export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
 async function assign(stage: Stage, turn: Turn): Promise<string> {
   const { world } = stage;
   const moment = now(world.clock);
-  const allocation = found(turn.allocations, turn.throws.who, ({ provision }) => provision !== null);
-  return refusable(() =>
+  const allocation = found(turn.allocations, turn.draws.who, ({ provision }) => provision !== null);
+  return allowRefusal(() =>
     world.db.transaction(async (tx) => {
       const operation = mustHave(await operationRow(tx, allocation.provision ?? '', 'for update'));
       if (operation.status !== 'queued') return 'assign: its operation was cancelled';
       const former = nodeOf(turn, allocation);
-      // Another try: what is left of the failed instance goes first, with proof.
+      // A retry first takes down the failed instance, with proof.
       if (operation.params.retry && former?.status === 'failed' && turn.sequence.life === 'launched') {
-        // The node before its instance, or this and the rule that ends its window would wait for each other.
+        // Lock the node before its instance, as the rule that ends the rescue window does, or they
+        // deadlock.
         const locked = await lockNode(tx, former.node_id);
-        // Looked at again under its lock: one that was rescued this very moment is nobody's to take down.
+        // Check again under the lock: the node may have been rescued meanwhile.
         if (locked?.status === 'failed') {
           const fence = { reason: 'another try was asked for', revoke: true };
           await fenceInstance(tx, former.node_instance_id, fence, moment);
@@ -82,14 +84,17 @@ async function assign(stage: Stage, turn: Turn): Promise<string> {
   );
 }
 
-/** Two machines join and are ready, and a tenant gets one of them: where the story of a machine's second tenant begins. */
+/**
+ * Two machines join and become ready, and a tenant gets one: the start for tests of a second
+ * tenant.
+ */
 async function moveIn(stage: Stage, turn: Turn): Promise<string> {
   const { world } = stage;
   const { pool, digit } = turn.sequence;
   for (const name of broughtNames) {
-    await knock(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
+    await registerAgent(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
     const [node] = await world.db.query<NodeView>('select * from nodes where pool = $1 and name = $2', [pool, name]);
-    await claimReady(stage, mustHave(node));
+    await reportReady(stage, mustHave(node));
   }
   const services = servicesOf(stage);
   const { workflow_id } = await requestAllocation(services, { pool }, caller());
@@ -103,23 +108,23 @@ async function moveIn(stage: Stage, turn: Turn): Promise<string> {
 
 export const requests = {
   'move-in': moveIn,
-  ask: (stage: Stage, { sequence, throws }: Turn) =>
-    refusable(async () => {
-      const asked = { pool: sequence.pool, ...(throws.how < 0.2 && { provision_timeout_seconds: 30 }) };
-      return `asks for ${(await requestAllocation(servicesOf(stage), asked, caller())).allocation_id}`;
+  request: (stage: Stage, { sequence, draws }: Turn) =>
+    allowRefusal(async () => {
+      const request = { pool: sequence.pool, ...(draws.how < 0.2 && { provision_timeout_seconds: 30 }) };
+      return `requests ${(await requestAllocation(servicesOf(stage), request, caller())).allocation_id}`;
     }),
   assign,
   release: (stage: Stage, turn: Turn) =>
-    refusable(async () => {
-      const { allocation_id } = found(turn.allocations, turn.throws.who, isReleasable);
+    allowRefusal(async () => {
+      const { allocation_id } = found(turn.allocations, turn.draws.who, isReleasable);
       await requestRelease(servicesOf(stage), allocation_id, caller());
       return `asks to release ${allocation_id}`;
     }),
   retry: (stage: Stage, turn: Turn) =>
-    refusable(async () => {
+    allowRefusal(async () => {
       const { allocation_id } = found(
         turn.allocations,
-        turn.throws.who,
+        turn.draws.who,
         ({ status, provision }) => status === 'failed' && provision === null,
       );
       await requestRetry(servicesOf(stage), allocation_id, caller());
@@ -127,11 +132,11 @@ export const requests = {
     }),
 };
 
-/** What takes a machine down without an allocation that asks for it: proof, and then it is retired or imaged anew. */
+/** Ends a teardown without an allocation: a proof, then the node is retired or imaged again. */
 export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
   const { world } = stage;
   const moment = now(world.clock);
-  for (const chunk of chunked(turns, together))
+  for (const chunk of chunked(turns, batchSize))
     await world.db.transaction(async (tx) => {
       await prove(
         tx,
@@ -139,9 +144,9 @@ export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
         'absent',
         chunk.map(({ node }) => mustHave(node)),
       );
-      const anew = chunk.filter(({ throws }) => throws.how < 0.35);
-      const gone = chunk.filter(({ throws }) => throws.how >= 0.35);
-      await replaceInstances(stage, tx, anew, 'proof');
+      const renewed = chunk.filter(({ draws }) => draws.how < 0.35);
+      const gone = chunk.filter(({ draws }) => draws.how >= 0.35);
+      await replaceInstances(stage, tx, renewed, 'proof');
       const outcomes = await transition(
         tx,
         gone.map(({ node }) => ({
@@ -153,6 +158,6 @@ export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
         moment,
         world.environment,
       );
-      for (const [at, turn] of gone.entries()) turn.tell(`proven gone: ${outcomes[at]?.moved ? 'retired' : 'refused'}`);
+      for (const [at, turn] of gone.entries()) turn.log(`proven gone: ${outcomes[at]?.moved ? 'retired' : 'refused'}`);
     });
 }

@@ -1,4 +1,4 @@
-/** What people do about machines: by the actions there are, and through the door where an operation for it is still to come. */
+/** Actions of operators, and transitions that stand for operations. */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
@@ -14,14 +14,14 @@ import { transition } from '../../../../src/store/transitions/node-transition.ts
 import { modelEdges } from '../model.ts';
 import { at } from '../random.ts';
 import type { Turn } from '../views.ts';
-import { chunked, mustHave, refusable, type Stage } from './stage.ts';
+import { allowRefusal, chunked, mustHave, type Stage } from './stage.ts';
 
-export const actor = { kind: 'token', id: 'tok_test', name: 'somebody' };
+export const actor = { kind: 'token', id: 'tok_test', name: 'tester' };
 export const caller = () => ({
   actor,
   visibility: wholeFleet,
   correlation_id: newCorrelationId(),
-  reason: 'to see what happens',
+  reason: 'for a test',
 });
 
 export const servicesOf = ({ world }: Stage) => {
@@ -31,14 +31,14 @@ export const servicesOf = ({ world }: Stage) => {
 };
 
 const act = (stage: Stage, turn: Turn, action: 'extend-deadline' | 'apply-held-verdict', seconds?: number) =>
-  refusable(async () => {
-    const asked = { reason: 'to see what happens', seconds };
-    const { says } = await actOnNode(servicesOf(stage), mustHave(turn.node).node_id, action, asked, caller());
+  allowRefusal(async () => {
+    const request = { reason: 'for a test', seconds };
+    const { says } = await actOnNode(servicesOf(stage), mustHave(turn.node).node_id, action, request, caller());
     return `${action}: ${says}`;
   });
 
 export const operators = {
-  extend: (stage: Stage, turn: Turn) => act(stage, turn, 'extend-deadline', at([10, 20, 60], turn.throws.how)),
+  extend: (stage: Stage, turn: Turn) => act(stage, turn, 'extend-deadline', at([10, 20, 60], turn.draws.how)),
   'apply-held': (stage: Stage, turn: Turn) => act(stage, turn, 'apply-held-verdict'),
   retire: (stage: Stage, { node }: Turn) =>
     stage.world.db.transaction(async (tx) => {
@@ -68,20 +68,20 @@ const targets: NodeStatus[] = [
 const isModelled = (from: string, to: string, by: string) =>
   modelEdges.some((edge) => edge.entity === 'node' && edge.from === from && edge.to === to && edge.by === by);
 
-/** A change that the model does not know, from where the machine stands. */
-function unheardOf({ node, throws }: Turn): ReturnType<Move> {
+/** A change from the present status that is not in the model. */
+function unknownMove({ node, draws }: Turn): ReturnType<Move> {
   const { status } = mustHave(node);
   const wrong = targets.flatMap((to) =>
     names.flatMap((by) => (to === status || isModelled(status, to, by) ? [] : [{ to, by, from: [status] }])),
   );
-  return at(wrong, throws.how);
+  return at(wrong, draws.how);
 }
 
-/** Changes that operations and operators bring about by the door alone. */
+/** Single transitions of operations and operators. */
 export const transitionMoves = {
-  drain: ({ throws }) => ({ to: 'draining', by: 'drain', set: { drain_then: throws.how < 0.5 ? 'hold' : 'retire' } }),
+  drain: ({ draws }) => ({ to: 'draining', by: 'drain', set: { drain_then: draws.how < 0.5 ? 'hold' : 'retire' } }),
   undrain: () => ({ to: 'ready', by: 'undrain' }),
-  drained: ({ throws }) => ({ to: throws.how < 0.5 ? 'quarantined' : 'cleaning', by: 'drained' }),
+  drained: ({ draws }) => ({ to: draws.how < 0.5 ? 'quarantined' : 'cleaning', by: 'drained' }),
   quarantine: () => ({ to: 'quarantined', by: 'quarantine' }),
   reactivate: () => ({ to: 'starting', by: 'reactivate' }),
   reimage: () => ({ to: 'cleaning', by: 'reimage' }),
@@ -89,16 +89,16 @@ export const transitionMoves = {
   'clean-error': () => ({ to: 'quarantined', by: 'clean-error' }),
   ensured: () => ({ to: 'starting', by: 'ensured' }),
   'upstream-ready': () => ({ to: 'ready', by: 'upstream-ready' }),
-  'unheard-of': unheardOf,
+  'unknown-move': unknownMove,
 } as const satisfies Record<string, Move>;
 
 export type TransitionMoveName = keyof typeof transitionMoves;
 
-const together = 200;
+const batchSize = 200;
 
 export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: TransitionMoveName }[]): Promise<void> {
   const { world } = stage;
-  for (const chunk of chunked(chosen, together)) {
+  for (const chunk of chunked(chosen, batchSize)) {
     const moves = chunk.map(({ turn, name }): NodeMove => {
       const move: ReturnType<Move> = transitionMoves[name](turn);
       return {
@@ -111,14 +111,14 @@ export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: Tra
     const outcomes = await world.db.transaction((tx) => transition(tx, moves, now(world.clock), world.environment));
     for (const [at, { turn, name }] of chunk.entries()) {
       const outcome = outcomes[at];
-      turn.tell(
+      turn.log(
         `${name} (${moves[at]?.to} by ${moves[at]?.by}): ${outcome?.moved ? outcome.node.status : outcome?.because}`,
       );
     }
   }
 }
 
-/** A new instance in place of the old one, which is fenced off. Answers which turns it came about for. */
+/** Replaces and fences the instance of each node. Returns the turns for which it succeeded. */
 export async function replaceInstances(
   { world }: Stage,
   tx: Transaction,
@@ -144,7 +144,7 @@ export async function replaceInstances(
   for (const [at, { node, node_instance_id }] of fresh.entries()) {
     const turn = mustHave(turns[at]);
     const moved = outcomes[at]?.moved ?? false;
-    turn.tell(`${by} as a new instance: ${moved ? node_instance_id : 'refused'}`);
+    turn.log(`${by} as a new instance: ${moved ? node_instance_id : 'refused'}`);
     if (!moved) continue;
     replaced.push(turn);
     await fenceInstance(tx, node.node_instance_id, { reason: 'a new instance takes its place', revoke: true }, moment);
@@ -159,6 +159,6 @@ export async function replaceInstances(
 }
 
 export async function reEnroll(stage: Stage, turns: Turn[]): Promise<void> {
-  for (const chunk of chunked(turns, together))
+  for (const chunk of chunked(turns, batchSize))
     await stage.world.db.transaction((tx) => replaceInstances(stage, tx, chunk, 're-enroll'));
 }

@@ -1,4 +1,4 @@
-/** The release of an allocation, played: it fences, proves and frees, or gives up; and the guards that the operation itself keeps. */
+/** Simulates releases: fence, prove and free, or give up, with the guards of the real operation. */
 import { now } from '../../../../src/base/clock.ts';
 import { fenceInstance } from '../../../../src/store/agents/instances.ts';
 import { recordEvidence } from '../../../../src/store/evidence/evidence.ts';
@@ -11,11 +11,11 @@ import { at } from '../random.ts';
 import type { AllocationView, NodeView, Turn } from '../views.ts';
 import { chunked, mustHave, type Stage } from './stage.ts';
 
-const together = 100;
+const batchSize = 100;
 const proof = { by: 'proof', reason: 'proven' } as const;
 
-export const found = <T>(list: readonly T[], thrown: number, fits: (item: T) => boolean): T =>
-  at(list.filter(fits), thrown);
+export const found = <T>(list: readonly T[], draw: number, fits: (item: T) => boolean): T =>
+  at(list.filter(fits), draw);
 
 export const isReleasable = ({ status }: AllocationView) => status !== 'releasing' && status !== 'released';
 export const nodeOf = (turn: Turn, { node_id }: AllocationView): NodeView | undefined =>
@@ -33,7 +33,7 @@ const hasMachine = (turn: Turn, allocation: AllocationView) => {
 };
 export const needsFence = (turn: Turn, allocation: AllocationView) =>
   allocation.status === 'releasing' && hasMachine(turn, allocation) && nodeOf(turn, allocation)?.status !== 'cleaning';
-/** An operator may have set the machine aside after the release fenced it. */
+/** An operator may have quarantined the node after the release fenced it. */
 const endable = ['cleaning', 'quarantined'];
 export const mayFinish = (turn: Turn, allocation: AllocationView) =>
   allocation.status === 'releasing' &&
@@ -60,16 +60,16 @@ export const mayForce = (turn: Turn, allocation: AllocationView) =>
   (allocation.status === 'releasing' || allocation.status === 'release_failed') &&
   nodeOf(turn, allocation)?.status === 'cleaning';
 
-/** The release bars its machine; an instance that never registered is fenced for good. */
+/** Moves the node to cleaning; fences an instance that never registered. */
 export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
   const moment = now(world.clock);
-  for (const chunk of chunked(turns, together))
+  for (const chunk of chunked(turns, batchSize))
     await world.db.transaction(async (tx) => {
       const nodes = chunk.map((turn) =>
         mustHave(
           nodeOf(
             turn,
-            found(turn.allocations, turn.throws.who, (each) => needsFence(turn, each)),
+            found(turn.allocations, turn.draws.who, (each) => needsFence(turn, each)),
           ),
         ),
       );
@@ -86,7 +86,7 @@ export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
       );
       for (const [at, turn] of chunk.entries()) {
         const outcome = outcomes[at];
-        turn.tell(`the release fences its machine: ${outcome?.moved ? 'cleaning' : outcome?.because}`);
+        turn.log(`the release fences its machine: ${outcome?.moved ? 'cleaning' : outcome?.because}`);
         if (outcome?.moved && outcome.node.node_instance_id && !outcome.node.registered_at)
           await fenceInstance(
             tx,
@@ -98,19 +98,20 @@ export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
     });
 }
 
-/** The release proves and frees; or it gives up, and is tried again later. */
+/** Proves and frees the node, or fails and is retried later. */
 export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
   const { environment } = world;
   const moment = now(world.clock);
-  for (const chunk of chunked(turns, together)) {
+  for (const chunk of chunked(turns, batchSize)) {
     const ends = chunk.map((turn) => {
-      const allocation = found(turn.allocations, turn.throws.who, (each) => mayFinish(turn, each));
+      const allocation = found(turn.allocations, turn.draws.who, (each) => mayFinish(turn, each));
       const node = hasMachine(turn, allocation) ? nodeOf(turn, allocation) : undefined;
       const reuse = ownDocument(turn.sequence).reuse ?? false;
-      // Only its agent can prove a machine clean that stays; one that cannot speak is taken down, where it is ours to take down.
+      // Only its agent can prove a reused machine clean. Without an agent a launched machine is
+      // torn down; one that joined cannot be.
       const canProve = node?.registered === true && !node.fenced;
       const hopeless = node !== undefined && !canProve && turn.sequence.life === 'brought';
-      return { turn, allocation, node, reuse: reuse && canProve, failed: hopeless || turn.throws.how > 0.75 };
+      return { turn, allocation, node, reuse: reuse && canProve, failed: hopeless || turn.draws.how > 0.75 };
     });
     const proven = ends.filter(({ failed }) => !failed).flatMap(({ node, reuse }) => (node ? [{ node, reuse }] : []));
     const outcomes = await world.db.transaction(async (tx) => {
@@ -129,7 +130,7 @@ export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
       for (const { node, reuse } of proven)
         if (!reuse)
           await fenceInstance(tx, node.node_instance_id, { reason: 'the machine was released', revoke: true }, moment);
-      // One that is clean and was set aside stays aside.
+      // A clean node in quarantine stays there.
       const staying = proven.filter(({ node, reuse }) => reuse && node.status === 'cleaning');
       const clean = staying.map(({ node: { node_id } }) => ({ ...proof, node_id, to: 'ready' as const }));
       await transition(tx, clean, moment, environment);
@@ -153,25 +154,25 @@ export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
     });
     for (const [at, { turn, allocation }] of ends.entries()) {
       const outcome = outcomes[at];
-      turn.tell(
+      turn.log(
         `the release of ${allocation.allocation_id} ends: ${outcome?.moved ? outcome.allocation.status : outcome?.because}`,
       );
     }
   }
 }
 
-/** Without proof: the allocation ends, and its machine is set aside. */
+/** Without proof: the allocation ends and its node is quarantined. */
 export async function forceRelease({ world }: Stage, turns: Turn[]): Promise<void> {
   const { environment } = world;
   const moment = now(world.clock);
-  const cited = { by: 'force-release' as const, reason: 'no proof can be had' };
+  const cited = { by: 'force-release' as const, reason: 'no proof is possible' };
   for (const turn of turns)
     await world.db.transaction(async (tx) => {
-      const allocation = found(turn.allocations, turn.throws.who, (each) => mayForce(turn, each));
+      const allocation = found(turn.allocations, turn.draws.who, (each) => mayForce(turn, each));
       const node = nodeOf(turn, allocation);
       if (node) await transition(tx, [{ ...cited, node_id: node.node_id, to: 'quarantined' }], moment, environment);
       const move = { ...cited, allocation_id: allocation.allocation_id, to: 'released' as const };
       const [outcome] = await moveAllocations(tx, [move], moment, environment);
-      turn.tell(`force-release of ${allocation.allocation_id}: ${outcome?.moved ? 'released' : outcome?.because}`);
+      turn.log(`force-release of ${allocation.allocation_id}: ${outcome?.moved ? 'released' : outcome?.because}`);
     });
 }

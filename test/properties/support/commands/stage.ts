@@ -1,4 +1,4 @@
-/** What commands act on: the world, and what the machines in it remember. */
+/** The context of commands: the world, and the credentials of its machines. */
 import type { NodeInstanceId } from '../../../../src/base/ids.ts';
 import { ApiProblem } from '../../../../src/contract/errors/errors.ts';
 import { isUniqueViolation } from '../../../../src/store/pg/database.ts';
@@ -6,7 +6,7 @@ import type { World } from '../world.ts';
 
 export interface Stage {
   world: World;
-  /** What each instance was given when it registered. */
+  /** The credential of each instance, from its registration. */
   credentials: Map<NodeInstanceId, string>;
 }
 
@@ -15,15 +15,16 @@ export function mustHave<T>(value: T | null | undefined): T {
   return value;
 }
 
-/** To be refused is an outcome like any other, as long as it is said in the product's own words. */
-export async function refusable(work: () => Promise<string>): Promise<string> {
+/** A refusal by the product is a valid outcome. */
+export async function allowRefusal(work: () => Promise<string>): Promise<string> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof ApiProblem) return `refused: ${error.code}`;
-    if (isUniqueViolation(error, 'nodes_live_name')) return 'refused: somebody was quicker';
-    // Its queue deadline was judged between the look and the change; nothing of it was kept.
-    if (error instanceof Error && error.message.includes('could not be assigned')) return 'refused: its time was over';
+    if (isUniqueViolation(error, 'nodes_live_name')) return 'refused: the name was taken first';
+    // Its queue deadline was judged before the assignment, which was rolled back.
+    if (error instanceof Error && error.message.includes('could not be assigned'))
+      return 'refused: its queue deadline had passed';
     throw error;
   }
 }

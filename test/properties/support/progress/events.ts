@@ -1,37 +1,37 @@
-/** What can happen to an operation, and to the clock and the servers around it, in any order. */
+/** Events of an operation, of the clock and of the servers, in random order. */
 import fc from 'fast-check';
 
 export interface PlannedStep {
-  /** The plan's guess. */
+  /** The estimate of the plan. */
   usual_seconds: number | null;
-  /** What earlier runs took, if there were any. */
+  /** Seconds of earlier runs. */
   took: number[];
 }
 
-export type Happening =
+export type ProgressEvent =
   | { kind: 'time passes'; seconds: number }
   | { kind: 'the clock is set back'; seconds: number }
-  | { kind: 'others end'; took: number }
-  | { kind: 'it says'; message: string; parts: number; retry: boolean }
-  | { kind: 'a server restarts' | 'another server goes on' }
+  | { kind: 'other operations end'; took: number }
+  | { kind: 'it reports'; message: string; parts: number; retry: boolean }
+  | { kind: 'a server restarts' | 'another server takes over' }
   | { kind: 'its step begins' | 'a try fails' | 'its step is done' | 'its step is not needed' }
   | { kind: 'it fails' | 'it is cancelled' | 'it is tried again' | 'it succeeds' };
 
 export interface History {
   plan: PlannedStep[];
-  happenings: Happening[];
+  events: ProgressEvent[];
 }
 
-const seconds = (most: number) => fc.double({ min: 0, max: most, noNaN: true });
+const seconds = (max: number) => fc.double({ min: 0, max, noNaN: true });
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const event: fc.Arbitrary<ProgressEvent> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('time passes' as const), seconds: seconds(2000) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('the clock is set back' as const), seconds: seconds(500) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('others end' as const), took: seconds(3000) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('other operations end' as const), took: seconds(3000) }) },
   {
     weight: 3,
     arbitrary: fc.record({
-      kind: fc.constant('it says' as const),
+      kind: fc.constant('it reports' as const),
       message: fc.constantFrom('Creating', 'Running', 'Updating'),
       parts: fc.integer({ min: 0, max: 3 }),
       retry: fc.boolean(),
@@ -42,7 +42,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constantFrom(
         'a server restarts' as const,
-        'another server goes on' as const,
+        'another server takes over' as const,
         'its step begins' as const,
         'its step begins' as const,
         'its step begins' as const,
@@ -68,5 +68,5 @@ const planned: fc.Arbitrary<PlannedStep> = fc.record({
 export const histories = (shortest: number, longest: number): fc.Arbitrary<History> =>
   fc.record({
     plan: fc.array(planned, { minLength: 1, maxLength: 7, size: 'max' }),
-    happenings: fc.array(happening, { minLength: shortest, maxLength: longest, size: 'max' }),
+    events: fc.array(event, { minLength: shortest, maxLength: longest, size: 'max' }),
   });

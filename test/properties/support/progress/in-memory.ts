@@ -1,9 +1,9 @@
-/** An operation as its rows would stand, moved as the store moves them; so that thousands of histories cost next to nothing. */
+/** Runs a history in memory, with rows changed as the store changes them: thousands cost little. */
 import { moment } from '../../../../src/base/clock.ts';
 import { quantileShares, type StepHistory } from '../../../../src/lifecycle/progress/expectation.ts';
 import { type ProgressFacts, progressOf, type StepFacts } from '../../../../src/lifecycle/progress/progress.ts';
 import { createShownPercent } from '../../../../src/lifecycle/progress/shown-percent.ts';
-import type { Happening, History, PlannedStep } from './events.ts';
+import type { History, PlannedStep, ProgressEvent } from './events.ts';
 import { createWatcher } from './watcher.ts';
 
 const startMs = Date.UTC(2026, 0, 1);
@@ -26,9 +26,9 @@ const stepOf = ({ usual_seconds, took }: PlannedStep, index: number): StepFacts 
   retry_at: null,
 });
 
-export function tellInMemory({ plan, happenings }: History): void {
+export function runInMemory({ plan, events }: History): void {
   let nowMs = startMs;
-  /** The latest time that anybody was shown. */
+  /** The latest time that was shown. */
   let latestMs = startMs;
   let shown = createShownPercent();
   const watcher = createWatcher();
@@ -56,27 +56,28 @@ export function tellInMemory({ plan, happenings }: History): void {
     facts.finished_at = facts.now;
   };
 
-  const moves: { [K in Happening['kind']]: (happening: Extract<Happening, { kind: K }>) => void } = {
+  const moves: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => void } = {
     'time passes': ({ seconds }) => {
       nowMs += seconds * 1000;
     },
     'the clock is set back': ({ seconds }) => {
       nowMs -= seconds * 1000;
     },
-    // What its steps are weighed by was settled when it was queued.
-    'others end': () => {},
-    'it says': ({ retry }) => {
+    // The weights of its steps were fixed when it was queued.
+    'other operations end': () => {},
+    'it reports': ({ retry }) => {
       if (!isOpen()) return;
       facts.advanced_at = facts.now;
       facts.retry_at = retry ? moment(nowMs + 20_000) : null;
       settle();
     },
-    // What the process remembered is lost. Only a clock that is still behind what it showed could show that.
+    // The process loses the percentage it showed, which only a clock behind the shown time could
+    // reveal.
     'a server restarts': () => {
       nowMs = Math.max(nowMs, latestMs);
       shown = createShownPercent();
     },
-    'another server goes on': () => {
+    'another server takes over': () => {
       nowMs = Math.max(nowMs, latestMs);
       shown = createShownPercent();
     },
@@ -129,17 +130,17 @@ export function tellInMemory({ plan, happenings }: History): void {
     },
   };
 
-  const look = () => {
+  const check = () => {
     latestMs = Math.max(latestMs, nowMs);
     facts.now = moment(nowMs);
     const progress = progressOf(facts);
     const percent = shown.raise('op', progress.percent);
-    watcher.look({ ...progress, percent, status: facts.status }, facts);
+    watcher.check({ ...progress, percent, status: facts.status }, facts);
   };
-  look();
-  for (const happening of happenings) {
+  check();
+  for (const event of events) {
     facts.now = moment(nowMs);
-    (moves[happening.kind] as (happening: Happening) => void)(happening);
-    look();
+    (moves[event.kind] as (event: ProgressEvent) => void)(event);
+    check();
   }
 }

@@ -1,4 +1,4 @@
-/** The same histories through the real store: its rows, its transactions, its replicas, its samples. */
+/** Runs the same histories through the real store: rows, transactions, replicas, samples. */
 import { moment, secondsLater } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../../../src/base/ids.ts';
 import { progressOf } from '../../../../src/lifecycle/progress/progress.ts';
@@ -18,7 +18,7 @@ import { endStep, startStep } from '../../../../src/store/operations/steps.ts';
 import { openDatabase } from '../../../../src/store/pg/database.ts';
 import { testFleet } from '../../../../src/store/testing/fleet.ts';
 import { testDatabase } from '../../../support/database.ts';
-import type { Happening, History } from './events.ts';
+import type { History, ProgressEvent } from './events.ts';
 import { createWatcher } from './watcher.ts';
 
 const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
@@ -29,7 +29,7 @@ export async function openStoreHistories() {
   const fleet = await testFleet(db);
   const { node_id, pool } = await fleet.node();
   const startMs = fleet.now().getTime();
-  let told = 0;
+  let runs = 0;
 
   const replica = (now: Date): Promise<Executor> =>
     registerReplica(db, {
@@ -42,8 +42,8 @@ export async function openStoreHistories() {
       lease_until: secondsLater(now, 1e6),
     });
 
-  /** One step of one of the pool's other operations that took so long. */
-  const ended = (step: string, seconds: number, now: Date) =>
+  /** Records a step of another operation of the pool. */
+  const addSample = (step: string, seconds: number, now: Date) =>
     db.query('insert into step_samples (workflow_id, step, pool, seconds, at) values ($1, $2, $3, $4, $5)', [
       newWorkflowId(fleet.clock),
       step,
@@ -52,126 +52,130 @@ export async function openStoreHistories() {
       now,
     ]);
 
-  async function tell({ plan, happenings }: History): Promise<void> {
-    told++;
+  async function run({ plan, events }: History): Promise<void> {
+    runs++;
     let nowMs = startMs;
     let latestMs = startMs;
     const now = () => moment(nowMs);
-    const run: { workflow_id: WorkflowId; attempt: number } = { workflow_id: newWorkflowId(fleet.clock), attempt: 1 };
+    const execution: { workflow_id: WorkflowId; attempt: number } = {
+      workflow_id: newWorkflowId(fleet.clock),
+      attempt: 1,
+    };
     await db.query('delete from step_samples');
-    for (const [i, { took }] of plan.entries()) for (const seconds of took) await ended(names[i] ?? '', seconds, now());
+    for (const [i, { took }] of plan.entries())
+      for (const seconds of took) await addSample(names[i] ?? '', seconds, now());
     const steps = plan.map(({ usual_seconds }, i) => {
       const name = names[i] ?? '';
       return { name, label: name, usual_seconds, within_seconds: null };
     });
     const fresh = { kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps, node_id };
-    const ids = { workflow_id: run.workflow_id, correlation_id: newCorrelationId() };
+    const ids = { workflow_id: execution.workflow_id, correlation_id: newCorrelationId() };
     await db.transaction((tx) => queueOperation(tx, { ...fresh, ...ids }, now()));
     let executor = await replica(now());
-    await claimExecution(db, run, executor, now());
+    await claimExecution(db, execution, executor, now());
     const watcher = createWatcher();
 
     const row = async () => {
-      const found = await operationRow(db, run.workflow_id);
+      const found = await operationRow(db, execution.workflow_id);
       if (!found) throw new Error('the operation is gone');
       return found;
     };
     const isOpen = async () => ['running', 'cancelling'].includes((await row()).status);
     const current = async () =>
-      (await stepRows(db, run.workflow_id)).find(({ status }) => !/done|skipped/.test(status));
+      (await stepRows(db, execution.workflow_id)).find(({ status }) => !/done|skipped/.test(status));
     const error = { code: 'broken', owner_layer: 'node', message: 'broken' };
-    const takenOver = async () => {
+    const takeOver = async () => {
       nowMs = Math.max(nowMs, latestMs);
       if (!(await isOpen())) return;
       executor = await replica(now());
-      await claimExecution(db, run, executor, now());
+      await claimExecution(db, execution, executor, now());
     };
 
-    const moves: { [K in Happening['kind']]: (happening: Extract<Happening, { kind: K }>) => unknown } = {
+    const moves: { [K in ProgressEvent['kind']]: (event: Extract<ProgressEvent, { kind: K }>) => unknown } = {
       'time passes': ({ seconds }) => {
         nowMs += Math.round(seconds * 1000);
       },
       'the clock is set back': ({ seconds }) => {
         nowMs -= Math.round(seconds * 1000);
       },
-      'others end': async ({ took }) => {
-        for (const { name } of steps) await ended(name, took, now());
+      'other operations end': async ({ took }) => {
+        for (const { name } of steps) await addSample(name, took, now());
       },
-      'it says': async ({ message, parts, retry }) => {
+      'it reports': async ({ message, parts, retry }) => {
         if (!(await isOpen())) return;
         const shown = names
           .slice(0, parts)
           .map((name) => ({ name, kind: 'part', state: message, tone: 'busy' as const }));
-        const said = { message, parts: shown, ...(retry && { retry_after_seconds: 20 }) };
-        await publishProgress(db, run, said, executor, now());
+        const report = { message, parts: shown, ...(retry && { retry_after_seconds: 20 }) };
+        await publishProgress(db, execution, report, executor, now());
       },
-      'a server restarts': takenOver,
-      'another server goes on': takenOver,
+      'a server restarts': takeOver,
+      'another server takes over': takeOver,
       'its step begins': async () => {
         const step = await current();
-        if (step && (await isOpen())) await startStep(db, run, step.name, 1, executor, now());
+        if (step && (await isOpen())) await startStep(db, execution, step.name, 1, executor, now());
       },
       'a try fails': async () => {
         const step = await current();
         if (step?.status !== 'running' || !(await isOpen())) return;
         const again = { status: 'retrying', tries: 1, error, retry_at: secondsLater(now(), 5) } as const;
-        await endStep(db, run, step.name, again, executor, now());
+        await endStep(db, execution, step.name, again, executor, now());
       },
       'its step is done': async () => {
         const step = await current();
         if (!step || step.status === 'pending' || !(await isOpen())) return;
-        await endStep(db, run, step.name, { status: 'done', tries: 1 }, executor, now());
+        await endStep(db, execution, step.name, { status: 'done', tries: 1 }, executor, now());
       },
       'its step is not needed': async () => {
         const step = await current();
         if (step?.status !== 'pending' || !(await isOpen())) return;
-        await endStep(db, run, step.name, { status: 'skipped', tries: 0 }, executor, now());
+        await endStep(db, execution, step.name, { status: 'skipped', tries: 0 }, executor, now());
       },
       'it fails': async () => {
         const step = await current();
         if (!step || !(await isOpen())) return;
-        await endStep(db, run, step.name, { status: 'failed', tries: 1, error }, executor, now());
+        await endStep(db, execution, step.name, { status: 'failed', tries: 1, error }, executor, now());
         const failure = { ...error, step: step.name };
-        await finishOperation(db, run, { status: 'failed', error: failure }, executor, now());
+        await finishOperation(db, execution, { status: 'failed', error: failure }, executor, now());
       },
       'it is cancelled': async () => {
         const { status } = await row();
-        if (status === 'running') await db.transaction((tx) => markCancelling(tx, run.workflow_id, now(), null));
-        if (status === 'cancelling') await finishOperation(db, run, { status: 'cancelled' }, executor, now());
+        if (status === 'running') await db.transaction((tx) => markCancelling(tx, execution.workflow_id, now(), null));
+        if (status === 'cancelling') await finishOperation(db, execution, { status: 'cancelled' }, executor, now());
       },
       'it is tried again': async () => {
-        const again = await db.transaction((tx) => requeue(tx, run.workflow_id, now(), null));
+        const again = await db.transaction((tx) => requeue(tx, execution.workflow_id, now(), null));
         if (!again) return;
-        run.attempt = again.attempt;
-        await claimExecution(db, run, executor, now());
+        execution.attempt = again.attempt;
+        await claimExecution(db, execution, executor, now());
       },
       'it succeeds': async () => {
         const isBusy = /running|waiting/.test((await current())?.status ?? '');
         if ((await row()).status !== 'running' || isBusy) return;
-        await finishOperation(db, run, { status: 'succeeded' }, executor, now());
+        await finishOperation(db, execution, { status: 'succeeded' }, executor, now());
       },
     };
 
-    const look = async () => {
+    const check = async () => {
       latestMs = Math.max(latestMs, nowMs);
-      const found = await readOperation(db, run.workflow_id, wholeFleet, now());
+      const found = await readOperation(db, execution.workflow_id, wholeFleet, now());
       if (!found) throw new Error('the operation is gone');
       const never = { advanced_at: null, retry_at: null, patient_until: null };
-      const facts = { ...never, now: now(), steps: await stepRows(db, run.workflow_id) };
+      const facts = { ...never, now: now(), steps: await stepRows(db, execution.workflow_id) };
       const progress = progressOf({ ...(await row()), ...facts });
-      if (found.progress.step !== progress.step) throw new Error('it is not made of its rows');
-      watcher.look(found.progress, { ...(await row()), ...facts });
+      if (found.progress.step !== progress.step) throw new Error('the progress differs from its rows');
+      watcher.check(found.progress, { ...(await row()), ...facts });
     };
-    await look();
-    for (const happening of happenings) {
-      await (moves[happening.kind] as (happening: Happening) => unknown)(happening);
-      await look();
+    await check();
+    for (const event of events) {
+      await (moves[event.kind] as (event: ProgressEvent) => unknown)(event);
+      await check();
     }
   }
 
   return {
-    tell,
-    told: () => told,
+    run,
+    runs: () => runs,
     async [Symbol.asyncDispose]() {
       await db.close();
       await database.drop();

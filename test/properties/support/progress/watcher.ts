@@ -1,4 +1,4 @@
-/** Somebody who looks at an operation after everything that happens, and complains of what must never be. */
+/** Checks the shown progress of an operation after every event. */
 import { type ProgressFacts, progressOf } from '../../../../src/lifecycle/progress/progress.ts';
 
 export interface Seen {
@@ -8,10 +8,10 @@ export interface Seen {
   total_steps: number;
 }
 
-/** A step of less than this share of the whole is no wider than what is rounded away. */
+/** Steps of a smaller share disappear by rounding. */
 const visibleShare = 2.1;
 
-/** Where the present step ends on the bar, and how wide it is. */
+/** The end of the present step on the bar, and its width. */
 function endOfStep(facts: ProgressFacts): { end: number; width: number } {
   const at = (over: 'done' | 'pending') => {
     const current = facts.steps.find((step) => step.status !== 'done' && step.status !== 'skipped');
@@ -24,7 +24,7 @@ function endOfStep(facts: ProgressFacts): { end: number; width: number } {
 export function createWatcher() {
   let last: Seen | undefined;
   return {
-    look(seen: Seen, facts: ProgressFacts): void {
+    check(seen: Seen, facts: ProgressFacts): void {
       const complain = (what: string) => {
         throw new Error(`${what}: ${JSON.stringify({ last, seen })}`);
       };
@@ -32,14 +32,14 @@ export function createWatcher() {
       if (last && seen.step < last.step) complain('step went backwards');
       if (last && seen.total_steps !== last.total_steps) complain('the plan changed');
       if (seen.status === 'succeeded') {
-        if (seen.percent !== 100) complain('it succeeded and is not whole');
+        if (seen.percent !== 100) complain('succeeded with less than 100 percent');
       } else {
-        if (!(seen.percent >= 0 && seen.percent < 100)) complain('it says to be whole before its end');
+        if (!(seen.percent >= 0 && seen.percent < 100)) complain('100 percent before its end');
         const { end, width } = endOfStep(facts);
         const isAnyOpen = facts.steps.some((step) => step.status !== 'done' && step.status !== 'skipped');
-        if (isAnyOpen && seen.percent > end) complain(`it is beyond the end of its step, ${end}`);
+        if (isAnyOpen && seen.percent > end) complain(`beyond the end of its step, ${end}`);
         if (isAnyOpen && width > visibleShare && end < 99 && seen.percent >= end)
-          complain(`its step has reached its end, ${end}, before it ended`);
+          complain(`at the end of its step, ${end}, before the step ended`);
       }
       last = seen;
     },

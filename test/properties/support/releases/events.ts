@@ -1,11 +1,14 @@
-/** What people, machines and time do in a history, and how it comes to rest once nobody does anything any more. */
+/**
+ * Random events of people, machines and time in a history, and how it settles without further
+ * events.
+ */
 import { nodeActionNames } from '../../../../src/lifecycle/actions/actions.ts';
 import { allocationActionNames } from '../../../../src/lifecycle/actions/allocation-actions.ts';
-import type { Dice } from '../random.ts';
+import type { Random } from '../random.ts';
 import type { History, ModelAllocation, ModelNode, WorkKind } from './history.ts';
 import { advance, fail, retireProvenGone, tasksOf } from './operations.ts';
 
-type OnNode = (history: History, node: ModelNode, dice: Dice) => void;
+type OnNode = (history: History, node: ModelNode, random: Random) => void;
 type OnAllocation = (history: History, allocation: ModelAllocation) => void;
 
 const begin = (kind: WorkKind) => ({ kind, stage: 0, proof: null });
@@ -21,11 +24,11 @@ const takeDown =
     if (history.moveNode(node, 'cleaning', kind)) bind(node, kind);
   };
 
-/** Every action on a node that exists; one that is added must be added here. */
-export const nodeDeeds: Record<(typeof nodeActionNames)[number], OnNode> = {
+/** The effect of every action on a node; a new action must be added here. */
+export const nodeEffects: Record<(typeof nodeActionNames)[number], OnNode> = {
   quarantine(history, node) {
     if (!history.moveNode(node, 'quarantined', 'quarantine')) return;
-    // What takes it down is cancelled; a release goes on.
+    // A teardown is cancelled; a release continues.
     if (node.work?.kind === 'retire' || node.work?.kind === 'reimage') node.work = null;
   },
   reactivate: (history, node) => {
@@ -37,8 +40,8 @@ export const nodeDeeds: Record<(typeof nodeActionNames)[number], OnNode> = {
     bind(node, 're-enroll');
     node.fenced = true;
   },
-  drain(history, node, dice) {
-    if (history.moveNode(node, 'draining', 'drain')) node.drain_then = dice.pick(['hold', 'retire'] as const);
+  drain(history, node, random) {
+    if (history.moveNode(node, 'draining', 'drain')) node.drain_then = random.pick(['hold', 'retire'] as const);
   },
   undrain: (history, node) => {
     history.moveNode(node, 'ready', 'undrain');
@@ -54,7 +57,7 @@ const beginRelease: OnAllocation = (history, allocation) => {
   if (history.moveAllocation(allocation, 'releasing', 'release')) allocation.work = begin('release');
 };
 
-export const allocationDeeds: Record<(typeof allocationActionNames)[number], OnAllocation> = {
+export const allocationEffects: Record<(typeof allocationActionNames)[number], OnAllocation> = {
   release: beginRelease,
   'retry-release': beginRelease,
   'force-release': (_, allocation) => {
@@ -69,11 +72,11 @@ export const allocationDeeds: Record<(typeof allocationActionNames)[number], OnA
 
 function onHolder(history: History, node: ModelNode, action: 'retry' | 'retry-release' | 'force-release'): void {
   const holder = history.holderOf(node);
-  if (holder && history.isOpenOnAllocation(action, holder)) allocationDeeds[action](history, holder);
+  if (holder && history.isOpenOnAllocation(action, holder)) allocationEffects[action](history, holder);
 }
 
-/** A tenant asks for a machine, unless one has it or waits for it. */
-export function ask(history: History): boolean {
+/** Requests a machine, unless an allocation has or waits for it. */
+export function requestMachine(history: History): boolean {
   const last = history.allocation;
   if (last && last.status !== 'released' && !(last.status === 'failed' && last.over)) return false;
   history.addAllocation().work = begin('provision');
@@ -122,13 +125,13 @@ export function expireAllocation(history: History, allocation: ModelAllocation):
     return history.moveAllocation(allocation, 'failed', 'queue-deadline');
   }
   if (status === 'failed' && allocation.work?.stage === 0) {
-    // Another try waits for room no longer than its first step may take.
+    // A retry waits for capacity no longer than its first step may take.
     allocation.work = null;
     return true;
   }
   if (status === 'failed' && !allocation.over && !allocation.work) {
     const node = history.nodeOf(allocation);
-    // Its window is the machine's while that may still come back.
+    // Its rescue window is that of the node while the node may still come back.
     if (node?.status === 'failed') return false;
     allocation.over = true;
     return true;
@@ -136,78 +139,78 @@ export function expireAllocation(history: History, allocation: ModelAllocation):
   return false;
 }
 
-/** What rules find by looking. */
-export function look(history: History): void {
+/** Rules that inspect machines. */
+export function inspect(history: History): void {
   for (const node of history.nodes) {
     if (node.residue && node.machine !== 'up') Object.assign(node, { residue: false, proven: true });
     retireProvenGone(history, node);
   }
 }
 
-const speak: OnNode = (history, node) => {
+const beat: OnNode = (history, node) => {
   if (node.machine !== 'up' || node.fenced) return;
   if (node.status === 'starting') history.moveNode(node, 'ready', 'claim-ready');
   else if (node.status === 'offline') history.moveNode(node, 'ready', 'heartbeat-returned');
   else if (node.status === 'failed') history.moveNode(node, 'starting', 'late-registration');
 };
 
-const operator: OnNode = (history, node, dice) => {
-  const action = dice.pick(nodeActionNames);
+const operator: OnNode = (history, node, random) => {
+  const action = random.pick(nodeActionNames);
   if (!history.isOpenOnNode(action, node)) return;
-  history.story.push(`act ${action}`);
-  nodeDeeds[action](history, node, dice);
+  history.log.push(`act ${action}`);
+  nodeEffects[action](history, node, random);
 };
 
-const tenant = (history: History, dice: Dice) => {
+const tenant = (history: History, random: Random) => {
   const { allocation } = history;
   if (!allocation) return;
-  // Releases are what this is about.
-  const action = dice.chance(0.5) ? 'release' : dice.pick(allocationActionNames);
+  // Mostly releases, which these histories are about.
+  const action = random.chance(0.5) ? 'release' : random.pick(allocationActionNames);
   if (!history.isOpenOnAllocation(action, allocation)) return;
-  history.story.push(`allocation ${action}`);
-  allocationDeeds[action](history, allocation);
+  history.log.push(`allocation ${action}`);
+  allocationEffects[action](history, allocation);
 };
 
-/** One thing happens. */
-export function happen(history: History, dice: Dice): void {
+/** Applies one random event. */
+export function randomEvent(history: History, random: Random): void {
   const { node } = history;
-  const thrown = dice.next();
+  const draw = random.next();
   const tasks = tasksOf(history);
-  if (thrown < 0.5 && tasks.length > 0) {
-    const task = dice.pick(tasks);
-    history.story.push(`${task.work.kind} stage ${task.work.stage}`);
-    advance(history, task, dice);
-  } else if (thrown < 0.55 && tasks.length > 0) {
-    const cancelled = dice.chance(0.5);
-    history.story.push(cancelled ? 'cancel' : 'a step fails');
-    fail(history, dice.pick(tasks), cancelled);
-  } else if (thrown < 0.75 && node) operator(history, node, dice);
-  else if (thrown < 0.85) tenant(history, dice);
-  else if (thrown < 0.88 && node) speak(history, node, dice);
-  else if (thrown < 0.9 && node && ['ready', 'degraded'].includes(node.status))
+  if (draw < 0.5 && tasks.length > 0) {
+    const task = random.pick(tasks);
+    history.log.push(`${task.work.kind} stage ${task.work.stage}`);
+    advance(history, task, random);
+  } else if (draw < 0.55 && tasks.length > 0) {
+    const cancelled = random.chance(0.5);
+    history.log.push(cancelled ? 'cancel' : 'a step fails');
+    fail(history, random.pick(tasks), cancelled);
+  } else if (draw < 0.75 && node) operator(history, node, random);
+  else if (draw < 0.85) tenant(history, random);
+  else if (draw < 0.88 && node) beat(history, node, random);
+  else if (draw < 0.9 && node && ['ready', 'degraded'].includes(node.status))
     history.moveNode(node, 'offline', 'liveness');
-  else if (thrown < 0.92 && node?.machine === 'up') node.machine = 'gone';
-  else if (thrown < 0.96 && node) {
-    history.story.push('a deadline of the node');
+  else if (draw < 0.92 && node?.machine === 'up') node.machine = 'gone';
+  else if (draw < 0.96 && node) {
+    history.log.push('a deadline of the node');
     expire(history, node);
-  } else if (history.allocation && dice.chance(0.5)) {
-    history.story.push('a deadline of the allocation');
+  } else if (history.allocation && random.chance(0.5)) {
+    history.log.push('a deadline of the allocation');
     expireAllocation(history, history.allocation);
-  } else if (dice.chance(0.5)) look(history);
-  else ask(history);
+  } else if (random.chance(0.5)) inspect(history);
+  else requestMachine(history);
 }
 
-/** What serves is supervised: a machine that is not there is silent. */
+/** A ready node without a machine falls silent. */
 const fallSilent = (history: History, node: ModelNode): boolean =>
   node.status === 'ready' && node.machine !== 'up' && history.moveNode(node, 'offline', 'liveness');
 
-/** More than the longest way to rest takes. */
-const mostRounds = 200;
+/** More than any history needs to settle. */
+const maxRounds = 200;
 
-/** Nobody does anything any more: operations and rules end what is under way. */
-export function rest(history: History): void {
-  for (let round = 0; round < mostRounds; round++) {
-    look(history);
+/** Runs operations and rules until nothing changes. */
+export function settle(history: History): void {
+  for (let round = 0; round < maxRounds; round++) {
+    inspect(history);
     if (tasksOf(history).filter((task) => advance(history, task, null)).length > 0) continue;
     const nodes = history.nodes.filter((node) => fallSilent(history, node) || expire(history, node));
     const allocations = history.allocations.filter((allocation) => expireAllocation(history, allocation));

@@ -1,7 +1,7 @@
 /**
- * A pool with one place, its tenant, its machine and the operations on them, as data over the product's own tables: which moves a table
- * allows, which actions are open, and what a node's change means for its allocation. Operations advance stage by stage, so that whatever
- * happens can happen between any two stages of a release.
+ * A model of a pool with one slot, its tenant, its machine and their operations, in memory but with
+ * the product's own tables of transitions and actions. Operations advance stage by stage, so that
+ * any event can happen between any two stages of a release.
  */
 import { type ActionSubject, type NodeActionName, whyNotOnNode } from '../../../../src/lifecycle/actions/actions.ts';
 import { type AllocationActionName, whyNotOnAllocation } from '../../../../src/lifecycle/actions/allocation-actions.ts';
@@ -37,7 +37,7 @@ export interface Work {
   kind: WorkKind;
   stage: number;
   retry?: boolean;
-  /** Decided once, when the release begins to take the machine down. */
+  /** Decided once, when the release begins the teardown. */
   reuse?: boolean;
   proof?: 'absent' | 'clean' | null;
 }
@@ -53,7 +53,7 @@ export interface ModelNode {
   residue: boolean;
   drain_then: 'hold' | 'retire' | null;
   work: Work | null;
-  /** The operation that it is bound to: another that took it over is not worked against. */
+  /** The operation that owns the node; an earlier one stops. */
   bound: Work | null;
 }
 
@@ -65,7 +65,7 @@ export interface ModelAllocation {
   over: boolean;
 }
 
-/** A change that was asked of the door, and what came of it. */
+/** A requested transition and its outcome. */
 export interface Call {
   entity: 'node' | 'allocation';
   key: number;
@@ -74,11 +74,11 @@ export interface Call {
   moved: boolean;
   /** For an allocation: the node that it gets. */
   node?: number;
-  /** How everything stands afterwards. */
+  /** All statuses afterwards. */
   after: string;
 }
 
-export class Broken extends Error {}
+export class UnexpectedRefusal extends Error {}
 
 export interface Rules {
   nodeEdges: readonly Edge<NodeStatus>[];
@@ -92,7 +92,7 @@ export class History {
   readonly nodes: ModelNode[] = [];
   readonly allocations: ModelAllocation[] = [];
   readonly calls: Call[] = [];
-  readonly story: string[] = [];
+  readonly log: string[] = [];
   readonly rules: Rules;
 
   constructor(rules: Rules) {
@@ -123,13 +123,13 @@ export class History {
   }
 
   /** Every node and allocation with its status. */
-  standing(): string {
+  statuses(): string {
     const of = (name: string) => (each: { key: number; status: string }) => `${name}${each.key}:${each.status}`;
     return [...this.nodes.map(of('n')), ...this.allocations.map(of('a'))].join(' ');
   }
 
   #record(call: Omit<Call, 'after'>): boolean {
-    this.calls.push({ ...call, after: this.standing() });
+    this.calls.push({ ...call, after: this.statuses() });
     return call.moved;
   }
 
@@ -141,7 +141,7 @@ export class History {
       const holder = this.holderOf(node);
       const pair = holder && pairedWith(from, to).find((each) => each.from === holder.status);
       if (pair && holder) holder.status = pair.to;
-      if (to === 'failed' || to === 'quarantined') this.#forgetProvision(node, holder);
+      if (to === 'failed' || to === 'quarantined') this.#endProvision(node, holder);
       if (to !== 'draining' && to !== 'cleaning') node.drain_then = null;
     }
     return this.#record({ entity: 'node', key: node.key, to, by, moved: Boolean(edge) });
@@ -163,13 +163,13 @@ export class History {
     });
   }
 
-  /** As `requireMoved`: an operation does not go on after a change that was refused. */
+  /** Like `requireMoved`: an operation stops after a refused transition. */
   must(moved: boolean, isThere: boolean, what: string): void {
-    if (!moved && !isThere) throw new Broken(`${what} was refused: ${this.standing()}`);
+    if (!moved && !isThere) throw new UnexpectedRefusal(`${what} was refused: ${this.statuses()}`);
   }
 
-  /** What brings a machine up ends once its node was given up or set aside. */
-  #forgetProvision(node: ModelNode, holder: ModelAllocation | undefined): void {
+  /** A provision ends when its node fails or is quarantined. */
+  #endProvision(node: ModelNode, holder: ModelAllocation | undefined): void {
     if (holder?.work?.kind === 'provision') holder.work = null;
     if (
       node.work &&
@@ -205,7 +205,7 @@ export class History {
     return allocation;
   }
 
-  /** A new instance in the place of the former one. */
+  /** Replaces the instance. */
   renew(node: ModelNode): void {
     Object.assign(node, { machine: 'none', proven: false, registered: false, fenced: false, residue: false });
   }
@@ -250,9 +250,9 @@ export class History {
     return whyNotOnAllocation(action, subject) === null;
   }
 
-  /** What is broken, whatever happens next; null while nothing is. */
-  broken(): string | null {
-    if (this.live() > 1) return `${this.live()} machines in a pool with one place`;
+  /** A violation in the present state, or null. */
+  violation(): string | null {
+    if (this.live() > 1) return `${this.live()} machines in a pool with one slot`;
     for (const node of this.nodes) {
       const holders = this.allocations.filter((each) => each.node === node.key && holding.includes(each.status));
       if (holders.length > 1) return `${holders.length} allocations hold one machine`;
@@ -263,8 +263,8 @@ export class History {
     return null;
   }
 
-  /** What is broken once everything has come to rest. */
-  limbo(): string | null {
+  /** A violation in a settled state, or null. */
+  settledViolation(): string | null {
     for (const node of this.nodes) {
       if (node.proven && node.status !== 'retired') return `node ${node.key} is proven gone and ${node.status}`;
       if (nodeStatuses[node.status].deadline) return `node ${node.key} stays ${node.status}`;

@@ -1,5 +1,5 @@
-/** What each stage of an operation does to a history. The conditions are those that the operations of src/operations keep. */
-import type { Dice } from '../random.ts';
+/** The effect of each stage of an operation on a history, with the conditions of src/operations. */
+import type { Random } from '../random.ts';
 import { type History, type ModelAllocation, type ModelNode, stages, type Work } from './history.ts';
 
 export interface Task {
@@ -20,18 +20,18 @@ const end = ({ allocation, node, work }: Task): void => {
   else if (node?.work === work) node.work = null;
 };
 
-/** Whether it has gone on; a stage that waits for something does not. */
-type Stage = (history: History, task: Task, dice: Dice | null) => boolean;
+/** Returns whether the stage is done; false while it waits. */
+type Stage = (history: History, task: Task, random: Random | null) => boolean;
 
 const isUp = (node: ModelNode | undefined): node is ModelNode => node !== undefined && node.status !== 'retired';
 
-/** The machine of a release: none where another allocation has it by now. */
+/** The node of a release, unless another allocation has it by now. */
 const ownNode = (history: History, { allocation, node }: Task): ModelNode | undefined =>
   isUp(node) && (!allocation || history.holderOf(node) === allocation) ? node : undefined;
 
 const assign: Stage = (history, { allocation, work }) => {
   if (!allocation) return true;
-  // Its machine came back by itself meanwhile.
+  // Its node was rescued meanwhile.
   if (allocation.status !== 'requested' && allocation.status !== 'failed') {
     allocation.work = null;
     return true;
@@ -88,7 +88,7 @@ const bar: Stage = (history, task) => {
       !node.fenced &&
       node.machine === 'up' &&
       node.drain_then !== 'retire' &&
-      // Nobody hands on what another operation takes down.
+      // Another operation tears it down.
       node.work === null;
   return true;
 };
@@ -107,8 +107,8 @@ const prove: Stage = (history, task) => {
   return true;
 };
 
-/** As `stays`: one that was set aside while it was cleaned stays aside. */
-function stay(history: History, node: ModelNode): void {
+/** Like `stays`: a node that was quarantined while it was cleaned stays there. */
+function keepNode(history: History, node: ModelNode): void {
   if (node.status === 'quarantined') return;
   const moved =
     node.drain_then === 'hold'
@@ -128,7 +128,7 @@ function retire(history: History, node: ModelNode): void {
 
 const free: Stage = (history, task) => {
   const node = ownNode(history, task);
-  if (node && task.work.reuse) stay(history, node);
+  if (node && task.work.reuse) keepNode(history, node);
   else if (node) retire(history, node);
   const { allocation } = task;
   if (allocation)
@@ -140,8 +140,8 @@ const free: Stage = (history, task) => {
   return true;
 };
 
-/** A look, which finds a proof only where the machine is gone. */
-const look: Stage = (history, task) => {
+/** An inspection finds a proof only if the machine is gone. */
+const inspect: Stage = (history, task) => {
   const node = ownNode(history, task);
   if (node?.machine === 'gone' || node?.machine === 'none') {
     task.work.proof = 'absent';
@@ -159,7 +159,7 @@ const settle: Stage = (history, task) => {
     history.must(
       history.moveNode(node, 'quarantined', 'force-release'),
       node.status === 'quarantined',
-      'setting a machine aside',
+      'quarantining a machine',
     );
     node.residue = true;
   }
@@ -173,7 +173,7 @@ const settle: Stage = (history, task) => {
   return true;
 };
 
-/** As `retireProvenGone`. */
+/** Like `retireProvenGone` of the product. */
 export function retireProvenGone(history: History, node: ModelNode): void {
   if (node.status !== 'quarantined' || !node.proven || node.work || history.isOwned(node)) return;
   retire(history, node);
@@ -181,7 +181,7 @@ export function retireProvenGone(history: History, node: ModelNode): void {
 
 const close: Stage = (history, { node, work }) => {
   if (!node) return true;
-  // An operator may have set it aside meanwhile; its machine is gone all the same.
+  // An operator may have quarantined it meanwhile; its machine is gone anyway.
   node.work = null;
   if (node.status === 'cleaning' || node.status === 'quarantined') retire(history, node);
   else node.work = work;
@@ -220,21 +220,21 @@ const acts: Record<string, Stage> = {
   ...{ freeze: nothing, drain: nothing, stop: nothing, 'stop-others': nothing },
 };
 
-/** Takes the next stage of an operation. */
-export function advance(history: History, task: Task, dice: Dice | null): boolean {
+/** Runs the next stage of an operation. */
+export function advance(history: History, task: Task, random: Random | null): boolean {
   const { work } = task;
   const plan = stages[work.kind];
   const stage = plan[work.stage];
-  const act = stage === 'prove' ? (work.kind === 'force' ? look : prove) : acts[stage ?? ''];
+  const act = stage === 'prove' ? (work.kind === 'force' ? inspect : prove) : acts[stage ?? ''];
   if (!act) throw new Error(`no stage ${stage} in ${work.kind}`);
-  const went = act(history, task, dice);
+  const went = act(history, task, random);
   if (!went) return false;
   work.stage++;
   if (work.stage >= plan.length) end(task);
   return true;
 }
 
-/** Ends an operation by an error of its own, or because somebody cancelled it. */
+/** Ends an operation by an error or a cancellation. */
 export function fail(history: History, task: Task, cancelled: boolean): boolean {
   const { work, node, allocation } = task;
   const stage = stages[work.kind][work.stage] ?? '';

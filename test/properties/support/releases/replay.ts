@@ -1,4 +1,7 @@
-/** The changes of histories, asked of the real store one after the other: it must allow and refuse what the model did. */
+/**
+ * Repeats the transitions of histories on the real store, which must accept and refuse the same
+ * ones.
+ */
 import type { Database } from '../../../../src/store/pg/database.ts';
 import type { AllocationRow } from '../../../../src/store/rows/allocations.ts';
 import { verifyCounts } from '../../../../src/store/rows/counts.ts';
@@ -34,19 +37,19 @@ async function replay(fleet: Fleet, { calls }: History): Promise<string[]> {
     }
     if (outcome?.moved !== moved)
       differing.push(`${entity} → ${to} by ${by}: the store says ${JSON.stringify(outcome)}, the model ${moved}`);
-    const standing = await standingOf(fleet.db, nodes, allocations);
-    // The model names a machine before anything was asked of the store about it.
+    const statuses = await statusesOf(fleet.db, nodes, allocations);
+    // The model knows a node before the store does.
     const expected = after
       .split(' ')
-      .filter((each) => standing.some((one) => one.split(':')[0] === each.split(':')[0]));
-    if (standing.join(' ') !== expected.join(' '))
-      differing.push(`after ${to} by ${by}: ${standing.join(' ')}, the model ${after}`);
+      .filter((each) => statuses.some((one) => one.split(':')[0] === each.split(':')[0]));
+    if (statuses.join(' ') !== expected.join(' '))
+      differing.push(`after ${to} by ${by}: ${statuses.join(' ')}, the model ${after}`);
     if (differing.length > 0) break;
   }
   return differing;
 }
 
-async function standingOf(
+async function statusesOf(
   db: Database,
   nodes: Map<number, NodeRow>,
   allocations: Map<number, AllocationRow>,
@@ -68,13 +71,16 @@ async function standingOf(
   ];
 }
 
-/** What differed, and counts that are not what the rows say or below nothing. */
+/** Returns differences, and counts that are negative or differ from the rows. */
 export async function replayed(db: Database, histories: readonly History[]): Promise<string[]> {
   const fleet = await testFleet(db);
   const differing: string[] = [];
   for (const history of histories) differing.push(...(await replay(fleet, history)));
   const negative = await db.query<{ of: string; status: string; sum: number }>(
-    `select of, status, sum(change)::int as sum from counts group by of, pool, status having sum(change) < 0`,
+    `select of, status, sum(change)::int as sum
+     from counts
+     group by of, pool, status
+     having sum(change) < 0`,
   );
   differing.push(...negative.map(({ of, status, sum }) => `${sum} ${of} are counted as ${status}`));
   differing.push(...(await verifyCounts(db)).map((wrong) => JSON.stringify(wrong)));
