@@ -144,7 +144,7 @@ it('drains, quarantines and reactivates a machine, each with a preview', async (
   await statusOf(page, 'ready').waitFor();
 
   await choose(page, /^Quarantine/);
-  await foreseen(page).getByText('quarantined').waitFor();
+  await foreseen(page).getByText('quarantined', { exact: true }).waitFor();
   await confirm(page, 'Quarantine', 'it is loud again');
   await statusOf(page, 'quarantined').waitFor();
   await page

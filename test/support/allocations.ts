@@ -6,7 +6,7 @@ import type { AllocationStatus } from '../../src/lifecycle/model/states.ts';
 import { until } from './until.ts';
 
 /** Generous enough for a loaded machine; a wait that takes longer is a bug. */
-const patientSeconds = 60;
+const patientSeconds = 110;
 
 export async function declarePool(client: Client, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {
   await client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
