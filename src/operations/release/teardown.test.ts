@@ -1,14 +1,16 @@
-/** The owner of a machine whose teardown did not finish. */
+/** Teardown: its time budgets, and the owner of a machine whose teardown did not finish. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { OperationError } from '../../contract/operation.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
+import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
-import { quarantineHalfTornDown } from './teardown.ts';
+import { agentProvesWithinSeconds } from './proof.ts';
+import { quarantineHalfTornDown, teardownBudgets } from './teardown.ts';
 
 const row = vi.hoisted(() => ({ error: null as OperationError | null }));
 vi.mock(import('../../store/operations/executions.ts'), async (original) => {
@@ -66,4 +68,21 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
   );
   const verdict = { rule: 'clean-error', owner, reason: expect.stringMatching(reason) };
   expect(await stage.rows([node_id])).toMatchObject([{ status: 'quarantined', verdict }]);
+});
+
+test('takes budgets from the pool, then its runtime class, then the server', () => {
+  const environment = {
+    ...defaultEnvironment,
+    budgets: { drain_seconds: 3, release_seconds: 3_000 },
+    runtime_classes: { slow: { drain_seconds: 2, release_seconds: 2_000 } },
+  };
+  const budgets = (pool: object, reuse = true) =>
+    teardownBudgets({ driver: { launches: true }, pool } as unknown as Subject, reuse, environment);
+  expect(budgets({})).toEqual({ drain_seconds: 3, agent_clean_seconds: 3_000 });
+  expect(budgets({ runtime_class: 'slow' })).toEqual({ drain_seconds: 2, agent_clean_seconds: 2_000 });
+  expect(budgets({ runtime_class: 'slow', budgets: { drain_seconds: 1, release_seconds: 1_000 } })).toEqual({
+    drain_seconds: 1,
+    agent_clean_seconds: 1_000,
+  });
+  expect(budgets({ runtime_class: 'slow' }, false).agent_clean_seconds).toBe(agentProvesWithinSeconds);
 });

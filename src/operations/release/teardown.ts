@@ -5,14 +5,13 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type RetryPolicy, StepFailed } from '../../engine/engine.ts';
-import { resolveBudget } from '../../lifecycle/deadlines/budgets.ts';
 import { fenceInstance } from '../../store/agents/instances.ts';
 import { hasLeasedWork } from '../../store/agents/tasks.ts';
 import { runOnce } from '../../store/operations/executions.ts';
 import type { OperationRow } from '../../store/operations/operation-rows.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { requireMoved } from '../../store/transitions/transition-rules.ts';
+import { budgetOf, requireMoved, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { drive, type PlanStep, stage, stageOf } from '../runtime/stage.ts';
@@ -30,6 +29,22 @@ export const teardownPlan: PlanStep[] = [
 
 const stopWithinSeconds = 20;
 const drainPollSeconds = 2;
+
+/** How long a teardown waits for running work, and for the agent to clean the machine. */
+export function teardownBudgets(
+  { driver, pool }: Pick<Subject, 'driver' | 'pool'>,
+  reuse: boolean,
+  environment: TransitionEnvironment,
+): { drain_seconds: number; agent_clean_seconds: number } {
+  // A launched machine that is reused is set up again, which may take as long as the first set-up.
+  const setsUpAgain = reuse && driver.launches;
+  return {
+    drain_seconds: budgetOf('drain', pool, environment, null).seconds,
+    agent_clean_seconds: setsUpAgain
+      ? Math.max(agentProvesWithinSeconds, budgetOf('clean', pool, environment, null).seconds)
+      : agentProvesWithinSeconds,
+  };
+}
 
 /** Destroys the machine and everything tagged with its instance, and proves it. */
 export async function removeMachine(
@@ -87,6 +102,7 @@ export async function tearDown(
   down: Teardown,
 ): Promise<DriverProof | undefined> {
   const { subject, reuse, policy } = down;
+  const budgets = teardownBudgets(subject, reuse, services.environment);
   let proof: DriverProof | undefined;
   // An agentless machine has no agent to ask.
   const contact: AgentContact = { silent: isAgentless(subject) };
@@ -95,8 +111,7 @@ export async function tearDown(
     await freezeFromDriver(context, services, 'freeze-evidence', subject);
   });
   await stage(context, services, 'drain', async () => {
-    const { seconds } = resolveBudget({ phase: 'drain', pool: subject.pool.budgets ?? {} });
-    const until = secondsLater(now(services.clock), seconds);
+    const until = secondsLater(now(services.clock), budgets.drain_seconds);
     await context.waitFor(
       'drain:wait',
       async () => ((await hasLeasedWork(services.db, subject.node_instance_id)) ? undefined : true),
@@ -126,19 +141,14 @@ export async function cutOff(context: OperationContext, services: OperationServi
   });
 }
 
-/** A launched machine that stays is set up again, which may take as long as the first set-up. */
-function agentCleansWithin({ driver, pool }: Subject, reuse: boolean): number {
-  if (!reuse || !driver.launches) return agentProvesWithinSeconds;
-  return Math.max(agentProvesWithinSeconds, resolveBudget({ phase: 'clean', pool: pool.budgets ?? {} }).seconds);
-}
-
 async function clean(
   context: OperationContext,
   services: OperationServices,
   { subject, reuse, policy }: Teardown,
   contact: AgentContact,
 ): Promise<void> {
-  const options = { reuse, wait_seconds: agentCleansWithin(subject, reuse) };
+  const { agent_clean_seconds } = teardownBudgets(subject, reuse, services.environment);
+  const options = { reuse, wait_seconds: agent_clean_seconds };
   for (let tries = 1; ; tries++) {
     const { proven, problem } = await proveByAgent(
       context,
