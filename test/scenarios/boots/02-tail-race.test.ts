@@ -12,7 +12,8 @@ import { allocate } from '../../support/allocations.ts';
 import { changesOf, localPool, samplesOf, waitForAllocation, waitForNode } from '../support/machines.ts';
 import { scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-const provision_seconds = 2;
+/** Long enough that a busy machine launches the process before the deadline. */
+const provision_seconds = 6;
 /** How long after the verdict the machine's set-up ends. */
 const late_by_seconds = 0.4;
 
@@ -70,7 +71,7 @@ scenario({
     expect(givenUp.evidence).toMatchObject({ budget_seconds: provision_seconds, budget_source: 'pool' });
     const lateness = secondsBetween(givenUp.at, rescued.at);
     expect(lateness).toBeGreaterThanOrEqual(late_by_seconds);
-    expect(rescued.reason).toBe(`registered ${lateness.toFixed(1)} s after its verdict`);
+    expect(rescued.reason).toContain(`${lateness.toFixed(1)} s`);
 
     const [provision, start] = await samplesOf(world, node.node_id);
     expect(provision).toMatchObject({ phase: 'provision', outcome: 'late', budget_seconds: provision_seconds });
