@@ -15,8 +15,8 @@ describe('heartbeats are still refused', () => {
     ['while none has counted since', at(90), at(130), true],
     ['where none has ever counted', null, at(130), true],
     ['not once one has counted', at(110), at(130), false],
-    ['as long as it would be told anew', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
-    ['not when it would have been told anew and was not', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
+    ['while the next record is not overdue', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
+    ['not when the next record is overdue', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
   ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
 
   test.each<[string, Date | null, boolean]>([

@@ -5,9 +5,10 @@
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/history/projection.ts';
 import type { Database } from '../../../src/store/pg/database.ts';
 import { verifyCounts } from '../../../src/store/rows/counts.ts';
-import { invariantQueries } from './invariant-queries.ts';
+import { historyInvariants } from './history-invariants.ts';
 import { modelEdges } from './model.ts';
 import type { Round } from './sequences.ts';
+import { statusInvariants } from './status-invariants.ts';
 import { sequenceIndexOf } from './views.ts';
 
 export interface Violation {
@@ -101,7 +102,7 @@ export async function openInvariantChecks(db: Database): Promise<InvariantChecks
       ]);
       first = last;
       const found: Violation[] = [];
-      for (const { invariant, sql, unless } of invariantQueries) {
+      for (const { invariant, sql, unless } of [...statusInvariants, ...historyInvariants]) {
         if (unless?.(round)) continue;
         const rows = await db.query<Row>(`with parameters as (select $1::timestamptz as at, $2::int as round) ${sql}`, [
           at,
