@@ -6,7 +6,7 @@ import { type InstanceRow, instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import { nameStanding } from '../../store/agents/joins/name-standing.ts';
 import { register } from '../../store/agents/register.ts';
-import type { Arrival, Registration } from '../../store/agents/registration.ts';
+import type { Arrival, Registration } from '../../store/agents/registration-types.ts';
 import { sourceAddress } from '../http/source-address.ts';
 import { compileCheck } from '../http/validation.ts';
 import { registrationCost, registrationWriter } from '../limits/quotas/writers.ts';

@@ -27,7 +27,7 @@ import {
 import { type Contest, NameContested, noteContested } from '../../store/agents/joins/contested-names.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
 import type { NameStanding } from '../../store/agents/joins/name-standing.ts';
-import type { JudgedName } from '../../store/agents/registration.ts';
+import type { JudgedName } from '../../store/agents/registration-types.ts';
 import { currentPool } from '../../store/rows/pools.ts';
 import { probeTargetOf } from '../../store/supervision/probes.ts';
 import type { ProbeFormer, ProtocolServices } from './calls.ts';

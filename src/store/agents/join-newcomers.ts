@@ -16,7 +16,7 @@ import { createNewcomers } from '../transitions/node-transition.ts';
 import { createRegisteredInstances } from './instances.ts';
 import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
 import { hasExpired, spentProblem } from './joins/token-validity.ts';
-import { type Registration, type RegistrationContext, replyOf, startOf } from './registration.ts';
+import { type Registration, type RegistrationContext, replyOf, startOf } from './registration-types.ts';
 
 /** Who asks to join, by which token; all that is needed to see whether it may. */
 export interface JoinRequest extends RegisterRequest {

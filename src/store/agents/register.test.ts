@@ -13,7 +13,7 @@ import { createJoinToken, revokeJoinToken } from '../rows/tokens.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
 import { fenceInstance, instanceByCredential } from './instances.ts';
 import { register } from './register.ts';
-import type { Registration } from './registration.ts';
+import type { Registration } from './registration-types.ts';
 
 let store: TestStore;
 let db: Database;

@@ -24,7 +24,7 @@ import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
 import { nameHeld, requireUnchangedName, spendUnlessKnown, unproven } from './joins/known-names.ts';
 import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
 import { isSpent, requireValid, spentProblem } from './joins/token-validity.ts';
-import { type Registration, type RegistrationContext, replyOf, startOf } from './registration.ts';
+import { type Registration, type RegistrationContext, replyOf, startOf } from './registration-types.ts';
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});

@@ -1,7 +1,7 @@
 /** What a client of another protocol showed when it registered, and which join tokens speak for it. */
 import type { NodeInstanceId } from '../../../base/ids.ts';
 import type { Transaction } from '../../pg/database.ts';
-import type { Arrival } from '../registration.ts';
+import type { Arrival } from '../registration-types.ts';
 
 /** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
 export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {

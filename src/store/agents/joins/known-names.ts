@@ -7,7 +7,7 @@ import type { NodeRow } from '../../rows/nodes.ts';
 import { type JoinTokenRow, spendJoinToken } from '../../rows/tokens.ts';
 import type { InstanceRow } from '../instances.ts';
 import type { JoinRequest } from '../join-newcomers.ts';
-import type { JudgedName } from '../registration.ts';
+import type { JudgedName } from '../registration-types.ts';
 import { NameContested } from './contested-names.ts';
 import type { KeyProofResult } from './key-proof.ts';
 import { spentProblem } from './token-validity.ts';
