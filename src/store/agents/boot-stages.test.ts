@@ -1,3 +1,4 @@
+/** Tests how boot stages are stored and read. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -19,13 +20,13 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const shipper = async () => {
+const bootedNode = async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
   return { node_id, node_instance_id: node_instance_id as NodeInstanceId };
 };
 
-test('a boot stage that is told again is one stage and one fact, unless it took longer', async () => {
-  const ids = { ...(await shipper()), correlation_id: null };
+test('records a repeated boot stage once, unless its duration changed', async () => {
+  const ids = { ...(await bootedNode()), correlation_id: null };
   const stages = [
     { name: 'boot', seconds: 1 },
     { name: 'pull', seconds: 2, parent: 'boot' },
@@ -51,7 +52,7 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
   expect(facts.length).toBe(4);
 });
 
-test('the facts of a boot belong to the tenant that the machine boots for', async () => {
+test('records the facts of a boot under the allocation that the machine boots for', async () => {
   const node = await fleet.node('starting');
   const { allocation_id } = await fleet.allocation('provisioning', node, 'mine');
   const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
@@ -60,7 +61,11 @@ test('the facts of a boot belong to the tenant that the machine boots for', asyn
   const checks = [{ name: 'disk', ok: true }];
   await reportPrerequisites(db, ids, checks, fleet.now(), fleet.environment);
   const facts = await db.query(
-    `select kind, allocation_id from evidence where node_id = $1 and kind in ('boot.stage', 'prerequisite.met') order by kind`,
+    `select kind, allocation_id
+     from evidence
+     where node_id = $1
+       and kind in ('boot.stage', 'prerequisite.met')
+     order by kind`,
     [node.node_id],
   );
   expect(facts).toEqual([
@@ -69,8 +74,8 @@ test('the facts of a boot belong to the tenant that the machine boots for', asyn
   ]);
 });
 
-test('a stage that one report tells twice is one stage, with its last word', async () => {
-  const ids = { ...(await shipper()), correlation_id: null };
+test('keeps the last of two equal stages in one report', async () => {
+  const ids = { ...(await bootedNode()), correlation_id: null };
   const stages = [
     { name: 'pull', seconds: 1 },
     { name: 'pull', seconds: 3 },

@@ -1,4 +1,4 @@
-/** Boot stages of nodes, kept under the instance that took them. */
+/** Stores and reads the boot stages of instances. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { BootStage } from '../../contract/node.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
@@ -11,8 +11,8 @@ import { fillAllocationIds } from '../transitions/amend-node.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import { andAll, ownStages } from '../visibility.ts';
 
-/** A stage that one report tells twice is one stage; its last word counts. */
-const lastOfEach = (stages: BootStage[]): BootStage[] => [
+/** Keeps the last of the stages that one report names twice, which the upsert would refuse. */
+const dedupeStages = (stages: BootStage[]): BootStage[] => [
   ...new Map(stages.map((stage) => [JSON.stringify([stage.parent ?? '', stage.name]), stage])).values(),
 ];
 
@@ -25,20 +25,30 @@ export async function storeBootStages(
 ): Promise<void> {
   if (stages.length === 0) return;
   await db.transaction(async (tx) => {
-    // The node first, as everywhere: its door may be waiting for what we write next.
+    // Every transaction locks the node first. Another order could deadlock with a transition.
     const node = await lockNode(tx, ids.node_id);
-    const fresh = await tx.query<{ name: string; parent: string; seconds: number }>(
-      `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, started_at, starts_seconds, reported_at)
-       select $1, (select count(*) from boot_stages where node_instance_id = $1) + ordinal, stage ->> 'name', coalesce(stage ->> 'parent', ''),
-         (stage ->> 'seconds')::double precision, (stage ->> 'started_at')::timestamptz,
-         (stage ->> 'starts_seconds')::double precision, $3
+    const changed = await tx.query<{ name: string; parent: string; seconds: number }>(
+      `insert into boot_stages
+         (node_instance_id, ordinal, name, parent, seconds, started_at, starts_seconds, reported_at)
+       select
+         $1,
+         (select count(*) from boot_stages where node_instance_id = $1) + ordinal,
+         stage ->> 'name',
+         coalesce(stage ->> 'parent', ''),
+         (stage ->> 'seconds')::double precision,
+         (stage ->> 'started_at')::timestamptz,
+         (stage ->> 'starts_seconds')::double precision,
+         $3
        from jsonb_array_elements($2::jsonb) with ordinality as list(stage, ordinal)
-       on conflict (node_instance_id, name, parent) do update set seconds = excluded.seconds, reported_at = excluded.reported_at
-         where boot_stages.seconds is distinct from excluded.seconds
+       on conflict (node_instance_id, name, parent) do update
+       set seconds = excluded.seconds,
+         reported_at = excluded.reported_at
+       -- A repeated report returns no row, so it records no second fact.
+       where boot_stages.seconds is distinct from excluded.seconds
        returning name, parent, seconds`,
-      [ids.node_instance_id, tx.redact.json(JSON.stringify(lastOfEach(stages))), now],
+      [ids.node_instance_id, tx.redact.json(JSON.stringify(dedupeStages(stages))), now],
     );
-    const facts = fresh.map(
+    const facts = changed.map(
       (stage): Fact => ({
         at: now,
         layer: 'node',
@@ -52,11 +62,11 @@ export async function storeBootStages(
     );
     await fillAllocationIds(tx, facts);
     await recordEvidence(tx, facts);
-    const signs = fresh.map(({ name, parent }) => ({
+    const advances = changed.map(({ name, parent }) => ({
       kind: 'boot_stage' as const,
       code: parent ? `${parent}/${name}` : name,
     }));
-    if (node?.node_instance_id === ids.node_instance_id) await noteAdvance(tx, node, signs, now, environment);
+    if (node?.node_instance_id === ids.node_instance_id) await noteAdvance(tx, node, advances, now, environment);
   });
 }
 
@@ -95,17 +105,24 @@ export async function readBootStages(
   }));
 }
 
-/**
- * What a booting instance was last heard to be at: the stage that its beats name, else the last one
- * it finished.
- */
+/** Describes the stage that the heartbeats name, or else the last stage the instance finished. */
 export async function latestBootNews(db: Queryable, node_instance_id: string): Promise<string | null> {
-  const [row] = await db.query<{ reports: string | null; name: string | null; seconds: number | null }>(
-    `select (select reported ->> 'boot_stage' from heartbeats where node_instance_id = $1) as reports, last.name, last.seconds
-     from (values (1)) as one left join lateral
-       (select name, seconds from boot_stages where node_instance_id = $1 order by ordinal desc limit 1) last on true`,
+  const [row] = await db.query<{ reported: string | null; name: string | null; seconds: number | null }>(
+    `select
+       (select reported ->> 'boot_stage' from heartbeats where node_instance_id = $1) as reported,
+       last.name,
+       last.seconds
+     -- One row even if the instance has finished no stage.
+     from (values (1)) as one
+     left join lateral (
+       select name, seconds
+       from boot_stages
+       where node_instance_id = $1
+       order by ordinal desc
+       limit 1
+     ) last on true`,
     [node_instance_id],
   );
-  if (row?.reports) return `Boot stage ${row.reports}`;
+  if (row?.reported) return `Boot stage ${row.reported}`;
   return row?.name ? `Boot stage ${row.name} took ${(row.seconds ?? 0).toFixed(1)} s` : null;
 }

@@ -1,4 +1,4 @@
-/** A machine that goes to a new tenant leaves its last report behind, also one that was on its way to the table. */
+/** Tests that a new tenant sees no report of the former one, not even one that is stored late. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-it('counts by the clock of the database where the replica is behind it', async () => {
+it('uses the database clock if the replica clock is behind', async () => {
   const { db } = store;
   const node = await fleet.node('ready');
   const [{ at } = { at: fleet.now() }] = await db.query<{ at: Date }>(`select clock_timestamp() as at`);
@@ -28,7 +28,7 @@ it('counts by the clock of the database where the replica is behind it', async (
         {
           ...{ node_instance_id, interval_seconds: 10, stale_seconds: 30, has_assigned_interval: true },
           received_ms: received_at.getTime(),
-          reported: { message: 'of the former' },
+          reported: { message: 'from the former tenant' },
         },
       ]),
     );
@@ -39,7 +39,7 @@ it('counts by the clock of the database where the replica is behind it', async (
   await db.query(`delete from heartbeats where node_instance_id = $1`, [node_instance_id]);
 });
 
-it('keeps the report for operators and takes no older one any more', async () => {
+it('keeps the report as evidence and drops older reports that arrive later', async () => {
   const { db } = store;
   const node = await fleet.node('ready');
   const node_instance_id = node.node_instance_id as NodeInstanceId;
@@ -58,18 +58,21 @@ it('keeps the report for operators and takes no older one any more', async () =>
     );
   const shown = async () => (await readNode(db, node.node_id, wholeFleet))?.reported?.message;
   const start = fleet.now();
-  await beat(start, 'of the former');
-  expect(await shown()).toBe('of the former');
+  await beat(start, 'from the former tenant');
+  expect(await shown()).toBe('from the former tenant');
   await db.transaction((tx) => clearReports(tx, [node], secondsLater(start, 10)));
   expect(await shown(), 'cleared').toBeUndefined();
-  await beat(secondsLater(start, 9), 'of the former, received before and stored after');
+  await beat(secondsLater(start, 9), 'from the former tenant, stored late');
   expect(await shown(), 'late').toBeUndefined();
-  await beat(secondsLater(start, 11), 'of the present');
+  await beat(secondsLater(start, 11), 'from the new tenant');
   await beat(secondsLater(start, 12), null);
-  expect(await shown(), 'since').toBe('of the present');
-  const kept = await db.query(
-    `select data -> 'reported' ->> 'message' as message, allocation_id, origin from evidence where kind = 'node.reports_cleared' and node_id = $1`,
+  expect(await shown(), 'since').toBe('from the new tenant');
+  const evidence = await db.query(
+    `select data -> 'reported' ->> 'message' as message, allocation_id, origin
+     from evidence
+     where kind = 'node.reports_cleared'
+       and node_id = $1`,
     [node.node_id],
   );
-  expect(kept).toEqual([{ message: 'of the former', allocation_id: null, origin: 'report' }]);
+  expect(evidence).toEqual([{ message: 'from the former tenant', allocation_id: null, origin: 'report' }]);
 });

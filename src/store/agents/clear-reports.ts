@@ -1,9 +1,9 @@
-/** What a machine reported while nobody or another tenant had it is not shown to its next tenant. */
+/** Hides the reports of a machine from its next tenant when the machine changes hands. */
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 
-/** In the order in which beats are stored, so that the two never wait for each other in a circle. */
+/** Locks the rows in the order in which heartbeats are stored, so that the two cannot deadlock. */
 const clearSql = `
   with former as materialized (
     select node_instance_id, reported
@@ -12,20 +12,24 @@ const clearSql = `
     order by node_instance_id collate "C"
     for update),
   cleared as (
-    update heartbeats kept set reported = null,
-      -- By the clock of the database, at this moment: the replica's may be behind it, and it may have waited for locks since.
-      -- A clock further away is a simulated one and is taken as it is.
+    update heartbeats kept
+    set reported = null,
+      -- The database clock, because the replica's clock may be behind, and this statement may have
+      -- waited for locks. A replica clock that is off by more is a simulated one and is used as it is.
       reports_since = case
         when clock_timestamp() - $2::timestamptz between interval '0' and interval '1 minute' then clock_timestamp()
         else $2::timestamptz
       end
     from former
     where kept.node_instance_id = former.node_instance_id)
-  select node_instance_id, reported from former where reported is not null`;
+  select node_instance_id, reported
+  from former
+  where reported is not null`;
 
 /**
- * Clears the last report of machines that go to a new tenant; the caller holds the locks on their nodes. The report is kept
- * as evidence of no allocation, which only those who run the fleet can read.
+ * Clears the last report of machines that go to a new tenant. The caller holds the row locks on
+ * their nodes. Evidence without an allocation keeps the report, so only operators of the fleet can
+ * read it.
  */
 export async function clearReports(tx: Transaction, nodes: readonly NodeRow[], now: Date): Promise<void> {
   const instances = nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []);

@@ -1,4 +1,7 @@
-/** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
+/**
+ * Creates, reads and fences instances. An instance is one incarnation of a node, with its
+ * enrolment, its credential and the state of its driver.
+ */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
@@ -14,17 +17,17 @@ export interface InstanceRow {
   enrollment_token_hash: Buffer | null;
   credential_hash: Buffer | null;
   next_credential_hash: Buffer | null;
-  /** Null: it does not age. */
+  /** Null if the credential never expires. */
   credential_expires_at: Date | null;
   next_credential_expires_at: Date | null;
   credential_used_at: Date | null;
   join_token_id: string | null;
-  /** Those with limited uses that let it in before. */
+  /** Tokens with limited uses that the instance registered with before. */
   earlier_join_token_ids: string[] | null;
   agent_public_key: string | null;
-  /** Since when it signs with a key that replaced another one without its signature; null once an operator accepted it. */
+  /** Since when the instance has a key that neither the former key nor an operator approved. */
   key_unproven_since: Date | null;
-  /** See `trustedKeyOf`; null in rows of earlier versions whose key is not in doubt. */
+  /** See `trustedKeyOf`. Rows of earlier versions have null, unless their key is unproven. */
   trusted_public_key: string | null;
   agent_version: string | null;
   base_url: string | null;
@@ -35,15 +38,15 @@ export interface InstanceRow {
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
-  /** Since its last allocation left it as it was and went on elsewhere. */
+  /** Since when its last allocation moved to another node without cleaning this one. */
   unproven_since: Date | null;
-  /** The foreign protocol it speaks; null for our own agents. Named as its column. */
+  /** The foreign protocol of a client, under the column's name; null for our own agents. */
   door: Protocol | null;
-  /** How often it said that it would beat; such a client is not told how often it should. */
+  /** The heartbeat interval that a client announced. The server assigns no other interval to it. */
   announced_interval_seconds: number | null;
-  /** What its process calls itself. */
+  /** The id that the client's process picked. */
   client_instance: string | null;
-  /** When a registration last proved its key. */
+  /** When the last accepted key proof was signed; an older proof is a replay. */
   key_proven_at: Date | null;
 }
 
@@ -53,8 +56,10 @@ export async function createInstance(
   now: Date,
 ): Promise<void> {
   await tx.query(
-    `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, join_token_id, created_at)
-     values ($1, $2, 1 + (select count(*) from instances where node_id = $2), $3, $4, $5)`,
+    `insert into instances
+       (node_instance_id, node_id, attempt, enrollment_token_hash, join_token_id, created_at)
+     values
+       ($1, $2, 1 + (select count(*) from instances where node_id = $2), $3, $4, $5)`,
     [
       fresh.node_instance_id,
       fresh.node_id,
@@ -65,7 +70,7 @@ export async function createInstance(
   );
 }
 
-/** One that has registered in the moment in which it became known. */
+/** An instance that registers when it is created. */
 export interface RegisteredInstance
   extends Pick<
     InstanceRow,
@@ -86,18 +91,25 @@ export interface RegisteredInstance
 
 export async function createRegisteredInstances(
   tx: Transaction,
-  arrived: readonly RegisteredInstance[],
+  instances: readonly RegisteredInstance[],
 ): Promise<void> {
-  if (arrived.length === 0) return;
-  const named =
-    'node_instance_id, node_id, join_token_id, agent_public_key, agent_version, base_url, door, announced_interval_seconds, client_instance, credential_expires_at';
+  if (instances.length === 0) return;
   await tx.query(
-    `insert into instances (${named}, trusted_public_key, attempt, created_at, registered_at, registrations, credential_hash)
-     select ${named}, agent_public_key, 1, at, at, 1, decode(hash, 'hex') from jsonb_to_recordset($1::jsonb) as arrived(node_instance_id text, node_id text, join_token_id text,
-       agent_public_key text, agent_version text, base_url text, door text, announced_interval_seconds double precision, client_instance text, credential_expires_at timestamptz, at timestamptz, hash text)`,
+    `insert into instances
+       (node_instance_id, node_id, join_token_id, agent_public_key, trusted_public_key, agent_version,
+        base_url, door, announced_interval_seconds, client_instance, credential_expires_at,
+        attempt, created_at, registered_at, registrations, credential_hash)
+     select
+       node_instance_id, node_id, join_token_id, agent_public_key, agent_public_key, agent_version,
+       base_url, door, announced_interval_seconds, client_instance, credential_expires_at,
+       1, at, at, 1, decode(hash, 'hex')
+     from jsonb_to_recordset($1::jsonb) as registered(
+       node_instance_id text, node_id text, join_token_id text, agent_public_key text, agent_version text,
+       base_url text, door text, announced_interval_seconds double precision, client_instance text,
+       credential_expires_at timestamptz, at timestamptz, hash text)`,
     [
       JSON.stringify(
-        arrived.map(({ credential, ...row }) => ({ ...row, hash: hashSecret(credential).toString('hex') })),
+        instances.map(({ credential, ...row }) => ({ ...row, hash: hashSecret(credential).toString('hex') })),
       ),
     ],
     { often: true },
@@ -112,10 +124,10 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
   )[0];
 }
 
-/** No agent registered for it: its provider finished it, and speaks for it. */
+/** Holds for an instance that its provider supervises, because no agent registered for it. */
 const isAgentless = 'registered_at is not null and credential_hash is null';
 
-/** Who speaks for these instances, and why nothing that each of them says counts any more; null where it does. */
+/** Reads whether each instance is agentless, whether its key is unproven, and why it is fenced. */
 export async function instanceStandings(
   db: Queryable,
   ids: readonly string[],
@@ -124,8 +136,14 @@ export async function instanceStandings(
   const rows = await db.query<
     Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'> & { agentless: boolean; key_unproven: boolean }
   >(
-    `select node_instance_id, fenced_at, fence_reason, ${isAgentless} as agentless, key_unproven_since is not null as key_unproven
-     from instances where ${anyOf('node_instance_id', '$1::text[]')}`,
+    `select
+       node_instance_id,
+       fenced_at,
+       fence_reason,
+       ${isAgentless} as agentless,
+       key_unproven_since is not null as key_unproven
+     from instances
+     where ${anyOf('node_instance_id', '$1::text[]')}`,
     [ids],
     { often: true },
   );
@@ -137,16 +155,16 @@ export async function instanceStandings(
   );
 }
 
-/** How many instances a node has had since then. */
+/** Counts the instances of a node that were created since a time. */
 export async function countInstancesSince(db: Queryable, node_id: NodeId, since: Date): Promise<number> {
-  const [row] = await db.query<{ made: number }>(
-    'select count(*)::int as made from instances where node_id = $1 and created_at >= $2',
+  const [row] = await db.query<{ count: number }>(
+    'select count(*)::int as count from instances where node_id = $1 and created_at >= $2',
     [node_id, since],
   );
-  return row?.made ?? 0;
+  return row?.count ?? 0;
 }
 
-/** What the driver wants to remember of an instance, whole. */
+/** Replaces the driver's whole state of an instance. */
 export async function saveDriverState(
   db: Queryable,
   id: NodeInstanceId,
@@ -155,7 +173,7 @@ export async function saveDriverState(
   await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
 }
 
-/** One that no agent speaks for: its provider finished it. */
+/** Marks an instance as registered that its provider finished without an agent. */
 export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
   await tx.query('update instances set registered_at = coalesce(registered_at, $2) where node_instance_id = $1', [
     id,
@@ -165,25 +183,38 @@ export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now
 
 /** Only our own agents do tasks; clients of a foreign protocol only send heartbeats. */
 export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
-  const [row] = await db.query<{ own: boolean }>(
-    `select door is null and not (${isAgentless}) as own from instances where node_instance_id = $1`,
+  const [row] = await db.query<{ has_agent: boolean }>(
+    `select door is null and not (${isAgentless}) as has_agent
+     from instances
+     where node_instance_id = $1`,
     [id],
   );
-  return row?.own ?? true;
+  return row?.has_agent ?? true;
 }
 
-/** Its allocation goes on elsewhere and leaves it as it is: nobody may have it before something is proven of it. */
+/**
+ * Marks an instance whose allocation moved to another node without cleaning this one. The node goes
+ * to no other tenant before its clean-up is proven.
+ */
 export async function markUnproven(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
   await tx.query('update instances set unproven_since = $2 where node_instance_id = $1', [id, now]);
 }
 
-/** Whether the instance's agent has been heard within its own stale time, so that asking it something makes sense. */
+/** Returns whether the agent sent a heartbeat within its stale time, so that it can get a task. */
 export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
   const [row] = await db.query<{ fresh: boolean }>(
-    `select instance.registered_at is not null and instance.fenced_at is null and instance.revoked_at is null and instance.door is null
-       and instance.credential_hash is not null
-       and greatest(instance.registered_at, beat.last_seen_at) > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
-     from instances instance left join heartbeats beat on beat.node_instance_id = instance.node_instance_id where instance.node_instance_id = $1`,
+    `select
+       instance.registered_at is not null
+         and instance.fenced_at is null
+         and instance.revoked_at is null
+         -- Our own agents only: clients of a foreign protocol do no tasks.
+         and instance.door is null
+         and instance.credential_hash is not null
+         and greatest(instance.registered_at, beat.last_seen_at)
+           > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
+     from instances instance
+     left join heartbeats beat on beat.node_instance_id = instance.node_instance_id
+     where instance.node_instance_id = $1`,
     [id, now],
     { often: true },
   );
@@ -195,26 +226,33 @@ export interface Fence extends KnownIds {
   reason: string;
 }
 
-/** From here on nothing these instances say changes their nodes. `revoke` also ends their credentials and what they were asked to do. */
+/**
+ * Fences instances: their reports no longer change their nodes. `revoke` also revokes their
+ * credentials and withdraws their tasks.
+ */
 export async function fenceInstances(tx: Transaction, fences: Fence[], revoke: boolean, now: Date): Promise<void> {
   if (fences.length === 0) return;
   const rows = await tx.query<{ node_instance_id: NodeInstanceId; node_id: NodeId }>(
-    `update instances set fenced_at = coalesce(fenced_at, $2), fence_reason = coalesce(fence_reason, fence.reason),
+    `update instances
+     set fenced_at = coalesce(fenced_at, $2),
+       fence_reason = coalesce(fence_reason, fence.reason),
        revoked_at = case when $3 then coalesce(revoked_at, $2) else revoked_at end
      from jsonb_to_recordset($1::jsonb) as fence(node_instance_id text, reason text)
-     where instances.node_instance_id = fence.node_instance_id and (fenced_at is null or ($3 and revoked_at is null))
+     where instances.node_instance_id = fence.node_instance_id
+       -- Skips instances that this fence does not change, so that a retry records no evidence.
+       and (fenced_at is null or ($3 and revoked_at is null))
      returning instances.node_instance_id, instances.node_id`,
     [JSON.stringify(fences), now, revoke],
   );
   if (rows.length === 0) return;
   const nodeOf = new Map(rows.map((row) => [row.node_instance_id, row.node_id]));
-  const fresh = fences.filter((fence) => nodeOf.has(fence.node_instance_id));
-  // Nobody listens for them any more.
+  const changed = fences.filter((fence) => nodeOf.has(fence.node_instance_id));
+  // Takes the instances out of the liveness sweep.
   await tx.query('update heartbeats set over = true where node_instance_id = any($1)', [[...nodeOf.keys()]]);
-  if (revoke) await withdrawTasks(tx, fresh, now);
+  if (revoke) await withdrawTasks(tx, changed, now);
   await recordEvidence(
     tx,
-    fresh.map(({ reason, ...ids }) => ({
+    changed.map(({ reason, ...ids }) => ({
       at: now,
       layer: 'workflow',
       kind: revoke ? 'instance.revoked' : 'instance.fenced',
@@ -241,7 +279,7 @@ export async function isRevoked(db: Queryable, id: NodeInstanceId): Promise<bool
   return row?.revoked ?? true;
 }
 
-/** The instance a credential belongs to. Using a rotated credential for the first time retires the former one. */
+/** Finds a credential's instance. The first use of a rotated credential voids the former one. */
 export async function instanceByCredential(
   db: Queryable,
   credential: string,
@@ -249,7 +287,10 @@ export async function instanceByCredential(
 ): Promise<InstanceRow | undefined> {
   const hash = hashSecret(credential);
   const [row] = await db.query<InstanceRow>(
-    'select * from instances where credential_hash = $1 or next_credential_hash = $1',
+    `select *
+     from instances
+     where credential_hash = $1
+       or next_credential_hash = $1`,
     [hash],
   );
   if (!row) return undefined;
@@ -268,12 +309,19 @@ export async function replaceCredential(
   now: Date,
 ): Promise<void> {
   const replaced = await db.query(
-    `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3,
-       credential_expires_at = next_credential_expires_at, next_credential_expires_at = null
-     where node_instance_id = $1 and next_credential_hash = $2 returning node_instance_id`,
+    `update instances
+     set credential_hash = $2,
+       next_credential_hash = null,
+       credential_used_at = $3,
+       credential_expires_at = next_credential_expires_at,
+       next_credential_expires_at = null
+     where node_instance_id = $1
+       -- No match if a concurrent call replaced the credential first.
+       and next_credential_hash = $2
+     returning node_instance_id`,
     [node_instance_id, hash, now],
   );
-  // Replicas remember credentials; this fact makes them forget the former one.
+  // Each replica caches credentials and drops the former one when it reads this fact.
   if (replaced.length > 0)
     await recordEvidence(db, [
       {
@@ -290,7 +338,10 @@ export async function replaceCredential(
 export async function recordFirstUse(db: Queryable, ids: readonly NodeInstanceId[], now: Date): Promise<void> {
   const { which, value, how } = byIds('node_instance_id', '$1', ids);
   await db.query(
-    `update instances set credential_used_at = $2 where ${which} and credential_used_at is null`,
+    `update instances
+     set credential_used_at = $2
+     where ${which}
+       and credential_used_at is null`,
     [value, now],
     how,
   );

@@ -1,4 +1,4 @@
-/** Machines that join in the same moment are written together, each as it would be alone, and whoever may not join fails alone. */
+/** Tests that a batch stores joins like single joins, and that a refused join fails alone. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment } from '../../base/clock.ts';
@@ -45,7 +45,7 @@ const join = (on: Database, join_token: string, name: string): Promise<string> =
   );
 };
 
-/** The database, with what was asked of it. */
+/** Counts the transactions and statements on the database. */
 const counting = () => {
   const counted = { transactions: 0, statements: 0 };
   const on: Database = {
@@ -55,9 +55,9 @@ const counting = () => {
       return db.transaction((tx) =>
         work({
           ...tx,
-          query: (...asked) => {
+          query: (...statement) => {
             counted.statements++;
-            return tx.query(...asked);
+            return tx.query(...statement);
           },
         }),
       );
@@ -66,7 +66,7 @@ const counting = () => {
   return { on, counted };
 };
 
-test('however many join at once, the statements are as many as for one', async () => {
+test('needs as many statements for a batch as for one join', async () => {
   const secret = await joinToken();
   const one = counting();
   await join(one.on, secret, 'alone');
@@ -76,22 +76,27 @@ test('however many join at once, the statements are as many as for one', async (
   expect(many.counted).toEqual(one.counted);
   expect(one.counted.transactions).toBe(1);
   const rows = await db.query<{ node_id: string; name: string }>(
-    `select node.node_id, name from nodes node join instances instance using (node_instance_id)
-     where name like 'together-%' and status = 'starting' and instance.registrations = 1 and instance.node_id = node.node_id`,
+    `select node.node_id, name
+     from nodes node
+     join instances instance using (node_instance_id)
+     where name like 'together-%'
+       and status = 'starting'
+       and instance.registrations = 1
+       and instance.node_id = node.node_id`,
   );
   expect(new Map(rows.map((row) => [row.name, row.node_id]))).toEqual(new Map(names.map((name, i) => [name, ids[i]])));
   const [token] = await db.query<{ uses: number }>('select max(uses)::int as uses from join_tokens');
   expect(token?.uses).toBe(41);
 });
 
-test('whoever may not join keeps nobody else from it', async () => {
+test('refuses invalid joins of a batch without failing the others', async () => {
   const [secret, expired] = [await joinToken(), await joinToken(fleet.now())];
   await join(db, secret, 'here-already');
   const answers = await Promise.all([
     join(db, secret, 'well-1'),
     join(db, expired, 'too-late'),
     join(db, secret, 'here-already'),
-    join(db, 'swj_nobody', 'stranger'),
+    join(db, 'swj_unknown', 'stranger'),
     join(db, secret, 'well-2'),
   ]);
   expect(answers.map((answer) => answer.replace(/^node_.*/, 'joined'))).toEqual([
@@ -103,7 +108,7 @@ test('whoever may not join keeps nobody else from it', async () => {
   ]);
 });
 
-test('a token without enough uses left does not split the batch of the others', async () => {
+test('keeps the batch whole when a token has too few uses left', async () => {
   const [plenty, few] = [await joinToken(), await joinToken(null, 3)];
   const { on, counted } = counting();
   const machines = Array.from({ length: 40 }, (_, place) => [plenty, few].map((token) => ({ token, place }))).flat();
@@ -112,11 +117,11 @@ test('a token without enough uses left does not split the batch of the others', 
   );
   const refused = answers.filter((answer) => answer === 'join_token_spent').length;
   expect(refused).toBe(37);
-  // The first join, one batch of the others, and the refused ones alone.
+  // One transaction for the first join, one for the batch, and one for each refused join.
   expect(counted.transactions).toBeLessThan(refused + 5);
 });
 
-test('one that is here at once is written and told as if it had been made, and then had moved', async () => {
+test('stores a newcomer with the same rows and evidence as a node that is created and then moved', async () => {
   const now = moment(fleet.now().getTime());
   const correlation_id = newCorrelationId();
   const fresh = (name: string): NewNode => ({
@@ -140,18 +145,21 @@ test('one that is here at once is written and told as if it had been made, and t
     set: { registered_at: now, reported_status: 'starting', endpoint: 'http://10.0.0.7' },
     data: { version: '1.0' },
   });
-  const [slow, quick] = [fresh('slow'), fresh('quick')];
+  const [created, joined] = [fresh('created'), fresh('joined')];
   await db.transaction(async (tx) => {
-    const node = await createNode(tx, slow, testPool, cause, now, fleet.environment);
+    const node = await createNode(tx, created, testPool, cause, now, fleet.environment);
     await transition(tx, [start(node)], now, fleet.environment);
-    await createNewcomers(tx, [{ fresh: quick, pool: testPool, cause, now, onward: start }], fleet.environment);
+    await createNewcomers(tx, [{ fresh: joined, pool: testPool, cause, now, onward: start }], fleet.environment);
   });
-  const written = async ({ node_id, node_instance_id, name }: NewNode) => {
+  const storedRows = async ({ node_id, node_instance_id, name }: NewNode) => {
     const rows = [
       await nodeNow(db, node_id),
       await db.query('select * from boot_samples where node_id = $1', [node_id]),
       await db.query(
-        'select at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id from evidence where node_id = $1 order by seq',
+        `select at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id
+         from evidence
+         where node_id = $1
+         order by seq`,
         [node_id],
       ),
     ];
@@ -160,6 +168,6 @@ test('one that is here at once is written and told as if it had been made, and t
       .replaceAll(node_instance_id ?? '', 'instance');
     return JSON.parse(text.replaceAll(`"${name}"`, '"name"'));
   };
-  expect(await written(quick)).toEqual(await written(slow));
-  expect((await written(quick))[2]).toHaveLength(2);
+  expect(await storedRows(joined)).toEqual(await storedRows(created));
+  expect((await storedRows(joined))[2]).toHaveLength(2);
 });

@@ -1,7 +1,7 @@
 /**
- * Machines that join by themselves under a name that nobody has. A rack may come up in the same moment: whoever comes while others are
- * written is written with the next, all of them by as many statements as one. So the more come, the less each costs, and none waits for
- * more than the lot before it.
+ * Registers machines that join under new names, in batches. Joins that arrive while a batch is
+ * being written go into the next batch, which needs as many statements as one join. So a rack that
+ * starts at once costs little per machine, and a join waits for at most one batch before its own.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
@@ -16,26 +16,27 @@ import { createNewcomers } from '../transitions/node-transition.ts';
 import { createRegisteredInstances } from './instances.ts';
 import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
 import { hasExpired, spentProblem } from './joins/token-validity.ts';
-import { type Registration, type RegistrationContext, replyOf, startOf } from './registration-types.ts';
+import { replyOf, startMove } from './registration-steps.ts';
+import type { Registration, RegistrationContext } from './registration-types.ts';
 
-/** Who asks to join, by which token; all that is needed to see whether it may. */
 export interface JoinRequest extends RegisterRequest {
   name: string;
   join_token: string;
 }
 
-interface Asking {
+interface JoinAttempt {
   request: JoinRequest;
   context: RegistrationContext;
 }
 
-interface Joining extends Asking {
+/** A join whose token is valid. */
+interface ValidJoin extends JoinAttempt {
   join: JoinTokenRow;
   pool: PoolRow;
 }
 
-/** What is written of one: its node, and the instance that is here already. */
-const arrive = ({ request, context, join, pool }: Joining) => {
+/** Builds the rows of a join: its node, and its instance, which has registered already. */
+const newRows = ({ request, context, join, pool }: ValidJoin) => {
   const { clock, now, correlation_id, environment, arrival } = context;
   const node_id = newNodeId(clock);
   const node_instance_id = newNodeInstanceId(clock);
@@ -71,111 +72,114 @@ const arrive = ({ request, context, join, pool }: Joining) => {
       pool: pool.document,
       cause: { by: 'join', reason: 'it joined by itself' } as const,
       now,
-      onward: (node: Parameters<typeof startOf>[0]) =>
+      onward: (node: Parameters<typeof startMove>[0]) =>
         environment.decide.effectOfRegistration(node, now) === 'start'
-          ? startOf(node, instance, request, context, false)
+          ? startMove(node, instance, request, context)
           : undefined,
     },
   };
 };
 
-/** Answers nothing of those whose name is somebody's. A token that has too few uses left fails them all. */
+/** Returns undefined for a name that is taken. Throws for all if a token has too few uses left. */
 export async function admitNewcomers(
   tx: Transaction,
-  joining: readonly Joining[],
+  joins: readonly ValidJoin[],
 ): Promise<(Registration | undefined)[]> {
-  const [first] = joining;
+  const [first] = joins;
   if (!first) return [];
-  const arrived = joining.map(arrive);
+  const rows = joins.map(newRows);
   const nodes = await createNewcomers(
     tx,
-    arrived.map(({ newcomer }) => newcomer),
+    rows.map(({ newcomer }) => newcomer),
     first.context.environment,
   );
-  const there = arrived.filter((_, place) => nodes[place]);
+  const created = rows.filter((_, place) => nodes[place]);
   await createRegisteredInstances(
     tx,
-    there.map(({ instance, credential }) => ({ ...instance, credential })),
+    created.map(({ instance, credential }) => ({ ...instance, credential })),
   );
-  const uses = Map.groupBy(there, ({ instance }) => instance.join_token_id);
+  const uses = Map.groupBy(created, ({ instance }) => instance.join_token_id);
+  // In id order, so that two batches cannot deadlock on the rows of their tokens.
   for (const [token_id, users] of [...uses].sort(([a], [b]) => (a < b ? -1 : 1)))
     if (!(await spendJoinToken(tx, token_id, users.length)))
       throw spentProblem({ token_id, pool: users[0]?.newcomer.fresh.pool ?? first.pool.name });
-  return arrived.map(({ instance, credential }, place) => {
+  return rows.map(({ instance, credential }, place) => {
     const node = nodes[place];
     return (
       node &&
-      replyOf(
-        node,
-        joining[place]?.pool.document,
-        instance.node_instance_id,
-        credential,
-        instance.credential_expires_at,
-      )
+      replyOf(node, joins[place]?.pool.document, instance.node_instance_id, credential, instance.credential_expires_at)
     );
   });
 }
 
-/** By which token and into which pool; nothing where it may not, or only under a name that is known already. */
-async function findTokens(tx: Transaction, asking: readonly Asking[]) {
-  const secrets = [...new Set(asking.map(({ request }) => request.join_token))].sort();
-  const found = new Map<string, { join: JoinTokenRow; pool: PoolRow }>();
+/**
+ * Reads the tokens and pools of the joins. Returns a function that finds those of one join:
+ * undefined if its token is invalid, or if the joins before it in the batch take the last uses of
+ * the token.
+ */
+async function findTokens(tx: Transaction, attempts: readonly JoinAttempt[]) {
+  const secrets = [...new Set(attempts.map(({ request }) => request.join_token))].sort();
+  const tokens = new Map<string, { join: JoinTokenRow; pool: PoolRow }>();
   for (const secret of secrets) {
     const join = await joinTokenBySecret(tx, secret);
     const pool = join && !join.revoked_at && (await currentPool(tx, join.pool, 'for share of pool'));
-    if (pool) found.set(secret, { join, pool });
+    if (pool) tokens.set(secret, { join, pool });
   }
-  const taken = new Map<string, number>();
-  return ({ request, context }: Asking) => {
-    const by = found.get(request.join_token);
-    if (!by || hasExpired(by.join, context.now)) return undefined;
-    // No more than the token has uses left, or it would fail the whole batch.
-    const uses = taken.get(request.join_token) ?? 0;
-    if (by.join.max_uses !== null && by.join.uses + uses >= by.join.max_uses) return undefined;
-    taken.set(request.join_token, uses + 1);
-    return by;
+  const usesInBatch = new Map<string, number>();
+  return ({ request, context }: JoinAttempt) => {
+    const token = tokens.get(request.join_token);
+    if (!token || hasExpired(token.join, context.now)) return undefined;
+    // A token without enough uses would fail the whole batch.
+    const uses = usesInBatch.get(request.join_token) ?? 0;
+    if (token.join.max_uses !== null && token.join.uses + uses >= token.join.max_uses) return undefined;
+    usesInBatch.set(request.join_token, uses + 1);
+    return token;
   };
 }
 
 type Answer = Registration | ApiProblem | undefined;
 
-const together = (db: Database, asking: readonly Asking[]): Promise<Answer[]> =>
+const joinAll = (db: Database, attempts: readonly JoinAttempt[]): Promise<Answer[]> =>
   db.transaction(async (tx) => {
-    const tokenOf = await findTokens(tx, asking);
-    const valid = asking.flatMap((asked) => {
-      const by = tokenOf(asked);
-      return by ? [{ asked, ...asked, ...by }] : [];
+    const tokenOf = await findTokens(tx, attempts);
+    const valid = attempts.flatMap((attempt) => {
+      const token = tokenOf(attempt);
+      return token ? [{ attempt, ...attempt, ...token }] : [];
     });
     const refused = await joinsBeyondLimit(tx, valid);
-    const allowed = valid.filter((joining) => !refused.has(joining));
+    const allowed = valid.filter((join) => !refused.has(join));
     const answers = await admitNewcomers(tx, allowed);
-    const answerOf = new Map<Asking, Answer>(allowed.map(({ asked }, place) => [asked, answers[place]]));
-    for (const { asked, pool } of refused) answerOf.set(asked, poolFull(pool));
-    return asking.map((asked) => answerOf.get(asked));
+    const answerOf = new Map<JoinAttempt, Answer>(allowed.map(({ attempt }, place) => [attempt, answers[place]]));
+    for (const { attempt, pool } of refused) answerOf.set(attempt, poolFull(pool));
+    return attempts.map((attempt) => answerOf.get(attempt));
   });
 
-/** Two lots at a time: one that waits for a pool that is being declared does not keep those of others. */
+/** Two batches run at once, so a batch that waits for a pool's lock does not delay other pools. */
 const limits = { max_keys: 100, max_concurrent: 2 };
-const isAway = (error: unknown) => error instanceof StoreUnavailable;
+const isUnavailable = (error: unknown) => error instanceof StoreUnavailable;
 
-type Lot = (asking: Asking) => Promise<PromiseSettledResult<Answer>>;
+type Batcher = (attempt: JoinAttempt) => Promise<PromiseSettledResult<Answer>>;
 
-const lots = new WeakMap<Database, Lot>();
+const batchers = new WeakMap<Database, Batcher>();
 
-function lotOf(db: Database): Lot {
-  const lot =
-    lots.get(db) ?? createBatcher((asking: Asking[]) => bisect(asking, (some) => together(db, some), isAway), limits);
-  lots.set(db, lot);
-  return lot;
+function batcherOf(db: Database): Batcher {
+  const batcher =
+    batchers.get(db) ??
+    createBatcher((attempts: JoinAttempt[]) => bisect(attempts, (some) => joinAll(db, some), isUnavailable), limits);
+  batchers.set(db, batcher);
+  return batcher;
 }
 
-/** Undefined for whoever is no newcomer, or may not join: what becomes of it is seen alone. */
+/**
+ * Returns undefined if the name is known or the token is invalid. The caller then registers the
+ * machine alone, which finds the exact reason.
+ */
 export const joinInBatch = async (
   db: Database,
   request: JoinRequest,
   context: RegistrationContext,
 ): Promise<Registration | undefined> => {
-  const answer = settledAnswer(await lotOf(db)({ request, context }));
+  const answer = settledAnswer(await batcherOf(db)({ request, context }));
   if (answer instanceof ApiProblem) throw answer;
   return answer;
 };

@@ -1,8 +1,4 @@
-/**
- * Checks that the ids in facts from outside are known, fit each other, and are the caller's to
- * name.
- */
-
+/** Checks that the ids in facts from outside are known, consistent, and visible to the caller. */
 import type { OutsideFact } from '../../contract/evidence/evidence.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -11,15 +7,15 @@ import { withHolder } from '../rows/nodes.ts';
 import { ownRows } from '../visibility.ts';
 
 export interface Misplaced {
-  /** The place of the fact in the list. */
+  /** The index of the fact in the list. */
   place: number;
   id: 'node_id' | 'node_instance_id' | 'allocation_id' | 'workflow_id';
 }
 
 /**
- * Which ids of a fact are wrong for anyone, and for a tenant. A tenant may name its allocations
- * that are not released, the node and the instance that one of them holds now, and its operations.
- * A former tenant adds nothing to a machine's history.
+ * Builds the SQL conditions under which an id is wrong. A tenant may name its operations, its
+ * allocations that are not released, and the node and instance that the named allocation holds now.
+ * So a former tenant cannot add to a machine's history.
  */
 function wrongIds(visibility: Visibility, bind: Bind) {
   const wrong = {
@@ -51,7 +47,7 @@ function wrongIds(visibility: Visibility, bind: Bind) {
   return wrong;
 }
 
-/** The node that the named allocation holds now, with its present instance. */
+/** Joins the node that the named allocation holds now, with its current instance. */
 const heldByAllocation = `
   left join lateral (
     select node.node_id, node.node_instance_id
@@ -60,17 +56,17 @@ const heldByAllocation = `
       and holder.allocation_id = allocation.allocation_id
   ) own on true`;
 
-/** An unknown id and one of another tenant look the same to the caller. */
+/** Finds the wrong ids. An unknown id and an id of another tenant look the same to the caller. */
 export function misplacedIds(db: Queryable, facts: OutsideFact[], visibility: Visibility): Promise<Misplaced[]> {
   const { values, bind } = parameters();
-  const given = bind(JSON.stringify(facts));
+  const factsParameter = bind(JSON.stringify(facts));
   const wrong = Object.entries(wrongIds(visibility, bind)).map(
     ([id, conditions]) => `('${id}', ${conditions.map((condition) => `(${condition})`).join(' or ')})`,
   );
   return db.query<Misplaced>(
     `select fact.place::int - 1 as place, wrong.id
      from rows from (
-       jsonb_to_recordset(${given}::jsonb)
+       jsonb_to_recordset(${factsParameter}::jsonb)
          as (node_id text, node_instance_id text, allocation_id text, workflow_id text)
      ) with ordinality as fact(node_id, node_instance_id, allocation_id, workflow_id, place)
      left join allocations allocation on allocation.allocation_id = fact.allocation_id

@@ -1,4 +1,7 @@
-/** What a machine says of the prerequisites its pool asks for. All met: it may become ready. One missing: it fails, and the verdict names it. */
+/**
+ * Records an agent's results for the prerequisites of its pool. If all are met, the node may become
+ * ready. If one is missing, a starting node fails, and the verdict names the prerequisite.
+ */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
@@ -15,7 +18,7 @@ export interface CheckResult {
   detail?: string;
 }
 
-interface Speaker {
+interface Reporter {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
 }
@@ -33,14 +36,19 @@ const factsOf = (node: NodeRow, results: CheckResult[], now: Date): Fact[] =>
     workflow_id: node.workflow_id,
   }));
 
-/** Met only when every one of them was said to be; what nobody asked for is kept as evidence and decides nothing. */
-function judge(asked: readonly { name: string }[], results: CheckResult[]): 'met' | 'missing' | 'unchecked' {
-  const saidOf = (name: string) => results.filter((result) => result.name === name);
-  if (asked.some(({ name }) => saidOf(name).some(({ ok }) => !ok))) return 'missing';
-  return asked.every(({ name }) => saidOf(name).length > 0) ? 'met' : 'unchecked';
+/** Ignores results that the pool does not require; they are recorded as evidence only. */
+function judgeResults(required: readonly { name: string }[], results: CheckResult[]): 'met' | 'missing' | 'unchecked' {
+  const resultsFor = (name: string) => results.filter((result) => result.name === name);
+  if (required.some(({ name }) => resultsFor(name).some(({ ok }) => !ok))) return 'missing';
+  return required.every(({ name }) => resultsFor(name).length > 0) ? 'met' : 'unchecked';
 }
 
-const note = (tx: Transaction, node: NodeRow, prerequisites: 'met' | 'missing', now: Date): Promise<NodeRow> =>
+const storePrerequisites = (
+  tx: Transaction,
+  node: NodeRow,
+  prerequisites: 'met' | 'missing',
+  now: Date,
+): Promise<NodeRow> =>
   amendNode(
     tx,
     node,
@@ -53,34 +61,35 @@ const note = (tx: Transaction, node: NodeRow, prerequisites: 'met' | 'missing', 
     },
   );
 
-/** Where the report leaves the node. Undefined: another instance has taken this one's place. */
+/** Returns the node's status after the report; undefined if the node has another instance now. */
 export function reportPrerequisites(
   db: Database,
-  speaker: Speaker,
+  reporter: Reporter,
   results: CheckResult[],
   now: Date,
   environment: TransitionEnvironment,
 ): Promise<NodeStatus | undefined> {
   return db.transaction(async (tx) => {
-    const node = await lockNode(tx, speaker.node_id);
-    if (node?.node_instance_id !== speaker.node_instance_id) return undefined;
+    const node = await lockNode(tx, reporter.node_id);
+    if (node?.node_instance_id !== reporter.node_instance_id) return undefined;
     const facts = factsOf(node, results, now);
     await fillAllocationIds(tx, facts);
     await recordEvidence(tx, facts);
-    const asked = (await poolGeneration(tx, node.pool, node.pool_generation))?.requires ?? [];
-    const found = judge(asked, results);
-    if (asked.length === 0 || found === 'unchecked' || found === node.prerequisites) return node.status;
-    // Before `ready` it decides; afterwards it is what the machine says, and kept as that.
-    if (found === 'missing' && node.status !== 'starting') return node.status;
-    const noted = await note(tx, node, found, now);
-    const missing = results.filter((result) => !result.ok && asked.some(({ name }) => name === result.name));
-    if (found === 'met') return promoteIfSaid(tx, noted, now, environment);
+    const required = (await poolGeneration(tx, node.pool, node.pool_generation))?.requires ?? [];
+    const prerequisites = judgeResults(required, results);
+    if (required.length === 0 || prerequisites === 'unchecked' || prerequisites === node.prerequisites)
+      return node.status;
+    // A prerequisite that goes missing after start-up is recorded as evidence only.
+    if (prerequisites === 'missing' && node.status !== 'starting') return node.status;
+    const updated = await storePrerequisites(tx, node, prerequisites, now);
+    if (prerequisites === 'met') return promoteIfReportedReady(tx, updated, now, environment);
+    const missing = results.filter((result) => !result.ok && required.some(({ name }) => name === result.name));
     const names = missing.map(({ name }) => name).join(', ');
     const [outcome] = await transition(
       tx,
       [
         {
-          ...speaker,
+          ...reporter,
           from: ['starting'],
           to: 'failed',
           by: 'prerequisite-missing',
@@ -95,8 +104,8 @@ export function reportPrerequisites(
   });
 }
 
-/** It may have said ready before its prerequisites were known; it does not have to say so again. */
-async function promoteIfSaid(
+/** Promotes a node that reported ready before its prerequisites were met; it reports only once. */
+async function promoteIfReportedReady(
   tx: Transaction,
   node: NodeRow,
   now: Date,

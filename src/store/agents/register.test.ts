@@ -1,4 +1,4 @@
-/** Registration at every status a node can stand at, by each kind of token. */
+/** Tests registration at every node status, with each kind of token. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -50,14 +50,14 @@ async function attempt(
   });
 }
 
-async function admitted(request: Partial<Request>, credential?: string, now?: Date): Promise<Registration> {
+async function mustRegister(request: Partial<Request>, credential?: string, now?: Date): Promise<Registration> {
   const reply = await attempt(request, credential, now);
   if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
   return reply;
 }
 
-/** A node at a status, with the enrolment token its machine was given. */
-async function enrolled(status: NodeStatus): Promise<{ node: NodeRow; token: string }> {
+/** Creates a node at a status, with an enrolment token. */
+async function nodeWithToken(status: NodeStatus): Promise<{ node: NodeRow; token: string }> {
   const node = await fleet.node(status);
   const token = installation.enrollmentToken({
     pool: node.pool,
@@ -79,8 +79,8 @@ const newJoinToken = async (limits: { expires_at?: Date; max_uses?: number } = {
   return { token_id, secret };
 };
 
-/** What an enrolment does to a node at each status: where it takes it, or the problem it is told. */
-const byEnrolment: Record<NodeStatus, NodeStatus | 'instance_fenced' | 'node_fenced'> = {
+/** The status of a node after its enrolment, or the error code of the refusal. */
+const enrolmentOutcomes: Record<NodeStatus, NodeStatus | 'instance_fenced' | 'node_fenced'> = {
   provisioning: 'starting',
   starting: 'starting',
   ready: 'ready',
@@ -93,19 +93,22 @@ const byEnrolment: Record<NodeStatus, NodeStatus | 'instance_fenced' | 'node_fen
   retired: 'instance_fenced',
 };
 
-test.for(nodeStatusNames)('an enrolment of a node that is %s', async (status) => {
-  const { node, token } = await enrolled(status);
+test.for(nodeStatusNames)('applies an enrolment to a %s node, or refuses and records it', async (status) => {
+  const { node, token } = await nodeWithToken(status);
   const reply = await attempt({ enrollment_token: token });
-  const expected = byEnrolment[status];
+  const expected = enrolmentOutcomes[status];
   const after = await nodeNow(db, node.node_id);
   if (typeof reply === 'string') {
     expect(reply).toBe(expected);
     expect(after).toEqual(node);
-    const [told] = await db.query<{ data: { code: string } }>(
-      `select data from evidence where node_id = $1 and kind = 'registration.refused'`,
+    const [refusal] = await db.query<{ data: { code: string } }>(
+      `select data
+       from evidence
+       where node_id = $1
+         and kind = 'registration.refused'`,
       [node.node_id],
     );
-    expect(told?.data.code).toBe(reply);
+    expect(refusal?.data.code).toBe(reply);
   } else {
     expect(after.status).toBe(expected);
     expect(reply).toMatchObject({ node_id: node.node_id, node_instance_id: node.node_instance_id, first: true });
@@ -115,32 +118,32 @@ test.for(nodeStatusNames)('an enrolment of a node that is %s', async (status) =>
   }
 });
 
-test('a registration after the rescue window is told that it no longer counts', async () => {
-  const { node, token } = await enrolled('failed');
+test('refuses a registration after the rescue window', async () => {
+  const { node, token } = await nodeWithToken('failed');
   const late = secondsLater(node.deadline_at ?? node.status_since, 1);
   expect(await attempt({ enrollment_token: token }, undefined, late)).toBe('instance_fenced');
   expect(await nodeNow(db, node.node_id)).toEqual(node);
 });
 
-test('a machine that failed for a missing prerequisite and registers again is asked for it again', async () => {
-  const { node, token } = await enrolled('failed');
+test('checks the prerequisites again when a machine that missed one registers again', async () => {
+  const { node, token } = await nodeWithToken('failed');
   await db.query(`update nodes set prerequisites = 'missing' where node_id = $1`, [node.node_id]);
-  await admitted({ enrollment_token: token });
+  await mustRegister({ enrollment_token: token });
   expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', prerequisites: 'unchecked' });
 });
 
-test('a late registration rescues the allocation that fell with its node', async () => {
-  const { node, token } = await enrolled('provisioning');
+test('rescues the allocation that failed with its node when the machine registers late', async () => {
+  const { node, token } = await nodeWithToken('provisioning');
   const held = await fleet.allocation('provisioning', node);
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'provision-deadline', reason: 'never registered' });
   expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
-  await admitted({ enrollment_token: token });
+  await mustRegister({ enrollment_token: token });
   expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', verdict: { rule: 'late-registration' } });
   expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
-test('a join token alone brings no allocation back', async () => {
-  const { node } = await enrolled('ready');
+test('refuses to restore an allocation for a join token alone', async () => {
+  const { node } = await nodeWithToken('ready');
   const held = await fleet.allocation('active', node);
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
@@ -149,11 +152,11 @@ test('a join token alone brings no allocation back', async () => {
   expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
 });
 
-test('a restart is counted, changes no status and moves neither registered_at nor the deadline', async () => {
-  const { node, token } = await enrolled('provisioning');
-  const { credential } = await admitted({ enrollment_token: token });
+test('counts a restart and keeps the status, registered_at and the deadline', async () => {
+  const { node, token } = await nodeWithToken('provisioning');
+  const { credential } = await mustRegister({ enrollment_token: token });
   const before = await nodeNow(db, node.node_id);
-  const reply = await admitted({ version: '1.1' }, credential);
+  const reply = await mustRegister({ version: '1.1' }, credential);
   expect(reply).toMatchObject({ first: false, node_id: node.node_id });
   expect(reply.credential).toBeUndefined();
   expect(await nodeNow(db, node.node_id)).toEqual({ ...before, restarts: 1 });
@@ -161,33 +164,33 @@ test('a restart is counted, changes no status and moves neither registered_at no
   expect(facts.length).toBe(1);
 });
 
-test('an agent that restarts while its node is being cleaned may come back and help', async () => {
-  const { node, token } = await enrolled('provisioning');
-  const { credential } = await admitted({ enrollment_token: token });
+test('registers an agent again that restarts while its node is cleaned', async () => {
+  const { node, token } = await nodeWithToken('provisioning');
+  const { credential } = await mustRegister({ enrollment_token: token });
   await fleet.move({ node_id: node.node_id, to: 'cleaning', by: 'release', reason: 'released' });
-  await admitted({ version: '1.1' }, credential);
+  await mustRegister({ version: '1.1' }, credential);
   expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'cleaning', restarts: 1 });
 });
 
-test('an enrolment can be repeated until its credential is used, and not after', async () => {
-  const { token } = await enrolled('provisioning');
-  const first = await admitted({ enrollment_token: token });
-  const second = await admitted({ enrollment_token: token });
+test('accepts an enrolment token again until its credential is used', async () => {
+  const { token } = await nodeWithToken('provisioning');
+  const first = await mustRegister({ enrollment_token: token });
+  const second = await mustRegister({ enrollment_token: token });
   expect(second.credential).not.toBe(first.credential);
   expect(await instanceByCredential(db, first.credential ?? '', fleet.now())).toBeUndefined();
   expect(await instanceByCredential(db, second.credential ?? '', fleet.now())).toBeDefined();
   expect(await attempt({ enrollment_token: token })).toBe('enrollment_invalid');
 });
 
-test('a forged, a foreign and an early enrolment are told apart', async () => {
-  const { node, token } = await enrolled('provisioning');
+test('distinguishes forged, early and fenced enrolments', async () => {
+  const { node, token } = await nodeWithToken('provisioning');
   expect(await attempt({ enrollment_token: `${token}x` })).toBe('enrollment_invalid');
-  const unborn = installation.enrollmentToken({
+  const earlyToken = installation.enrollmentToken({
     pool: 'test',
-    node_id: 'node_unborn' as never,
-    node_instance_id: 'inst_unborn' as never,
+    node_id: 'node_unknown' as never,
+    node_instance_id: 'inst_unknown' as never,
   });
-  expect(await attempt({ enrollment_token: unborn })).toBe('enrollment_pending');
+  expect(await attempt({ enrollment_token: earlyToken })).toBe('enrollment_pending');
   await db.transaction((tx) =>
     fenceInstance(tx, node.node_instance_id ?? ('' as never), { reason: 'replaced', revoke: false }, fleet.now()),
   );
@@ -195,8 +198,8 @@ test('a forged, a foreign and an early enrolment are told apart', async () => {
   expect(await attempt({})).toBe('token_missing');
 });
 
-/** What a join under the name of a node does at each status, by somebody who proves nothing. */
-const byJoin: Record<NodeStatus, 'anew' | 'name_taken' | 'identity_unproven'> = {
+/** The outcome of a join without a key proof under the name of a node. */
+const joinOutcomes: Record<NodeStatus, 'new node' | 'name_taken' | 'identity_unproven'> = {
   provisioning: 'identity_unproven',
   starting: 'name_taken',
   ready: 'name_taken',
@@ -206,36 +209,43 @@ const byJoin: Record<NodeStatus, 'anew' | 'name_taken' | 'identity_unproven'> = 
   draining: 'name_taken',
   cleaning: 'name_taken',
   quarantined: 'name_taken',
-  retired: 'anew',
+  retired: 'new node',
 };
 
-test.for(nodeStatusNames)('a join under the name of a node that is %s', async (status) => {
-  const node = await fleet.node(status);
-  const { secret } = await newJoinToken();
-  const reply = await attempt({ join_token: secret, name: node.name });
-  const expected = byJoin[status];
-  expect(await nodeNow(db, node.node_id)).toEqual(node);
-  if (expected !== 'anew') {
-    expect(reply).toBe(expected);
-    const [finding] = await db.query<{ theirs: object }>(
-      `select theirs from findings where what = 'name_contested' and subject = $1 and status = 'open'`,
-      [node.node_id],
-    );
-    const because = expected === 'name_taken' ? 'name_held' : 'key_unproven';
-    expect(finding?.theirs).toMatchObject({ because, protocol: 'agent' });
-    return;
-  }
-  if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
-  expect(reply.node_id).not.toBe(node.node_id);
-  expect((await nodeRow(db, reply.node_id))?.status).toBe('starting');
-});
+test.for(nodeStatusNames)(
+  'refuses a join without proof under the name of a %s node, unless it is retired',
+  async (status) => {
+    const node = await fleet.node(status);
+    const { secret } = await newJoinToken();
+    const reply = await attempt({ join_token: secret, name: node.name });
+    const expected = joinOutcomes[status];
+    expect(await nodeNow(db, node.node_id)).toEqual(node);
+    if (expected !== 'new node') {
+      expect(reply).toBe(expected);
+      const [finding] = await db.query<{ theirs: object }>(
+        `select theirs
+       from findings
+       where what = 'name_contested'
+         and subject = $1
+         and status = 'open'`,
+        [node.node_id],
+      );
+      const because = expected === 'name_taken' ? 'name_held' : 'key_unproven';
+      expect(finding?.theirs).toMatchObject({ because, protocol: 'agent' });
+      return;
+    }
+    if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
+    expect(reply.node_id).not.toBe(node.node_id);
+    expect((await nodeRow(db, reply.node_id))?.status).toBe('starting');
+  },
+);
 
 const newName = () => `joined-${newTokenId(fleet.clock).slice(-8)}`;
 
-test('a join token ends by number, by time and by revocation, for names that are known as well', async () => {
+test('refuses a spent, expired or revoked join token, for new and known names', async () => {
   const { secret } = await newJoinToken({ max_uses: 1 });
   const name = newName();
-  const { node_id } = await admitted({ join_token: secret, name });
+  const { node_id } = await mustRegister({ join_token: secret, name });
   expect(await attempt({ join_token: secret, name: `${name}-2` })).toBe('join_token_spent');
   await fleet.move({ node_id, to: 'ready', by: 'claim-ready', reason: 'up' });
   await fleet.move({ node_id, to: 'offline', by: 'liveness', reason: 'silent' });
@@ -244,15 +254,15 @@ test('a join token ends by number, by time and by revocation, for names that are
   const expired = await newJoinToken({ expires_at: fleet.now() });
   const revoked = await newJoinToken();
   await revokeJoinToken(db, 'test', revoked.token_id, fleet.now());
-  for (const each of [name, `${name}-3`]) {
-    expect(await attempt({ join_token: expired.secret, name: each })).toBe('join_token_expired');
-    expect(await attempt({ join_token: revoked.secret, name: each })).toBe('join_token_invalid');
+  for (const joinName of [name, `${name}-3`]) {
+    expect(await attempt({ join_token: expired.secret, name: joinName })).toBe('join_token_expired');
+    expect(await attempt({ join_token: revoked.secret, name: joinName })).toBe('join_token_invalid');
   }
-  expect(await attempt({ join_token: 'swj_nobody', name: `${name}-5` })).toBe('join_token_invalid');
+  expect(await attempt({ join_token: 'swj_unknown', name: `${name}-5` })).toBe('join_token_invalid');
   expect(await attempt({ join_token: secret })).toBe('invalid_request');
 });
 
-test('machines that join under one name at once become one node', async () => {
+test('creates one node for machines that join under one name at once', async () => {
   const { secret } = await newJoinToken();
   const replies = await Promise.all(Array.from({ length: 5 }, () => attempt({ join_token: secret, name: 'twins' })));
   expect(replies.filter((reply) => typeof reply === 'object').length).toBe(1);
@@ -261,7 +271,7 @@ test('machines that join under one name at once become one node', async () => {
   expect(rows.length).toBe(1);
 });
 
-test('of a rack that joins at once, as many get in as the token has uses', async () => {
+test('registers as many machines of a rack as the token has uses', async () => {
   const { secret } = await newJoinToken({ max_uses: 2 });
   const replies = await Promise.all(
     Array.from({ length: 6 }, (_, place) => attempt({ join_token: secret, name: `rack-${place}` })),

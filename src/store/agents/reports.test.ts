@@ -1,4 +1,4 @@
-/** What a node says of itself, at every status it can stand at. */
+/** Tests the effect of a node's reports at every status. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -24,10 +24,10 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-/** Long silent by the time it speaks again, so that nothing waits. */
+/** Every heartbeat counts as a return after silence, so that no test waits. */
 const staleSeconds = 0;
 
-const claim = (node: NodeRow, status: AgentClaim | undefined, at = fleet.now()) =>
+const report = (node: NodeRow, status: AgentClaim | undefined, at = fleet.now()) =>
   recordReport(
     db,
     { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId, stale_seconds: staleSeconds },
@@ -36,7 +36,7 @@ const claim = (node: NodeRow, status: AgentClaim | undefined, at = fleet.now()) 
     fleet.environment,
   );
 
-/** A failed node that had registered, as one is that can still beat. */
+/** Creates a failed node that has registered, so that it can send heartbeats. */
 async function lostNode(): Promise<NodeRow> {
   const node = await fleet.node('ready');
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
@@ -44,7 +44,7 @@ async function lostNode(): Promise<NodeRow> {
   return nodeNow(db, node.node_id);
 }
 
-/** Where each claim takes a node; a claim that is not here leaves it where it is. */
+/** The status of a node after each report; a report that is missing here changes nothing. */
 const effects: Partial<Record<NodeStatus, Partial<Record<AgentClaim | 'nothing', NodeStatus>>>> = {
   starting: { ready: 'ready' },
   ready: { degraded: 'degraded', stopping: 'offline' },
@@ -53,28 +53,25 @@ const effects: Partial<Record<NodeStatus, Partial<Record<AgentClaim | 'nothing',
   failed: { starting: 'starting', ready: 'ready', degraded: 'starting', nothing: 'starting' },
 };
 
-test.for(nodeStatusNames)(
-  'a node that is %s moves by its claims where the rules let it, and nowhere else',
-  async (status) => {
-    for (const said of [...agentClaims, 'nothing'] as const) {
-      const node = status === 'failed' ? await lostNode() : await fleet.node(status);
-      const outcome = await claim(node, said === 'nothing' ? undefined : said);
-      const expected = effects[status]?.[said] ?? status;
-      expect(outcome, `${status} says ${said}`).toMatchObject({ fenced: false, status: expected });
-      const after = await nodeNow(db, node.node_id);
-      expect(after.status).toBe(expected);
-      // Recorded, whatever becomes of it.
-      if (said !== 'nothing') expect(after.reported_status).toBe(said);
-      if (expected === status) expect(after.status_since).toEqual(node.status_since);
-    }
-  },
-);
+test.for(nodeStatusNames)('moves a %s node by its reports as the rules allow', async (status) => {
+  for (const reported of [...agentClaims, 'nothing'] as const) {
+    const node = status === 'failed' ? await lostNode() : await fleet.node(status);
+    const outcome = await report(node, reported === 'nothing' ? undefined : reported);
+    const expected = effects[status]?.[reported] ?? status;
+    expect(outcome, `${status} reports ${reported}`).toMatchObject({ fenced: false, status: expected });
+    const after = await nodeNow(db, node.node_id);
+    expect(after.status).toBe(expected);
+    // A report is recorded even if it changes no status.
+    if (reported !== 'nothing') expect(after.reported_status).toBe(reported);
+    if (expected === status) expect(after.status_since).toEqual(node.status_since);
+  }
+});
 
-test('no regress: `starting` after ready is recorded and keeps ready', async () => {
+test('records a report of `starting` from a ready node and keeps it ready', async () => {
   const node = await fleet.node('starting');
-  await claim(node, 'ready');
+  await report(node, 'ready');
   const ready = await nodeNow(db, node.node_id);
-  expect(await claim(node, 'starting')).toMatchObject({ status: 'ready', reported_status: 'starting' });
+  expect(await report(node, 'starting')).toMatchObject({ status: 'ready', reported_status: 'starting' });
   expect(await nodeNow(db, node.node_id)).toEqual({ ...ready, reported_status: 'starting' });
   const facts = await db.query<{ kind: string }>('select kind from evidence where node_id = $1 order by seq', [
     node.node_id,
@@ -82,46 +79,46 @@ test('no regress: `starting` after ready is recorded and keeps ready', async () 
   expect(facts.map((fact) => fact.kind).slice(-3)).toEqual(['node.claim', 'node.ready', 'node.claim']);
 });
 
-test('a claim that is repeated is told once', async () => {
+test('records a repeated report once', async () => {
   const node = await fleet.node('ready');
-  for (let i = 0; i < 3; i++) await claim(node, 'ready');
+  for (let i = 0; i < 3; i++) await report(node, 'ready');
   const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.claim'`, [node.node_id]);
   expect(facts.length).toBe(1);
 });
 
-test('goodbye is a verdict, and leaves the allocation active', async () => {
+test('moves a node that reports stopping to offline and keeps its allocation active', async () => {
   const node = await fleet.node('ready');
   const held = await fleet.allocation('active', node);
-  await claim(node, 'stopping');
+  await report(node, 'stopping');
   expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
   expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
-  await claim(node, undefined);
+  await report(node, undefined);
   expect((await nodeNow(db, node.node_id)).status).toBe('ready');
 });
 
-test('a beat inside the rescue window brings back node and allocation; ready at once, if it says so', async () => {
+test('rescues node and allocation on a heartbeat within the rescue window, ready at once if it reports so', async () => {
   const node = await fleet.node('ready');
   const held = await fleet.allocation('active', node);
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
   expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
   const failed = await nodeNow(db, node.node_id);
-  await claim(failed, 'ready', moment((failed.deadline_at?.getTime() ?? 0) - 1));
+  await report(failed, 'ready', moment((failed.deadline_at?.getTime() ?? 0) - 1));
   expect((await nodeNow(db, node.node_id)).status).toBe('ready');
   expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
 });
 
-test('a beat after the rescue window changes nothing', async () => {
+test('ignores a heartbeat after the rescue window', async () => {
   const failed = await lostNode();
   const late = secondsLater(failed.deadline_at ?? failed.status_since, 0.001);
-  expect(await claim(failed, 'ready', late)).toMatchObject({ status: 'failed' });
+  expect(await report(failed, 'ready', late)).toMatchObject({ status: 'failed' });
   expect(await nodeNow(db, failed.node_id)).toEqual({ ...failed, reported_status: 'ready' });
 });
 
-test('what an old instance says changes nothing', async () => {
+test('ignores reports of a former instance', async () => {
   const node = await fleet.node('starting');
   const former = { ...node, node_instance_id: 'inst_former' as NodeInstanceId };
-  expect(await claim(former, 'ready')).toEqual({ fenced: true });
+  expect(await report(former, 'ready')).toEqual({ fenced: true });
   expect(await nodeNow(db, node.node_id)).toEqual(node);
 });
 
@@ -138,7 +135,7 @@ test('a deferred report from before the machine went to another tenant is droppe
     recordReport(
       db,
       { node_id: node.node_id, node_instance_id, stale_seconds: staleSeconds, received_at },
-      { status: 'degraded', message: 'of the former tenant' },
+      { status: 'degraded', message: 'from the former tenant' },
       secondsLater(handover, 10),
       fleet.environment,
     );

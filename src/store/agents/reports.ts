@@ -1,6 +1,6 @@
 /**
- * What a node says about itself. A claim is recorded; where the rules let it, it changes the
- * status, durably, before it is answered.
+ * Records what a node reports about itself. If the rules allow it, the report changes the node's
+ * status; the change is durable before the agent gets its reply.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Heartbeat } from '../../contract/agent/agent.ts';
@@ -12,22 +12,22 @@ import { amendNode } from '../transitions/amend-node.ts';
 import { transition } from '../transitions/node-transition.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 
-const tellClaim = (
+const storeReportedStatus = (
   tx: Transaction,
   node: NodeRow,
-  claim: NonNullable<Heartbeat['status']>,
+  reported_status: NonNullable<Heartbeat['status']>,
   beat: Heartbeat,
   now: Date,
 ): Promise<NodeRow> =>
   amendNode(
     tx,
     node,
-    { reported_status: claim },
+    { reported_status },
     {
       at: now,
       layer: 'node',
       kind: 'node.claim',
-      summary: `the node says: ${claim}${beat.message ? ` (${beat.message})` : ''}`,
+      summary: `the node says: ${reported_status}${beat.message ? ` (${beat.message})` : ''}`,
       data: { ...beat },
     },
   );
@@ -46,35 +46,39 @@ const standingOf = (node: NodeRow): Standing => ({
   verdict_rule: node.verdict?.rule ?? null,
 });
 
-export interface Claiming {
+export interface Reporter {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   stale_seconds: number;
-  /** Of a report that is recorded later than it was received. */
+  /** Set for a report that is recorded later than it was received. */
   received_at?: Date;
 }
 
 /**
- * Whether the machine has gone to another tenant since (handover.ts). The lock on its node keeps
- * the answer true.
+ * Returns whether the machine went to another tenant after the report was received
+ * (clear-reports.ts). The caller holds the row lock on the node, so the machine cannot change hands
+ * meanwhile.
  */
-async function isOfFormerTenant(tx: Transaction, { node_instance_id, received_at }: Claiming): Promise<boolean> {
+async function isOfFormerTenant(tx: Transaction, { node_instance_id, received_at }: Reporter): Promise<boolean> {
   if (!received_at) return false;
-  const handedOver = await tx.query('select 1 from heartbeats where node_instance_id = $1 and reports_since > $2', [
-    node_instance_id,
-    received_at,
-  ]);
-  return handedOver.length > 0;
+  const rows = await tx.query(
+    `select 1
+     from heartbeats
+     where node_instance_id = $1
+       and reports_since > $2`,
+    [node_instance_id, received_at],
+  );
+  return rows.length > 0;
 }
 
 export function recordReport(
   db: Database,
-  claiming: Claiming,
+  reporter: Reporter,
   beat: Heartbeat,
   now: Date,
   environment: TransitionEnvironment,
 ): Promise<ReportOutcome> {
-  const { stale_seconds, node_id, node_instance_id } = claiming;
+  const { stale_seconds, node_id, node_instance_id } = reporter;
   const ids = { node_id, node_instance_id };
   return db.transaction(async (tx) => {
     const [locked] = await tx.query<NodeRow>(
@@ -83,18 +87,19 @@ export function recordReport(
       { often: true },
     );
     if (!locked || locked.node_instance_id !== ids.node_instance_id) return { fenced: true };
-    if (await isOfFormerTenant(tx, claiming)) return { fenced: false, ...standingOf(locked) };
+    if (await isOfFormerTenant(tx, reporter)) return { fenced: false, ...standingOf(locked) };
     const before = locked.reported_status;
     let node = locked;
-    if (beat.status && beat.status !== node.reported_status) node = await tellClaim(tx, node, beat.status, beat, now);
+    if (beat.status && beat.status !== node.reported_status)
+      node = await storeReportedStatus(tx, node, beat.status, beat, now);
     if (beat.boot_stage)
       node = await noteAdvance(tx, node, [{ kind: 'reported_stage', code: beat.boot_stage }], now, environment);
-    // A rescued node that already claims ready must not wait for its next beat to say so again, so
-    // each change is followed by a look.
-    for (let looks = 0; looks < 2; looks++) {
-      const facts = { ...node, stale_seconds, reported_status: looks === 0 ? before : node.reported_status };
-      const said = looks === 0 ? beat : { ...beat, status: (node.reported_status ?? undefined) as Heartbeat['status'] };
-      const change = environment.decide.effectOfBeat(facts, said, now);
+    // Two rounds: the first may rescue the node to `starting`, and the second makes it ready if it
+    // already reported ready. Otherwise the node would stay `starting` until its next heartbeat.
+    for (const isRescued of [false, true]) {
+      const facts = { ...node, stale_seconds, reported_status: isRescued ? node.reported_status : before };
+      const report = isRescued ? { ...beat, status: (node.reported_status ?? undefined) as Heartbeat['status'] } : beat;
+      const change = environment.decide.effectOfBeat(facts, report, now);
       if (!change) break;
       const [outcome] = await transition(
         tx,

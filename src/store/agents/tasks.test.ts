@@ -1,4 +1,4 @@
-/** Leases: who gets a task, for how long, and what becomes of one that nobody answers. */
+/** Tests leases, redeliveries and expiry of tasks. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -45,12 +45,12 @@ const worker = async () => {
   };
   const lease = (now = fleet.now(), fenced = false) =>
     db.transaction((tx) => leaseNext(tx, node_instance_id, now, fenced));
-  /** A poll of an agent that works on nothing, which came so many seconds after `start`. */
   const start = fleet.now();
-  const idlePoll = (came: number, looks = came, fenced = false) =>
+  /** Polls for an idle agent, at seconds after `start`. A long poll leases later than it polls. */
+  const idlePoll = (polledAt: number, leasedAt = polledAt, fenced = false) =>
     db.transaction((tx) =>
-      leaseNext(tx, node_instance_id, secondsLater(start, looks), fenced, {
-        polled_at: secondsLater(start, came),
+      leaseNext(tx, node_instance_id, secondsLater(start, leasedAt), fenced, {
+        polled_at: secondsLater(start, polledAt),
         idle: true,
       }),
     );
@@ -68,35 +68,35 @@ const answer = (id: TaskId, instance: NodeInstanceId, status: 'succeeded' | 'fai
       fleet.now(),
     ),
   );
-const kindsOf = async (id: TaskId) =>
+const evidenceKinds = async (id: TaskId) =>
   (await db.query<{ kind: string }>(`select kind from evidence where data ->> 'task_id' = $1 order by seq`, [id])).map(
     (row) => row.kind,
   );
 
-test('the oldest comes first, each to one who asks, and the lease lasts as long as the task says', async () => {
+test('leases the oldest task first, each task once, for the time that the task sets', async () => {
   const { queue, lease, node_instance_id } = await worker();
   const ids = [await queue('a', { lease_seconds: 7 }), await queue('b'), await queue('c')];
   expect(await countWaiting(db, node_instance_id)).toBe(3);
   const now = fleet.now();
-  const got = await lease(now);
-  expect(got).toMatchObject({ task_id: ids[0], status: 'leased', leases: 1, lease_until: secondsLater(now, 7) });
+  const first = await lease(now);
+  expect(first).toMatchObject({ task_id: ids[0], status: 'leased', leases: 1, lease_until: secondsLater(now, 7) });
   const others = await Promise.all([lease(), lease(), lease(), lease()]);
   expect(others.flatMap((task) => task?.task_id ?? []).sort()).toEqual(ids.slice(1).sort());
   expect(await countWaiting(db, node_instance_id)).toBe(0);
 });
 
-test('a node that is fenced gets only what takes it down', async () => {
+test('leases only release tasks to a fenced node', async () => {
   const { queue, lease, node_instance_id } = await worker();
-  const ordinary = await queue('command.run');
+  const command = await queue('command.run');
   const release = await queue('release.clean');
   expect((await lease(fleet.now(), true))?.task_id).toBe(release);
   expect(await lease(fleet.now(), true)).toBeUndefined();
   expect(await hasLeasedWork(db, node_instance_id)).toBe(false);
-  expect((await lease())?.task_id).toBe(ordinary);
+  expect((await lease())?.task_id).toBe(command);
   expect(await hasLeasedWork(db, node_instance_id)).toBe(true);
 });
 
-test('another instance neither gets, renews nor answers it', async () => {
+test('refuses lease, renewal and answer to another instance', async () => {
   const [mine, other] = [await worker(), await worker()];
   const id = await mine.queue('a');
   expect(await other.lease()).toBeUndefined();
@@ -106,7 +106,7 @@ test('another instance neither gets, renews nor answers it', async () => {
   expect((await taskRow(db, id))?.status).toBe('leased');
 });
 
-test('a renewed lease does not expire, one that is not does and is handed out again', async () => {
+test('keeps a renewed lease and requeues the task of an expired one', async () => {
   const { queue, lease, node_instance_id } = await worker();
   const id = await queue('a', { lease_seconds: 10 });
   const start = fleet.now();
@@ -120,7 +120,7 @@ test('a renewed lease does not expire, one that is not does and is handed out ag
   expect((await lease(secondsLater(start, 20)))?.leases).toBe(2);
 });
 
-test('after so many leases it is given up, with its history', async () => {
+test('fails a task after the maximum number of leases and records each lease', async () => {
   const { queue, lease } = await worker();
   const id = await queue('a', { lease_seconds: 1 });
   let now = fleet.now();
@@ -132,11 +132,17 @@ test('after so many leases it is given up, with its history', async () => {
   expect(await taskRow(db, id)).toMatchObject({ status: 'failed', error: { code: 'task_given_up' }, finished_at: now });
   expect((await taskRow(db, id))?.error?.message).toContain(`${maxLeases} times`);
   expect(await lease(now)).toBeUndefined();
-  const again = ['task.leased', 'task.requeued'];
-  expect(await kindsOf(id)).toEqual(['task.queued', ...again, ...again, 'task.leased', 'task.failed']);
+  const expiredLease = ['task.leased', 'task.requeued'];
+  expect(await evidenceKinds(id)).toEqual([
+    'task.queued',
+    ...expiredLease,
+    ...expiredLease,
+    'task.leased',
+    'task.failed',
+  ]);
 });
 
-test('past its time it fails, leased or not, and is handed to nobody', async () => {
+test('fails an expired task, queued or leased', async () => {
   const { queue, lease } = await worker();
   const leased = await queue('a', { lease_seconds: 1000, expires_in: 5 });
   const waiting = await queue('b', { expires_in: 5 });
@@ -148,7 +154,7 @@ test('past its time it fails, leased or not, and is handed to nobody', async () 
     expect(await taskRow(db, id)).toMatchObject({ status: 'failed' } satisfies Partial<TaskRow>);
 });
 
-test('an answer counts once; the same again is fine, another is not', async () => {
+test('accepts a repeated answer and refuses a different one', async () => {
   const { queue, lease, node_instance_id } = await worker();
   const id = await queue('a');
   expect(await answer(id, node_instance_id, 'succeeded')).toBe('lease_lost');
@@ -156,11 +162,11 @@ test('an answer counts once; the same again is fine, another is not', async () =
   expect(await answer(id, node_instance_id, 'succeeded')).toBe('answered');
   expect(await answer(id, node_instance_id, 'succeeded')).toBe('answered');
   expect(await answer(id, node_instance_id, 'failed')).toBe('lease_lost');
-  expect((await kindsOf(id)).filter((kind) => kind === 'task.succeeded').length).toBe(1);
-  expect(await answer('task_nobody' as TaskId, node_instance_id, 'succeeded')).toBe('unknown');
+  expect((await evidenceKinds(id)).filter((kind) => kind === 'task.succeeded').length).toBe(1);
+  expect(await answer('task_unknown' as TaskId, node_instance_id, 'succeeded')).toBe('unknown');
 });
 
-test('an idle agent gets the task again that it never received, within the same lease', async () => {
+test('delivers a lost task again to an idle agent, within the same lease', async () => {
   const { queue, idlePoll, start } = await worker();
   const lost = await queue('a', { lease_seconds: 15 });
   const next = await queue('b');
@@ -168,21 +174,25 @@ test('an idle agent gets the task again that it never received, within the same 
   const lease_until = secondsLater(start, 2 + 15);
   expect(await idlePoll(2)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 1, lease_until });
   expect(await idlePoll(3)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 2 });
-  expect(await kindsOf(lost), 'only the first is evidence').toEqual(['task.queued', 'task.leased', 'task.redelivered']);
+  expect(await evidenceKinds(lost), 'only the first is evidence').toEqual([
+    'task.queued',
+    'task.leased',
+    'task.redelivered',
+  ]);
   expect((await taskRow(db, next))?.status).toBe('queued');
 });
 
-test('a poll does not get a task again that a later one got, nor without saying that its agent is idle', async () => {
+test('redelivers a task only to a later poll of an idle agent', async () => {
   const { queue, idlePoll, lease, start } = await worker();
   const id = await queue('a');
   expect((await idlePoll(2))?.task_id).toBe(id);
-  expect(await idlePoll(1, 3), 'a held poll that its agent gave up').toBeUndefined();
+  expect(await idlePoll(1, 3), 'a long poll that its agent abandoned').toBeUndefined();
   expect(await idlePoll(2, 3), 'the same poll').toBeUndefined();
   expect(await lease(secondsLater(start, 4))).toBeUndefined();
   expect(await taskRow(db, id)).toMatchObject({ redeliveries: 0, polled_at: secondsLater(start, 2) });
 });
 
-test('what was begun, answered, past its time, barred or of another instance does not come again', async () => {
+test('does not redeliver a task that was begun, answered, expired or fenced, nor to another instance', async () => {
   const begun = await worker();
   const id = await begun.queue('a', { lease_seconds: 5 });
   await begun.idlePoll(1);
@@ -213,10 +223,10 @@ test('what was begun, answered, past its time, barred or of another instance doe
   expect(await (await worker()).idlePoll(4)).toBeUndefined();
 });
 
-test('redeliveries use up no lease, and are bounded', async () => {
+test('limits redeliveries and does not count them as leases', async () => {
   const { queue, idlePoll, start } = await worker();
   const id = await queue('a', { lease_seconds: 10 });
-  for (let came = 0; came <= maxRedeliveries; came++) expect((await idlePoll(came + 1))?.task_id).toBe(id);
+  for (let poll = 1; poll <= maxRedeliveries + 1; poll++) expect((await idlePoll(poll))?.task_id).toBe(id);
   const last = maxRedeliveries + 1;
   expect(await idlePoll(last + 1)).toBeUndefined();
   expect(await taskRow(db, id)).toMatchObject({ status: 'leased', leases: 1, redeliveries: maxRedeliveries });
@@ -224,14 +234,14 @@ test('redeliveries use up no lease, and are bounded', async () => {
   expect(await idlePoll(last + 11)).toMatchObject({ task_id: id, leases: 2, redeliveries: 0 });
 });
 
-test('of polls that look at the same time, the task ends with the one that came last', async () => {
+test('gives a task to the latest of concurrent polls', async () => {
   const { queue, idlePoll, node_instance_id, start } = await worker();
   for (let round = 100; round <= 1000; round += 100) {
     const id = await queue('a');
-    const came = [1, 2, 3, 4].map((n) => round + n);
-    await Promise.all(came.map((at) => idlePoll(at, round + 50)));
-    // The evidence of a lease wakes the polls that are held.
-    await Promise.all(came.map((at) => idlePoll(at, round + 51)));
+    const polls = [1, 2, 3, 4].map((n) => round + n);
+    await Promise.all(polls.map((at) => idlePoll(at, round + 50)));
+    // The evidence of a lease wakes the waiting long polls.
+    await Promise.all(polls.map((at) => idlePoll(at, round + 51)));
     expect((await taskRow(db, id))?.polled_at).toEqual(secondsLater(start, round + 4));
     expect((await taskRow(db, id))?.leases).toBe(1);
     await answer(id, node_instance_id, 'succeeded');

@@ -1,4 +1,7 @@
-/** Tasks: typed work that a node's agent leases and answers. Their status is a small machine of its own: queued → leased → succeeded | failed. */
+/**
+ * Queues, leases and answers tasks: typed work for the agent of a node. A task's status goes
+ * queued → leased → succeeded | failed.
+ */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TaskId, WorkflowId } from '../../base/ids.ts';
 import type { TaskResult } from '../../contract/agent/agent.ts';
 import type { TaskStatus } from '../../lifecycle/model/states.ts';
@@ -15,9 +18,9 @@ export interface TaskRow {
   lease_seconds: number;
   lease_until: Date | null;
   leases: number;
-  /** How often it was handed out again within this lease, since the answer that carried it was lost. */
+  /** How often this lease delivered the task again, because the response with the task was lost. */
   redeliveries: number;
-  /** When the poll came that it was handed to last. */
+  /** When the server received the poll that last got the task. */
   polled_at: Date | null;
   expires_at: Date;
   progress: { message?: string; percent?: number } | null;
@@ -31,12 +34,12 @@ export interface TaskRow {
   finished_at: Date | null;
 }
 
-/** The most times a task is handed out before it is given up. */
+/** After this many leases the task fails. */
 export const maxLeases = 3;
 
 /**
- * Within one lease. After that the lease runs out and counts. Few, because the server cannot tell a task that was never
- * received from one that ended its agent before the first progress report.
+ * Limits redeliveries within one lease; then the lease expires and counts. The limit is low because
+ * the server cannot tell a lost delivery from a task that crashes its agent at once.
  */
 export const maxRedeliveries = 4;
 
@@ -76,8 +79,12 @@ export type NewTask = Pick<
 
 export async function queueTask(tx: Transaction, fresh: NewTask, now: Date): Promise<void> {
   const [task] = await tx.query<TaskRow>(
-    `insert into tasks (task_id, node_id, node_instance_id, type, params, status, lease_seconds, expires_at, correlation_id, allocation_id, workflow_id, created_at)
-     values ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11) returning *`,
+    `insert into tasks
+       (task_id, node_id, node_instance_id, type, params, status, lease_seconds, expires_at,
+        correlation_id, allocation_id, workflow_id, created_at)
+     values
+       ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11)
+     returning *`,
     [
       fresh.task_id,
       fresh.node_id,
@@ -100,11 +107,19 @@ export async function taskRow(db: Queryable, id: string): Promise<TaskRow | unde
   return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id], { often: true }))[0];
 }
 
-/** A ping that somebody asked for and that is not over; another one would tell nothing more. */
+/** Finds the open ping that an operator asked for, so that a second request reuses it. */
 export async function openPingOf(tx: Transaction, id: NodeInstanceId, now: Date): Promise<TaskRow | undefined> {
   const [task] = await tx.query<TaskRow>(
-    `select * from tasks where node_instance_id = $1 and type = 'ping' and workflow_id is null
-       and status in ('queued', 'leased') and expires_at > $2 order by created_at desc limit 1`,
+    `select *
+     from tasks
+     where node_instance_id = $1
+       and type = 'ping'
+       -- Pings of an operation have a workflow.
+       and workflow_id is null
+       and status in ('queued', 'leased')
+       and expires_at > $2
+     order by created_at desc
+     limit 1`,
     [id, now],
   );
   return task;
@@ -112,23 +127,26 @@ export async function openPingOf(tx: Transaction, id: NodeInstanceId, now: Date)
 
 export async function countWaiting(db: Queryable, id: NodeInstanceId): Promise<number> {
   const [row] = await db.query<{ count: number }>(
-    `select count(*)::int as count from tasks where node_instance_id = $1 and status = 'queued'`,
+    `select count(*)::int as count
+     from tasks
+     where node_instance_id = $1
+       and status = 'queued'`,
     [id],
   );
   return row?.count ?? 0;
 }
 
 export interface Poll {
-  /** When it came. */
+  /** When the server received the poll. */
   polled_at: Date;
-  /** The agent has no task in progress, so a task that an earlier poll was handed was not received. */
+  /** The agent has no task in progress, so it did not receive the task of an earlier poll. */
   idle: boolean;
 }
 
 /**
- * Hands out the oldest task; on a fenced node only those that take it down. An idle agent first gets the task whose
- * delivery was lost: handed to an earlier poll, without progress since. A redelivery stays within the same lease. Only
- * the first redelivery of a lease is recorded.
+ * Leases the oldest queued task; a fenced node gets only tasks of its release. An idle agent first
+ * gets the task again whose delivery was lost: leased by an earlier poll, without progress since. A
+ * redelivery stays within the same lease, and only the first one of a lease is recorded.
  */
 export async function leaseNext(
   tx: Transaction,
@@ -152,7 +170,7 @@ export async function leaseNext(
             and node_instance_id = $1
             and status = 'leased'
             and progress is null
-            -- A held poll whose agent has long given it up must not take the task from a later one.
+            -- A long poll that its agent has abandoned must not take the task from a later poll.
             and polled_at < $4
             and redeliveries < $6
             and lease_until > $2
@@ -193,17 +211,25 @@ export async function renewLease(
   now: Date,
 ): Promise<TaskRow | undefined> {
   const [task] = await tx.query<TaskRow>(
-    `update tasks set lease_until = $3::timestamptz + make_interval(secs => lease_seconds), progress = $4
-     where task_id = $1 and node_instance_id = $2 and status = 'leased' returning *`,
+    `update tasks
+     set lease_until = $3::timestamptz + make_interval(secs => lease_seconds),
+       progress = $4
+     where task_id = $1
+       and node_instance_id = $2
+       and status = 'leased'
+     returning *`,
     [id, instance, now, tx.redact.value(progress)],
   );
   return task;
 }
 
-/** Its signature is checked, so it is kept to the letter in the task's row, which nobody is shown; its evidence has secrets struck out. */
+/**
+ * A proof is stored unredacted in the task's row, because its signature covers the exact text. No
+ * API returns that row, and the evidence of the proof is redacted.
+ */
 const isProof = ({ type }: TaskRow) => type === 'release.clean';
 
-/** Records the answer of whoever holds the lease. A repeat of the same answer is fine; a second, different one is not. */
+/** Records the lease holder's answer. A repeat of the same status is accepted, another refused. */
 export async function answerTask(
   tx: Transaction,
   id: string,
@@ -218,10 +244,17 @@ export async function answerTask(
   if (!task) return 'unknown';
   if (task.status === answer.status) return 'answered';
   if (task.status !== 'leased') return 'lease_lost';
-  const kept = (isProof(task) ? answer.result : tx.redact.value(answer.result)) ?? null;
+  const result = (isProof(task) ? answer.result : tx.redact.value(answer.result)) ?? null;
   await tx.query(
-    'update tasks set status = $2, result = $3, error = $4, result_signature = $5, finished_at = $6, lease_until = null where task_id = $1',
-    [id, answer.status, kept, tx.redact.value(answer.error ?? null), answer.signature ?? null, now],
+    `update tasks
+     set status = $2,
+       result = $3,
+       error = $4,
+       result_signature = $5,
+       finished_at = $6,
+       lease_until = null
+     where task_id = $1`,
+    [id, answer.status, result, tx.redact.value(answer.error ?? null), answer.signature ?? null, now],
   );
   const summary =
     answer.status === 'succeeded'
@@ -236,16 +269,30 @@ export async function answerTask(
   return 'answered';
 }
 
-/** Rule `task-lease`: gives expired leases back, and gives up what expired or was handed out too often. Returns how many. */
+/**
+ * Applies the rule `task-lease`: requeues tasks with an expired lease, and fails tasks that expired
+ * or had too many leases. Returns the number of tasks changed.
+ */
 export async function expireLeases(tx: Transaction, now: Date, limit: number): Promise<number> {
   const rows = await tx.query<TaskRow>(
-    `update tasks set
-       status = case when leases >= $2 or expires_at <= $1 then 'failed' else 'queued' end,
-       error = case when leases >= $2 or expires_at <= $1 then jsonb_build_object('code', 'task_given_up', 'message',
-         case when expires_at <= $1 then 'the task expired before the node answered' else 'its lease expired ' || leases || ' times' end) end,
-       finished_at = case when leases >= $2 or expires_at <= $1 then $1::timestamptz end, lease_until = null
-     where task_id in (select task_id from tasks where (status = 'leased' and lease_until <= $1) or (status in ('queued', 'leased') and expires_at <= $1)
-       order by expires_at limit $3 for update skip locked) returning *`,
+    `update tasks
+     set status = case when leases >= $2 or expires_at <= $1 then 'failed' else 'queued' end,
+       error = case when leases >= $2 or expires_at <= $1
+         then jsonb_build_object('code', 'task_given_up', 'message',
+           case when expires_at <= $1
+             then 'the task expired before the node answered'
+             else 'its lease expired ' || leases || ' times' end) end,
+       finished_at = case when leases >= $2 or expires_at <= $1 then $1::timestamptz end,
+       lease_until = null
+     where task_id in (
+       select task_id
+       from tasks
+       where (status = 'leased' and lease_until <= $1)
+         or (status in ('queued', 'leased') and expires_at <= $1)
+       order by expires_at
+       limit $3
+       for update skip locked)
+     returning *`,
     [now, maxLeases, limit],
   );
   await recordEvidence(
@@ -264,26 +311,35 @@ export async function expireLeases(tx: Transaction, now: Date, limit: number): P
   return rows.length;
 }
 
-/** Whether the node still works on something that is not part of taking it down. */
+/** Returns whether the agent holds a lease on a task that is not part of its node's release. */
 export async function hasLeasedWork(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ busy: boolean }>(
-    `select exists (select 1 from tasks where node_instance_id = $1 and status = 'leased' and type not like 'release.%') as busy`,
+    `select exists (
+       select 1
+       from tasks
+       where node_instance_id = $1
+         and status = 'leased'
+         and type not like 'release.%') as busy`,
     [id],
   );
   return row?.busy ?? false;
 }
 
-/** Whoever should have done these is gone for good: nobody will answer them any more. */
+/** Fails the open tasks of revoked instances, because their agents can no longer answer. */
 export async function withdrawTasks(
   tx: Transaction,
   from: { node_instance_id: NodeInstanceId; reason: string }[],
   now: Date,
 ): Promise<void> {
   const rows = await tx.query<TaskRow & { reason: string }>(
-    `update tasks set status = 'failed', finished_at = $2, lease_until = null,
+    `update tasks
+     set status = 'failed',
+       finished_at = $2,
+       lease_until = null,
        error = jsonb_build_object('code', 'task_withdrawn', 'message', withdrawn.reason)
      from jsonb_to_recordset($1::jsonb) as withdrawn(node_instance_id text, reason text)
-     where tasks.node_instance_id = withdrawn.node_instance_id and tasks.status in ('queued', 'leased')
+     where tasks.node_instance_id = withdrawn.node_instance_id
+       and tasks.status in ('queued', 'leased')
      returning tasks.*, withdrawn.reason`,
     [JSON.stringify(from), now],
   );

@@ -193,7 +193,7 @@ describe('on a large, idle fleet', () => {
       agentlessMachinesToInspect(tx, ['of nobody'], [], now(), 32),
     'those to be probed': (tx) => nodesToProbe(tx, [node_id], now(), 500),
     'holders of nodes': (tx) => holdersOf(tx, [node_id]),
-    'the door': (tx) =>
+    'a transition': (tx) =>
       transition(
         tx,
         [{ node_id: 'node_idle_10' as NodeId, to: 'offline', by: 'liveness', reason: 'silent' }],

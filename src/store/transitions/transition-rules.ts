@@ -42,7 +42,7 @@ export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[
       throw new Error(`a status could not be changed: ${outcome.because}`);
 }
 
-/** The server's own settings and judgements that the door and the rules decide by. */
+/** The server's settings and decision functions that transitions and rules use. */
 export interface TransitionEnvironment {
   runtime_classes: Record<string, BudgetSettings>;
   /** The server's defaults, where it sets any. */

@@ -110,8 +110,8 @@ export const knownNameAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agents/register.ts',
-        find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
-        replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
+        find: 'if (!arrival) return registerWithKeyProof(tx, existing, join, joinRequest, context);',
+        replace: 'if (!arrival) return registerNewInstance(tx, existing, join, joinRequest, context);',
       },
     ],
     async succeeds(server) {
@@ -135,8 +135,8 @@ export const knownNameAttacks: Attack[] = [
       },
       {
         file: 'src/store/agents/register.ts',
-        find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
-        replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
+        find: 'if (!arrival) return registerWithKeyProof(tx, existing, join, joinRequest, context);',
+        replace: 'if (!arrival) return registerNewInstance(tx, existing, join, joinRequest, context);',
       },
     ],
     async succeeds(server) {

@@ -86,8 +86,8 @@ export const formerTenantAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agents/clear-reports.ts',
-        find: 'update heartbeats kept set reported = null,',
-        replace: 'update heartbeats kept set',
+        find: 'set reported = null,',
+        replace: 'set',
       },
     ],
     succeeds: (server) => readsOfFormer(server, 'reports', ['node-get', 'node-explain']),

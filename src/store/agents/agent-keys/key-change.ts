@@ -1,7 +1,8 @@
 /**
- * The key with which an agent signs its proofs, and how it may change. The former key signs a change; one without that
- * signature is taken too, since the machine may have lost its key, but its proofs count only after an operator accepted it.
- * Until then the last proven key is kept: its signatures count, and with the first one it is the agent's key again.
+ * Changes the key with which an agent signs its proofs. A new key that the former key signed is
+ * proven. A key without that signature is stored too, since the machine may have lost its key, but
+ * its proofs count only after an operator accepts it. Until then the last proven key stays valid,
+ * and its first signature makes it the agent's key again.
  */
 import { fingerprintOf, isSignedWith } from '../../../base/credentials/ed25519.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
@@ -13,13 +14,13 @@ import type { Queryable, Transaction } from '../../pg/database.ts';
 import type { InstanceRow } from '../instances.ts';
 import { type KeyStanding, provenKey, trustedKeyOf } from './trusted-key.ts';
 
-/** The instance whose key the request continues or replaces: itself, or the former one of a machine that joined again. */
+/** The key of the instance, or of the former instance of a machine that joined again. */
 export type FormerKey = KeyStanding & Pick<InstanceRow, 'node_instance_id' | 'registered_at'>;
 
-/** How the agent showed who it is. */
+/** How the agent authenticated. */
 type Via = 'credential' | 'enrollment_token' | 'join_token' | 'rotation' | 'key_proof';
 
-interface Changing {
+interface KeyChange {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   former: FormerKey;
@@ -37,13 +38,16 @@ function isSignedBy(trusted: string | null, former: FormerKey, key: string, requ
 }
 
 /**
- * An enrolment token may be used again until its credential is, by an agent that lost everything before its first call.
- * Before a tenant has had the machine, its key is as good as the first one.
+ * Returns whether an unreleased allocation of the machine has been active. Before that, an agent
+ * that lost its state may enrol again with a new key, which is trusted like a first key.
  */
 async function hasServed(tx: Transaction, node_id: NodeId): Promise<boolean> {
   const rows = await tx.query(
-    `select 1 from allocations
-     where node_id = $1 and active_at is not null and status <> 'released'
+    `select 1
+     from allocations
+     where node_id = $1
+       and active_at is not null
+       and status <> 'released'
      limit 1`,
     [node_id],
   );
@@ -52,7 +56,7 @@ async function hasServed(tx: Transaction, node_id: NodeId): Promise<boolean> {
 
 type Change = 'signed' | 'restored' | 'harmless' | 'unproven';
 
-function wordsOf(change: Change, former: string | null): string {
+function summaryOf(change: Change, former: string | null): string {
   if (change === 'signed') return 'its agent signs with another key now; the former key signed the change';
   if (change === 'restored') return 'its agent signs with its last proven key again';
   return former
@@ -64,14 +68,14 @@ const recordChange = (
   tx: Transaction,
   change: Change,
   { former, to }: { former: string | null; to: string },
-  { now, via, node_id, node_instance_id, correlation_id }: Omit<Changing, 'former'>,
+  { now, via, node_id, node_instance_id, correlation_id }: Omit<KeyChange, 'former'>,
 ): Promise<void> =>
   recordEvidence(tx, [
     {
       at: now,
       layer: 'node',
       kind: 'credential.key_changed',
-      summary: wordsOf(change, former),
+      summary: summaryOf(change, former),
       data: {
         proven: change === 'signed' || change === 'restored',
         needs_acceptance: change === 'unproven',
@@ -88,44 +92,48 @@ const recordChange = (
 async function judgeChange(
   tx: Transaction,
   request: RegisterRequest,
-  { former, via, node_id }: Changing,
+  { former, via, node_id }: KeyChange,
   key: string,
 ): Promise<Change> {
   const trusted = trustedKeyOf(former);
-  // Only its own signatures count from now on, so the last proven key needs none to come back.
+  // The last proven key needs no signature to return, because only signatures by that key count
+  // then.
   if (key === trusted) return 'restored';
-  // A signature by a key that is itself in doubt proves nothing.
+  // A signature by an unproven key proves nothing.
   if (isSignedBy(trusted, former, key, request)) return 'signed';
-  const isEarly = via === 'enrollment_token' && former.key_unproven_since === null && !(await hasServed(tx, node_id));
-  return isEarly ? 'harmless' : 'unproven';
+  const isUnserved =
+    via === 'enrollment_token' && former.key_unproven_since === null && !(await hasServed(tx, node_id));
+  return isUnserved ? 'harmless' : 'unproven';
 }
 
-/** The key to store with the registration; a change of it is recorded. */
-export async function changeKey(tx: Transaction, request: RegisterRequest, changing: Changing): Promise<KeyStanding> {
-  const { former, now } = changing;
+/** Returns the key to store with the registration, and records a change of key as evidence. */
+export async function changeKey(tx: Transaction, request: RegisterRequest, keyChange: KeyChange): Promise<KeyStanding> {
+  const { former, now } = keyChange;
   const { agent_public_key: former_key, key_unproven_since } = former;
   const trusted_public_key = trustedKeyOf(former);
   const key = request.agent_public_key ?? former_key;
   if (key === null || key === former_key)
     return { agent_public_key: former_key, key_unproven_since, trusted_public_key };
   if (former.registered_at === null) return provenKey(key);
-  const change = await judgeChange(tx, request, changing, key);
-  await recordChange(tx, change, { former: former_key, to: key }, changing);
+  const change = await judgeChange(tx, request, keyChange, key);
+  await recordChange(tx, change, { former: former_key, to: key }, keyChange);
   return change === 'unproven'
     ? { agent_public_key: key, key_unproven_since: now, trusted_public_key }
     : provenKey(key);
 }
 
-/** The agent signed with its last proven key: the key that was put in its place is dropped. */
+/** Restores the last proven key, which the agent signed with, and drops its replacement. */
 export async function restoreKey(
   tx: Transaction,
   instance: InstanceRow,
-  context: Pick<Changing, 'via' | 'now' | 'correlation_id'>,
+  context: Pick<KeyChange, 'via' | 'now' | 'correlation_id'>,
 ): Promise<void> {
   const { agent_public_key, trusted_public_key, key_unproven_since, node_id, node_instance_id } = instance;
   if (!key_unproven_since || !trusted_public_key) return;
   await tx.query(
-    `update instances set agent_public_key = trusted_public_key, key_unproven_since = null
+    `update instances
+     set agent_public_key = trusted_public_key,
+       key_unproven_since = null
      where node_instance_id = $1`,
     [node_instance_id],
   );
@@ -135,16 +143,20 @@ export async function restoreKey(
 
 export async function keyStanding(db: Queryable, id: NodeInstanceId): Promise<KeyStanding | undefined> {
   const [row] = await db.query<KeyStanding>(
-    'select agent_public_key, key_unproven_since, trusted_public_key from instances where node_instance_id = $1',
+    `select agent_public_key, key_unproven_since, trusted_public_key
+     from instances
+     where node_instance_id = $1`,
     [id],
   );
   return row;
 }
 
-/** An operator vouches for the key. */
+/** Makes an unproven key the trusted one. False if the key has changed or is already trusted. */
 export async function acceptKey(tx: Transaction, id: NodeInstanceId, agent_public_key: string): Promise<boolean> {
   const rows = await tx.query(
-    `update instances set key_unproven_since = null, trusted_public_key = agent_public_key
+    `update instances
+     set key_unproven_since = null,
+       trusted_public_key = agent_public_key
      where node_instance_id = $1
        and agent_public_key = $2
        and key_unproven_since is not null

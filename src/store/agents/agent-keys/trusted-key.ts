@@ -1,9 +1,9 @@
-/** Which key of an instance counts. */
+/** Decides which key of an instance is trusted. */
 import type { InstanceRow } from '../instances.ts';
 
 export type KeyStanding = Pick<InstanceRow, 'agent_public_key' | 'key_unproven_since' | 'trusted_public_key'>;
 
-/** The agent's key, or while that is in doubt the last one that was proven; null where none ever was. */
+/** Returns the agent's key, or the last proven key (or null) while the agent's key is unproven. */
 export const trustedKeyOf = (standing: KeyStanding): string | null =>
   standing.key_unproven_since === null ? standing.agent_public_key : standing.trusted_public_key;
 

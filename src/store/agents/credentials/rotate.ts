@@ -1,4 +1,4 @@
-/** Gives an instance a new credential; the present one holds until the new one is first used. */
+/** Issues a new credential; the current one stays valid until the first use of the new one. */
 import { fingerprintOf, isSignedWith } from '../../../base/credentials/ed25519.ts';
 import { hashSecret, newSecret } from '../../../base/credentials/random-secret.ts';
 import type { CorrelationId, NodeInstanceId } from '../../../base/ids.ts';
@@ -13,18 +13,19 @@ import { type InstanceRow, instanceRow } from '../instances.ts';
 
 export interface Rotation {
   node_instance_id: NodeInstanceId;
-  /** The credential that the caller showed. */
+  /** The credential that the caller sent. */
   credential: string;
   signature: string | undefined;
-  /** Of the new credential; null where credentials do not age. */
+  /** When the new credential expires; null if credentials never expire. */
   expires_at: Date | null;
   now: Date;
   correlation_id: CorrelationId;
 }
 
 /**
- * A credential that ages is renewed by the agent's key alone, so that a stolen one ends with its lifetime. Agents without a
- * key, and those that never said that they rotate, are known by the credential.
+ * Refuses a rotation without the agent's signature, so that a thief cannot renew a stolen
+ * credential. An agent without a key, or with a credential that never expires, may rotate without a
+ * signature.
  */
 function refuseUnsigned(instance: InstanceRow, { credential, signature }: Rotation): void {
   const { agent_public_key, credential_expires_at, key_unproven_since, node_instance_id } = instance;
@@ -44,14 +45,16 @@ export async function rotateCredential(db: Database, rotation: Rotation): Promis
   const { node_instance_id, expires_at, now, correlation_id } = rotation;
   return db.transaction(async (tx) => {
     const instance = await instanceRow(tx, node_instance_id, 'for update');
-    const shown = hashSecret(rotation.credential);
-    // Another call may have put the new credential to use since this one was let in.
-    if (!instance?.credential_hash?.equals(shown)) throw new ApiProblem('credential_unknown');
+    const sentHash = hashSecret(rotation.credential);
+    // Another call may have used the new credential after this call was authenticated.
+    if (!instance?.credential_hash?.equals(sentHash)) throw new ApiProblem('credential_unknown');
     refuseUnsigned(instance, rotation);
     if (rotation.signature) await restoreKey(tx, instance, { via: 'rotation', now, correlation_id });
     const credential = newSecret('swc');
     await tx.query(
-      `update instances set next_credential_hash = $2, next_credential_expires_at = $3
+      `update instances
+       set next_credential_hash = $2,
+         next_credential_expires_at = $3
        where node_instance_id = $1`,
       [node_instance_id, hashSecret(credential), expires_at],
     );

@@ -1,14 +1,17 @@
-/** What a client of another protocol showed when it registered, and which join tokens speak for it. */
+/** Stores the registration of a foreign protocol's client and the tokens that authenticate it. */
 import type { NodeInstanceId } from '../../../base/ids.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { Arrival } from '../registration-types.ts';
 
-/** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
+/** Runs in the registration's transaction; else a crash could leave a name without its client. */
 export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
   if (!arrival) return;
   const { protocol, announced_interval_seconds, client_instance, join_token_id, client_processes } = arrival;
   await tx.query(
-    `update instances set door = $2, announced_interval_seconds = $3, client_instance = $4,
+    `update instances
+     set door = $2,
+       announced_interval_seconds = $3,
+       client_instance = $4,
        join_token_id = coalesce($5, join_token_id),
        client_processes = coalesce($6, client_processes)
      where node_instance_id = $1`,
@@ -24,18 +27,22 @@ export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: 
 }
 
 /**
- * A token with limited uses goes on speaking for the machine that it let in, whatever token that registers with next. It
- * could not let the machine in again once it is spent.
+ * Keeps the instance's token in its list of earlier tokens if the token has limited uses. Such a
+ * token still authenticates the machine after the machine registers with another token; once spent,
+ * it could not register the machine again.
  */
 export async function keepEarlierToken(tx: Transaction, id: NodeInstanceId, next: string): Promise<void> {
   await tx.query(
-    `update instances set earlier_join_token_ids = array_append(earlier_join_token_ids, join_token_id)
+    `update instances
+     set earlier_join_token_ids = array_append(earlier_join_token_ids, join_token_id)
      where node_instance_id = $1
        and join_token_id <> $2
        and not join_token_id = any(coalesce(earlier_join_token_ids, '{}'))
        and exists (
-         select 1 from join_tokens earlier
-         where earlier.token_id = instances.join_token_id and earlier.max_uses is not null)`,
+         select 1
+         from join_tokens earlier
+         where earlier.token_id = instances.join_token_id
+           and earlier.max_uses is not null)`,
     [id, next],
   );
 }

@@ -1,4 +1,4 @@
-/** A registration that asked for the name of another machine: refused, and kept as a finding for an operator. */
+/** Records refused registrations under another machine's name as findings for an operator. */
 import type { Clock } from '../../../base/clock.ts';
 import { secondsLater } from '../../../base/clock.ts';
 import { type NodeId, newFindingId } from '../../../base/ids.ts';
@@ -15,10 +15,10 @@ export interface Contest {
   because: ContestReason;
   /** Null for our own agents. */
   protocol: Protocol | null;
-  /** The address that the refused registration named. */
+  /** The address in the refused registration. */
   endpoint: string | null;
   join_token_id: string | null;
-  /** The IP addresses of the refused registration and of the holder's, where they are known. */
+  /** The IP addresses that the refused registration and the holder's came from, if known. */
   source?: string | null;
   holder_source?: string | null;
 }
@@ -31,18 +31,18 @@ export class NameContested extends ApiProblem {
   }
 }
 
-/** The rest of an address may carry what its owner does not want shown. */
+/** Drops the path and query of an address, which may hold secrets. */
 const originOf = (url: string | null): string | null =>
   url !== null && URL.canParse(url) ? new URL(url).origin : null;
 
-/** Repeats within this time write nothing. */
+/** A repeat within this time is not recorded. */
 const quietSeconds = 60;
 
 export async function noteContested(db: Database, contest: Contest, clock: Clock, now: Date): Promise<void> {
   const { node, because, protocol, endpoint, join_token_id, source, holder_source } = contest;
   await db.transaction(async (tx) => {
     const holders = await holdersOf(tx, [node.node_id]);
-    const found = {
+    const finding = {
       finding_id: newFindingId(clock),
       what: 'name_contested' as const,
       subject: node.node_id,
@@ -59,12 +59,12 @@ export async function noteContested(db: Database, contest: Contest, clock: Clock
         join_token_id,
       },
     };
-    // One refused registration is enough; nobody has to try twice.
-    await noteDisagreements(tx, [found], secondsLater(now, -quietSeconds), now, () => true);
+    // One refused registration confirms the finding, so it opens at once.
+    await noteDisagreements(tx, [finding], secondsLater(now, -quietSeconds), now, () => true);
   });
 }
 
-/** The machine has proven who it is, so what it asked for before was its own name. */
+/** Closes the findings of a machine that proved its identity: it had asked for its own name. */
 export async function settleContested(tx: Transaction, node_id: NodeId, now: Date): Promise<void> {
   const standing = await standingFindings(tx, ['name_contested'], [node_id]);
   await endFindings(tx, standing, 'the machine proved its identity', now);

@@ -1,4 +1,4 @@
-/** Machines that beat with a join token, and so fall silent when it expires. */
+/** Finds join tokens that heartbeats depend on, and contested names that are quiet again. */
 import type { Queryable } from '../../pg/database.ts';
 import type { FindingRow } from '../../rows/findings.ts';
 
@@ -10,18 +10,22 @@ export interface DependedToken {
   machines: number;
 }
 
-/** AgentField nodes show their join token with every call. Workspaces of molecule beat with a credential of their own. */
+/**
+ * Finds join tokens that expire soon while machines depend on them. AgentField nodes send their
+ * join token with every call, so they go offline when it expires. Molecule workspaces have their
+ * own credential.
+ */
 export const dependedTokens = (db: Queryable, expires_before: Date): Promise<DependedToken[]> =>
   db.query<DependedToken>(
     `select token.token_id, token.pool, token.created_at, token.expires_at, count(*)::int as machines
      from join_tokens token
-       join instances instance on instance.join_token_id = token.token_id
-       join nodes node on node.node_instance_id = instance.node_instance_id
+     join instances instance on instance.join_token_id = token.token_id
+     join nodes node on node.node_instance_id = instance.node_instance_id
      where token.expires_at < $1
        and token.revoked_at is null
        and instance.door = 'agentfield'
        and instance.fenced_at is null
-       -- One that is gone for good needs no other token.
+       -- Other nodes do not need a token any more.
        and node.status in ('starting', 'ready', 'degraded', 'offline')
      group by token.token_id
      order by token.expires_at`,
@@ -29,11 +33,12 @@ export const dependedTokens = (db: Queryable, expires_before: Date): Promise<Dep
     { often: true },
   );
 
-/** Contested names that nobody has asked for since, or whose node is gone. */
+/** Finds open contests without a registration since a time, or without a node. */
 export const quietContests = (db: Queryable, since: Date): Promise<FindingRow[]> =>
   db.query<FindingRow>(
     `select finding.*
-     from findings finding left join nodes node on node.node_id = finding.node_id
+     from findings finding
+     left join nodes node on node.node_id = finding.node_id
      where finding.what = 'name_contested'
        and finding.closed_at is null
        and (finding.seen_at < $1 or node.node_id is null or node.status = 'retired')`,

@@ -1,4 +1,4 @@
-/** An agent that lost its credential and still has its key is the same instance; nobody else is. */
+/** Tests that only an agent with its instance's key gets a new credential by join token. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -37,7 +37,7 @@ const newKeys = (): Keys => {
   return { private_key: privateKey, public_key: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') };
 };
 
-const proofBy = (
+const signProof = (
   { private_key, public_key }: Keys,
   facts: { name: string; join_token: string; base_url?: string },
   at: Date,
@@ -68,7 +68,7 @@ const attempt = (
   });
 };
 
-async function joined(keys: Keys, max_uses: number | null = null) {
+async function joinAndReady(keys: Keys, max_uses: number | null = null) {
   const join_token = await newJoinToken(max_uses);
   const name = `keyed-${newTokenId(fleet.clock).slice(-8)}`;
   const first = await attempt({ join_token, name, agent_public_key: keys.public_key });
@@ -77,12 +77,12 @@ async function joined(keys: Keys, max_uses: number | null = null) {
   return { join_token, name, first, agent_public_key: keys.public_key };
 }
 
-test('a machine that proves its key stays the instance it is, with another credential and its tenant', async () => {
+test('issues a new credential to an agent that proves its key, and keeps instance and allocation', async () => {
   const keys = newKeys();
-  const { first, ...asked } = await joined(keys, 1);
+  const { first, ...request } = await joinAndReady(keys, 1);
   const held = await fleet.allocation('active', await nodeNow(db, first.node_id));
-  expect(await attempt({ ...asked, agent_public_key: newKeys().public_key })).toBe('join_token_spent');
-  const again = await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) });
+  expect(await attempt({ ...request, agent_public_key: newKeys().public_key })).toBe('join_token_spent');
+  const again = await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) });
   expect(again).toMatchObject({ node_instance_id: first.node_instance_id, first: false });
   const { credential = '' } = again as Registration;
   expect((await instanceByCredential(db, credential, fleet.now()))?.node_instance_id).toBe(first.node_instance_id);
@@ -91,54 +91,60 @@ test('a machine that proves its key stays the instance it is, with another crede
   expect((await allocationNow(db, held.allocation_id)).status).toBe('active');
 });
 
-test('one that was given up comes back by its key within its rescue window, with its allocation', async () => {
+test('rescues a failed node and its allocation by a key proof within the rescue window', async () => {
   const keys = newKeys();
-  const { first, ...asked } = await joined(keys);
+  const { first, ...request } = await joinAndReady(keys);
   const held = await fleet.allocation('active', await nodeNow(db, first.node_id));
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: first.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
-  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) })).toMatchObject({ first: false });
+  expect(await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) })).toMatchObject({
+    first: false,
+  });
   expect((await nodeNow(db, first.node_id)).status).toBe('starting');
   expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
-test('a proof is good once, near its time, for its name, its token and its address', async () => {
+test('accepts a proof once, near its time, for its name, token and address only', async () => {
   const keys = newKeys();
-  const { first, ...asked } = await joined(keys);
+  const { first, ...request } = await joinAndReady(keys);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
-  const other = await joined(newKeys());
+  const other = await joinAndReady(newKeys());
   const now = fleet.now();
   const wrong = {
-    'of another key': { ...asked, key_proof: proofBy(newKeys(), asked, now) },
-    'of another key that says it is the one on record': {
-      ...asked,
-      key_proof: proofBy({ ...newKeys(), public_key: keys.public_key }, asked, now),
+    'of another key': { ...request, key_proof: signProof(newKeys(), request, now) },
+    'of another key, sent with the stored key': {
+      ...request,
+      key_proof: signProof({ ...newKeys(), public_key: keys.public_key }, request, now),
     },
-    'for another name': { ...asked, key_proof: proofBy(keys, { ...asked, name: other.name }, now) },
-    'for another token': { ...asked, key_proof: proofBy(keys, { ...asked, join_token: other.join_token }, now) },
-    'for another address': { ...asked, base_url: 'http://10.0.0.1', key_proof: proofBy(keys, asked, now) },
-    'too old': { ...asked, key_proof: proofBy(keys, asked, secondsLater(now, -301)) },
-    'ahead of time': { ...asked, key_proof: proofBy(keys, asked, secondsLater(now, 301)) },
+    'for another name': { ...request, key_proof: signProof(keys, { ...request, name: other.name }, now) },
+    'for another token': { ...request, key_proof: signProof(keys, { ...request, join_token: other.join_token }, now) },
+    'for another address': { ...request, base_url: 'http://10.0.0.1', key_proof: signProof(keys, request, now) },
+    'too old': { ...request, key_proof: signProof(keys, request, secondsLater(now, -301)) },
+    'ahead of time': { ...request, key_proof: signProof(keys, request, secondsLater(now, 301)) },
   };
-  for (const [what, request] of Object.entries(wrong))
-    expect(await attempt(request, now), what).toBe('identity_unproven');
-  const key_proof = proofBy(keys, asked, now);
-  expect(await attempt({ ...asked, key_proof }, now)).toMatchObject({ first: false });
-  expect(await attempt({ ...asked, key_proof }, now), 'replayed').toBe('identity_unproven');
+  for (const [title, wrongRequest] of Object.entries(wrong))
+    expect(await attempt(wrongRequest, now), title).toBe('identity_unproven');
+  const key_proof = signProof(keys, request, now);
+  expect(await attempt({ ...request, key_proof }, now)).toMatchObject({ first: false });
+  expect(await attempt({ ...request, key_proof }, now), 'replayed').toBe('identity_unproven');
 });
 
-test('while another key is in doubt the last proven one proves, and then is the only one', async () => {
+test('accepts the last proven key while a newer key is unproven, and drops the newer key', async () => {
   const keys = newKeys();
-  const { first, ...asked } = await joined(keys);
+  const { first, ...request } = await joinAndReady(keys);
   const stranger = newKeys();
   const known = await instanceByCredential(db, first.credential ?? '', fleet.now());
   await attempt({ agent_public_key: stranger.public_key }, fleet.now(), known);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
-  const byStranger = { ...asked, agent_public_key: stranger.public_key };
+  const strangerRequest = { ...request, agent_public_key: stranger.public_key };
   const now = fleet.now();
-  expect(await attempt({ ...byStranger, key_proof: proofBy(stranger, asked, now) }, now)).toBe('identity_unproven');
-  expect(await attempt({ ...byStranger, key_proof: proofBy(keys, asked, now) }, now)).toBe('identity_unproven');
-  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, now) }, now)).toMatchObject({ first: false });
+  expect(await attempt({ ...strangerRequest, key_proof: signProof(stranger, request, now) }, now)).toBe(
+    'identity_unproven',
+  );
+  expect(await attempt({ ...strangerRequest, key_proof: signProof(keys, request, now) }, now)).toBe(
+    'identity_unproven',
+  );
+  expect(await attempt({ ...request, key_proof: signProof(keys, request, now) }, now)).toMatchObject({ first: false });
   const [row] = await db.query(
     'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
     [first.node_instance_id],
@@ -146,26 +152,26 @@ test('while another key is in doubt the last proven one proves, and then is the 
   expect(row).toEqual({ agent_public_key: keys.public_key, key_unproven_since: null });
 });
 
-test('the key of an instance that was fenced proves nothing', async () => {
+test('refuses the key proof of a fenced instance', async () => {
   const keys = newKeys();
-  const { first, ...asked } = await joined(keys);
+  const { first, ...request } = await joinAndReady(keys);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await db.transaction((tx) =>
     fenceInstance(tx, first.node_instance_id, { reason: 'replaced', revoke: true }, fleet.now()),
   );
-  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) })).toBe('identity_unproven');
+  expect(await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) })).toBe('identity_unproven');
 });
 
-test('a finding closes when the machine proves that the name was its own', async () => {
+test('closes the contest finding when the machine proves its key', async () => {
   const keys = newKeys();
-  const { first, ...asked } = await joined(keys);
+  const { first, ...request } = await joinAndReady(keys);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   const status = async () =>
     (await db.query<{ status: string }>('select status from findings where subject = $1', [first.node_id]))[0]?.status;
-  expect(await attempt(asked)).toBe('identity_unproven');
-  expect(await status(), 'it shows the key on record, so it may be a retry').toBeUndefined();
-  expect(await attempt({ ...asked, agent_public_key: newKeys().public_key })).toBe('identity_unproven');
+  expect(await attempt(request)).toBe('identity_unproven');
+  expect(await status(), 'the stored key without a proof may be a retry').toBeUndefined();
+  expect(await attempt({ ...request, agent_public_key: newKeys().public_key })).toBe('identity_unproven');
   expect(await status()).toBe('open');
-  await attempt({ ...asked, key_proof: proofBy(keys, asked, fleet.now()) });
+  await attempt({ ...request, key_proof: signProof(keys, request, fleet.now()) });
   expect(await status()).toBe('resolved');
 });

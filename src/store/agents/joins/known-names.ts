@@ -1,4 +1,4 @@
-/** What a registration by join token must show where its name is known already. */
+/** Checks a registration by join token under a name that a node already has. */
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Transaction } from '../../pg/database.ts';
@@ -15,7 +15,7 @@ import { spentProblem } from './token-validity.ts';
 /** Statuses in which a name is held by a live instance. */
 export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
 
-const proofWords: Record<Extract<KeyProofResult, { proven: false }>['because'], string> = {
+const proofReasons: Record<Extract<KeyProofResult, { proven: false }>['because'], string> = {
   missing: 'the registration carries no proof of its key',
   unaccepted_key: 'its key replaced another one, and no operator has accepted it yet',
   wrong_key: 'the registration is not signed with its key',
@@ -23,8 +23,8 @@ const proofWords: Record<Extract<KeyProofResult, { proven: false }>['because'], 
   replayed: 'the proof of its key was used before',
 };
 
-/** The refusal of an agent that did not prove to be the machine of that name. */
-export function unproven(
+/** Builds the refusal of an agent that did not prove that it is the machine of that name. */
+export function unprovenProblem(
   node: NodeRow,
   join: JoinTokenRow,
   request: JoinRequest,
@@ -33,9 +33,10 @@ export function unproven(
 ): ApiProblem {
   const isHeld = nameHeld.includes(node.status);
   const code = isHeld ? 'name_taken' : 'identity_unproven';
-  const why = proof.proven ? '' : `; ${proofWords[proof.because]}`;
+  const why = proof.proven ? '' : `; ${proofReasons[proof.because]}`;
   const detail = `${node.name} is ${node.status} in pool ${node.pool}${why}.`;
-  // An agent whose first reply was lost shows the key on record, and proves it when it tries again: no conflict yet.
+  // An agent whose first reply was lost sends its stored key, and a proof with its next try, so
+  // this is no contest yet.
   const isRetry = request.agent_public_key && request.agent_public_key === instance?.agent_public_key;
   if (isRetry && !request.key_proof) return new ApiProblem(code, detail);
   return new NameContested(code, detail, {
@@ -47,7 +48,10 @@ export function unproven(
   });
 }
 
-/** The former address was asked outside of this transaction; what was found out then must hold under the lock. */
+/**
+ * Refuses the registration if the name's holder changed since the caller judged it. The judgement
+ * was made outside this transaction; here the row lock on the node keeps the holder current.
+ */
 export async function requireUnchangedName(tx: Transaction, node: NodeRow, judged: JudgedName): Promise<void> {
   const allocation_id = (await holdersOf(tx, [node.node_id])).get(node.node_id) ?? null;
   const isSame =
@@ -57,14 +61,15 @@ export async function requireUnchangedName(tx: Transaction, node: NodeRow, judge
   if (!isSame) throw new ApiProblem('name_taken', `${node.name} changed during the registration; register again.`);
 }
 
-/** A token is spent once for each node: its restarts are free, and a node that comes by another token is a use of that one. */
+/** Spends a use of the token unless the node has registered with it before; restarts are free. */
 export async function spendUnlessKnown(
   tx: Transaction,
   { node_id }: Pick<NodeRow, 'node_id'>,
   join: Pick<JoinTokenRow, 'token_id' | 'pool'>,
 ): Promise<void> {
   const known = await tx.query(
-    `select 1 from instances
+    `select 1
+     from instances
      where node_id = $1
        and (join_token_id = $2 or $2 = any(earlier_join_token_ids))
      limit 1`,

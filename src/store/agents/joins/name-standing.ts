@@ -1,4 +1,4 @@
-/** How a name stands that somebody asks for through another protocol. */
+/** Reads the state of a name that a foreign protocol's client wants to register. */
 import type { AllocationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { Protocol } from '../../../contract/compat/protocol.ts';
 import type { ClientProcess } from '../../../lifecycle/joins/duplicates.ts';
@@ -14,9 +14,9 @@ export interface NameStanding {
   endpoint: string | null;
   status: NodeStatus;
   allocation_id: AllocationId | null;
-  /** The protocol of the last instance that registered; null for our own agents, and where none has. */
+  /** The protocol of the last registered instance; null for our own agents, or if there is none. */
   protocol: Protocol | null;
-  /** Whether the current instance has registered; one that an operator let enrol again has not. */
+  /** False while the current instance has not registered, as after an operator's re-enrolment. */
   is_registered: boolean;
   client_instance: string | null;
   /** Null until a second process has had the name. */
@@ -31,19 +31,32 @@ export async function nameStanding(
   { pool, name }: { pool: string; name: string },
 ): Promise<NameStanding | undefined> {
   const [row] = await db.query<NameStanding>(
-    `select node.node_id, node.node_instance_id, node.pool, node.name, node.endpoint, node.status,
+    `select
+       node.node_id,
+       node.node_instance_id,
+       node.pool,
+       node.name,
+       node.endpoint,
+       node.status,
        ${holderOf('node.node_id')} as allocation_id,
-       (select former.door from instances former
-        where former.node_id = node.node_id and former.registered_at is not null
+       (select former.door
+        from instances former
+        where former.node_id = node.node_id
+          and former.registered_at is not null
         order by former.created_at desc
         limit 1) as protocol,
-       coalesce(current.registered_at is not null, false) as is_registered, current.client_instance,
-       current.client_processes, node.verdict ->> 'rule' as verdict_rule,
-       beat.last_seen_at, beat.stale_seconds
+       coalesce(current.registered_at is not null, false) as is_registered,
+       current.client_instance,
+       current.client_processes,
+       node.verdict ->> 'rule' as verdict_rule,
+       beat.last_seen_at,
+       beat.stale_seconds
      from nodes node
-       left join instances current on current.node_instance_id = node.node_instance_id
-       left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-     where node.pool = $1 and node.name = $2 and node.status <> 'retired'`,
+     left join instances current on current.node_instance_id = node.node_instance_id
+     left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+     where node.pool = $1
+       and node.name = $2
+       and node.status <> 'retired'`,
     [pool, name],
     { often: true },
   );

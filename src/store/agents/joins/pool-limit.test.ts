@@ -1,4 +1,4 @@
-/** A pool takes no more joins than `max_nodes`, however many come at once, and none of them costs more for it. */
+/** Tests that concurrent joins stay within `max_nodes`, at a constant number of statements. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { newCorrelationId, newTokenId } from '../../../base/ids.ts';
@@ -43,40 +43,40 @@ const join = (join_token: string, name: string, on: Database = db): Promise<stri
   );
 };
 
-const counted = (answers: readonly string[]) =>
-  Object.fromEntries([...Map.groupBy(answers, (each) => each)].map(([answer, all]) => [answer, all.length]));
+const countAnswers = (answers: readonly string[]) =>
+  Object.fromEntries([...Map.groupBy(answers, (answer) => answer)].map(([answer, all]) => [answer, all.length]));
 
-test('joins beyond max_nodes are refused, one by one', async () => {
+test('refuses joins beyond max_nodes', async () => {
   const token = await poolOf('small', 2);
   expect([await join(token, 'a'), await join(token, 'b'), await join(token, 'c')]).toEqual([
     'joined',
     'joined',
     'pool_full',
   ]);
-  expect(await join(token, 'a'), 'a known name needs no room').toBe('name_taken');
+  expect(await join(token, 'a'), 'a known name needs no place').toBe('name_taken');
 });
 
-test('a rack that joins at once, through two replicas, fills the pool and not more', async () => {
+test('fills a pool exactly when a rack joins through two replicas at once', async () => {
   const token = await poolOf('rack', 30);
-  // Each database object has batches of its own, as each replica has.
+  // Each database object has its own batches, like a replica.
   const other: Database = { ...db };
   const answers = await Promise.all(
     Array.from({ length: 120 }, (_, place) => join(token, `rack-${place}`, place % 2 ? db : other)),
   );
-  expect(counted(answers)).toEqual({ joined: 30, pool_full: 90 });
+  expect(countAnswers(answers)).toEqual({ joined: 30, pool_full: 90 });
   expect(await db.query(`select 1 from nodes where pool = 'rack'`)).toHaveLength(30);
 });
 
-test('names that are known take no room from those that are not', async () => {
+test('counts no place for known names', async () => {
   const token = await poolOf('mixed', 3);
   await join(token, 'here');
   const answers = await Promise.all(
     ['here', 'here', 'new-1', 'new-1', 'new-2', 'new-3'].map((name) => join(token, name)),
   );
-  expect(counted(answers)).toEqual({ joined: 2, name_taken: 3, pool_full: 1 });
+  expect(countAnswers(answers)).toEqual({ joined: 2, name_taken: 3, pool_full: 1 });
 });
 
-test('a mass join costs a number of statements that does not grow with the pool', async () => {
+test('needs few statements for a mass join', async () => {
   const token = await poolOf('large', 10_000);
   let statements = 0;
   const counting = (): Database => ({
@@ -85,9 +85,9 @@ test('a mass join costs a number of statements that does not grow with the pool'
       db.transaction((tx) =>
         work({
           ...tx,
-          query: (...asked) => {
+          query: (...statement) => {
             statements++;
-            return tx.query(...asked);
+            return tx.query(...statement);
           },
         }),
       ),

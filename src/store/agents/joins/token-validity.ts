@@ -1,4 +1,4 @@
-/** Whether a join token may be used now. */
+/** Checks whether a join token is valid now. */
 import { ApiProblem } from '../../../contract/errors/errors.ts';
 import type { JoinTokenRow } from '../../rows/tokens.ts';
 
@@ -24,7 +24,7 @@ export const spentProblem = ({ token_id, pool }: Pick<JoinTokenRow, 'token_id' |
     `The join token ${token_id} of pool ${pool} has no uses left; an operator can make another: slipway join-token create ${pool}`,
   );
 
-/** Unknown, revoked and expired tokens are refused for every purpose. A spent one still counts with a proof of identity. */
+/** Refuses unknown, revoked and expired tokens. A spent token stays valid with a key proof. */
 export function requireValid(join: JoinTokenRow | undefined, now: Date): JoinTokenRow {
   if (!join || join.revoked_at) throw new ApiProblem('join_token_invalid');
   if (hasExpired(join, now)) throw expiredProblem(join);

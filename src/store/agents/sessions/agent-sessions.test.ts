@@ -1,4 +1,4 @@
-/** What a replica remembers of an agent, when the facts that correct it come late, twice, or in the middle of a reading. */
+/** Tests the session cache when facts arrive late, twice, or during a read. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { systemClock } from '../../../base/clock.ts';
@@ -34,20 +34,20 @@ async function readyNode(): Promise<NodeRow> {
   return node;
 }
 
-/** From the table itself: a reader's view leaves out what any running transaction, of whatever test, may still precede. */
+/** Reads the table directly: the evidence reader holds back rows behind open transactions. */
 const factsOf = ({ node_id }: NodeRow): Promise<Evidence[]> =>
   db.query<Evidence & Row>('select * from evidence where node_id = $1 order by seq', [node_id]);
 
 async function mustFind(sessions: AgentSessions, node: NodeRow): Promise<AgentSession> {
   const session = await sessions.find(credentialOf(node), fleet.now());
-  return session ?? expect.fail('nobody has this credential');
+  return session ?? expect.fail('no instance has this credential');
 }
 
-const silence = (node: NodeRow) =>
-  fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'it has been silent' });
+const moveOffline = (node: NodeRow) =>
+  fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
 
-/** The store with somebody who looks at each question, and may keep its answer back. */
-const watched = (onAnswer: (text: string) => unknown): Database => ({
+/** Calls back after each query, and can delay its result. */
+const observedStore = (onAnswer: (text: string) => unknown): Database => ({
   ...db,
   async query(text, values) {
     const rows = await db.query<never>(text, values);
@@ -56,7 +56,7 @@ const watched = (onAnswer: (text: string) => unknown): Database => ({
   },
 });
 
-it('is not set back by facts that tell what it was before', async () => {
+it('keeps the current status when older facts arrive', async () => {
   const node = await readyNode();
   const sessions = createAgentSessions(db);
   await mustFind(sessions, node);
@@ -68,48 +68,48 @@ it('is not set back by facts that tell what it was before', async () => {
   }
 });
 
-it('asks the store again only where a fact says something else', async () => {
+it('queries the store again only if a fact contradicts the session', async () => {
   const node = await readyNode();
-  let asked = 0;
-  const sessions = createAgentSessions(watched(() => asked++));
+  let queries = 0;
+  const sessions = createAgentSessions(observedStore(() => queries++));
   await mustFind(sessions, node);
-  asked = 0;
+  queries = 0;
   for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
   await mustFind(sessions, node);
-  expect(asked, 'after what it knew').toBe(0);
+  expect(queries, 'after a known fact').toBe(0);
 
-  await silence(node);
+  await moveOffline(node);
   await mustFind(sessions, node);
-  expect(asked, 'before it was told').toBe(0);
+  expect(queries, 'before the fact arrives').toBe(0);
   for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
   expect(await mustFind(sessions, node)).toMatchObject({ node_status: 'offline', verdict_rule: 'liveness' });
   await mustFind(sessions, node);
-  expect(asked, 'after news, once').toBe(1);
+  expect(queries, 'after a new fact, once').toBe(1);
 });
 
-it('brings a session up to date for whoever holds it', async () => {
+it('renews a session that a caller holds', async () => {
   const node = await readyNode();
   const sessions = createAgentSessions(db);
   const held = await mustFind(sessions, node);
-  await silence(node);
+  await moveOffline(node);
   for (const fact of await factsOf(node)) sessions.observe(fact);
   await sessions.renew(held);
   expect(held.node_status).toBe('offline');
-  expect(await mustFind(sessions, node), 'the same for everybody').toBe(held);
+  expect(await mustFind(sessions, node), 'the same session for every caller').toBe(held);
 
   sessions.forget(node.node_instance_id as NodeInstanceId);
   await fleet.move({ node_id: node.node_id, to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' });
   await sessions.renew(held);
-  expect(held.node_status, 'also one that was forgotten').toBe('ready');
+  expect(held.node_status, 'also after the cache dropped it').toBe('ready');
 });
 
-it('does not remember what was read before a fact came, though others read meanwhile', async () => {
+it('discards a row that was read before a fact arrived, also with concurrent reads', async () => {
   const node = await readyNode();
-  const readings = [1, 2].map(() => ({ read: Promise.withResolvers<void>(), go: Promise.withResolvers<void>() }));
-  const [first, second] = readings;
-  const turns = [...readings];
+  const pausedReads = [1, 2].map(() => ({ read: Promise.withResolvers<void>(), go: Promise.withResolvers<void>() }));
+  const [first, second] = pausedReads;
+  const turns = [...pausedReads];
   const sessions = createAgentSessions(
-    watched((text) => {
+    observedStore((text) => {
       const turn = text.includes('tasks_waiting') ? turns.shift() : undefined;
       turn?.read.resolve();
       return turn?.go.promise;
@@ -117,7 +117,7 @@ it('does not remember what was read before a fact came, though others read meanw
   );
   const early = mustFind(sessions, node);
   await first?.read.promise;
-  await silence(node);
+  await moveOffline(node);
   for (const fact of await factsOf(node)) sessions.observe(fact);
   const late = mustFind(sessions, node);
   await second?.read.promise;
@@ -127,32 +127,32 @@ it('does not remember what was read before a fact came, though others read meanw
   expect((await late).node_status).toBe('offline');
 });
 
-it('keeps a fence that came while the credential was looked up', async () => {
+it('keeps a fence that arrives during the lookup of the credential', async () => {
   const node = await readyNode();
   const id = node.node_instance_id as NodeInstanceId;
   let once = false;
   const sessions = createAgentSessions(
-    watched(async (text) => {
+    observedStore(async (text) => {
       if (once || !text.includes('instance.credential_hash in')) return;
       once = true;
       await db.query('update instances set fenced_at = now(), fence_reason = $2 where node_instance_id = $1', [
         id,
         'replaced',
       ]);
-      const [any] = await factsOf(node);
-      if (any) sessions.observe({ ...any, kind: 'instance.fenced' });
+      const [fact] = await factsOf(node);
+      if (fact) sessions.observe({ ...fact, kind: 'instance.fenced' });
     }),
   );
   expect((await mustFind(sessions, node)).fence).toMatchObject({ kind: 'fenced', reason: 'replaced' });
 });
 
-it('finds whoever shows a new credential, though another call uses it between the questions', async () => {
+it('finds a new credential that another call uses between the two queries', async () => {
   const node = await readyNode();
   const next = hashSecret(`next ${credentialOf(node)}`);
   const id = node.node_instance_id as NodeInstanceId;
   await db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [id, next]);
   const sessions = createAgentSessions(
-    watched(async (text) => {
+    observedStore(async (text) => {
       if (text.includes('instance.credential_hash in'))
         await db.query(
           'update instances set credential_hash = $2, next_credential_hash = null where node_instance_id = $1',
@@ -163,13 +163,13 @@ it('finds whoever shows a new credential, though another call uses it between th
   expect(await sessions.find(`next ${credentialOf(node)}`, fleet.now())).toMatchObject({ node_instance_id: id });
 });
 
-it('says why an instance counts no more before the fact of its fence has come, and remembers it no longer', async () => {
+it('returns the reason of a fence before its fact arrives, and drops the session', async () => {
   const node = await readyNode();
   const sessions = createAgentSessions(db);
   await mustFind(sessions, node);
   const id = node.node_instance_id as NodeInstanceId;
   await db.transaction((tx) => fenceInstance(tx, id, { reason: 'it joined again', revoke: false }, fleet.now()));
-  expect(sessions.known(credentialOf(node)), 'nobody has told it').toBeDefined();
+  expect(sessions.known(credentialOf(node)), 'before its fact arrives').toBeDefined();
   expect(await sessions.whyFenced(id)).toBe('it joined again');
   expect(sessions.known(credentialOf(node))).toBeUndefined();
 });
@@ -194,27 +194,27 @@ it('finds the next holder of a name after its fenced holder was looked up', asyn
   expect(await sessions.findByName({ protocol, pool, name })).toBe(session);
 });
 
-it('learns any number of agents by one question', async () => {
+it('finds many agents by one query', async () => {
   const nodes = await Promise.all([1, 2, 3, 4, 5].map(readyNode));
   const texts: string[] = [];
-  const sessions = createAgentSessions(watched((text) => texts.push(text)));
-  const learn = () => Promise.all(nodes.map((node) => mustFind(sessions, node)));
-  const found = await learn();
-  expect(found.map((each) => each.node_id)).toEqual(nodes.map((node) => node.node_id));
-  expect(texts, 'who they are, and that they were seen for the first time').toHaveLength(2);
+  const sessions = createAgentSessions(observedStore((text) => texts.push(text)));
+  const findAll = () => Promise.all(nodes.map((node) => mustFind(sessions, node)));
+  const found = await findAll();
+  expect(found.map(({ node_id }) => node_id)).toEqual(nodes.map((node) => node.node_id));
+  expect(texts, 'one lookup and one update of the first use').toHaveLength(2);
   for (const [index, node] of nodes.entries()) expect(sessions.known(credentialOf(node))).toBe(found[index]);
 
   texts.length = 0;
   for (const node of nodes) {
-    await silence(node);
+    await moveOffline(node);
     for (const fact of await factsOf(node)) sessions.observe(fact);
-    expect(sessions.known(credentialOf(node)), 'nobody answers by what is doubted').toBeUndefined();
+    expect(sessions.known(credentialOf(node)), 'an outdated session is not returned').toBeUndefined();
   }
-  expect((await learn()).map((each) => each.node_status)).toEqual(nodes.map(() => 'offline'));
-  expect(texts, 'and what became of all of them').toHaveLength(1);
+  expect((await findAll()).map(({ node_status }) => node_status)).toEqual(nodes.map(() => 'offline'));
+  expect(texts, 'one query renews all').toHaveLength(1);
 });
 
-it('forgets every credential of an instance', async () => {
+it('drops every credential of an instance', async () => {
   const node = await readyNode();
   const sessions = createAgentSessions(db);
   await mustFind(sessions, node);
@@ -230,7 +230,7 @@ it('forgets every credential of an instance', async () => {
   expect(sessions.known(next)).toBeUndefined();
 });
 
-it('believes nobody for showing the name that another came in by', async () => {
+it('does not accept the name of a client as a credential', async () => {
   const node = await readyNode();
   await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [node.node_instance_id]);
   const sessions = createAgentSessions(db);
@@ -238,26 +238,26 @@ it('believes nobody for showing the name that another came in by', async () => {
   const place = { protocol: 'molecule', pool, name } as const;
   const session = await sessions.findByName(place);
   expect(session).toMatchObject({ node_instance_id: node.node_instance_id });
-  expect(await sessions.findByName(place), 'by its name, from memory').toBe(session);
-  const shown = `molecule ${pool} ${name}`;
-  expect(sessions.known(shown)).toBeUndefined();
-  expect(await sessions.find(shown, fleet.now())).toBeUndefined();
+  expect(await sessions.findByName(place), 'by name, from the cache').toBe(session);
+  const nameAsCredential = `molecule ${pool} ${name}`;
+  expect(sessions.known(nameAsCredential)).toBeUndefined();
+  expect(await sessions.find(nameAsCredential, fleet.now())).toBeUndefined();
   expect(await mustFind(sessions, node), 'by its credential').toBe(session);
 
   sessions.forget(node.node_instance_id as NodeInstanceId);
-  expect(sessions.known(credentialOf(node)), 'once forgotten').toBeUndefined();
-  expect(await sessions.findByName(place), 'by its name as well').not.toBe(session);
+  expect(sessions.known(credentialOf(node)), 'after it was dropped').toBeUndefined();
+  expect(await sessions.findByName(place), 'also by name').not.toBe(session);
 });
 
-const usedCredential = (node: NodeRow) =>
+const markCredentialUsed = (node: NodeRow) =>
   db.query('update instances set credential_used_at = $2 where node_instance_id = $1', [
     node.node_instance_id,
     fleet.now(),
   ]);
 
-it('learns who may be beating before they do, but for those who have yet to show their credential', async () => {
+it('preloads agents that have used their credential', async () => {
   const [node, newcomer] = [await readyNode(), await readyNode()];
-  await usedCredential(node);
+  await markCredentialUsed(node);
   const sessions = createAgentSessions(db);
   expect(await sessions.learnAll(systemClock, new AbortController().signal)).toBeGreaterThan(0);
   expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
@@ -265,19 +265,19 @@ it('learns who may be beating before they do, but for those who have yet to show
   expect((await mustFind(sessions, newcomer)).node_id).toBe(newcomer.node_id);
 });
 
-const fence = (revoke: boolean) => (id: NodeInstanceId) =>
+const fenceWith = (revoke: boolean) => (id: NodeInstanceId) =>
   db.transaction((tx) => fenceInstance(tx, id, { reason: 'it is over', revoke }, fleet.now()));
 
 it.for<[string, (id: NodeInstanceId, node: NodeRow) => Promise<unknown>]>([
-  ['is fenced', fence(false)],
-  ['is cut off', fence(true)],
+  ['is fenced', fenceWith(false)],
+  ['is revoked', fenceWith(true)],
   [
-    'has a new credential to come',
+    'is rotating its credential',
     (id) =>
       db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [id, hashSecret(id)]),
   ],
   [
-    'came before the instance that its node has now',
+    'is a former instance of its node',
     async (id, { node_id }) => {
       const next = `${id}_next`;
       await db.query(
@@ -287,23 +287,23 @@ it.for<[string, (id: NodeInstanceId, node: NodeRow) => Promise<unknown>]>([
       await db.query('update nodes set node_instance_id = $1 where node_id = $2', [next, node_id]);
     },
   ],
-])('does not learn one that %s', async ([, befall]) => {
+])('does not preload an agent that %s', async ([, change]) => {
   const node = await readyNode();
-  await usedCredential(node);
-  const learning = async () => {
+  await markCredentialUsed(node);
+  const preload = async () => {
     const sessions = createAgentSessions(db);
     const learnt = await sessions.learnAll(systemClock, new AbortController().signal);
     return { learnt, known: sessions.known(credentialOf(node)) !== undefined };
   };
-  const before = await learning();
+  const before = await preload();
   expect(before.known).toBe(true);
-  await befall(node.node_instance_id as NodeInstanceId, node);
-  expect(await learning()).toEqual({ learnt: before.learnt - 1, known: false });
+  await change(node.node_instance_id as NodeInstanceId, node);
+  expect(await preload()).toEqual({ learnt: before.learnt - 1, known: false });
 });
 
-it('learns the protocol of a client that is not our agent', async () => {
+it('preloads the protocol of a foreign client', async () => {
   const node = await readyNode();
-  await usedCredential(node);
+  await markCredentialUsed(node);
   const id = node.node_instance_id as NodeInstanceId;
   await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [id]);
   const sessions = createAgentSessions(db);
@@ -311,15 +311,15 @@ it('learns the protocol of a client that is not our agent', async () => {
   expect(sessions.known(credentialOf(node))?.protocol_client).toMatchObject({ protocol: 'molecule', name: node.name });
 });
 
-it('does not keep what it read of somebody who was spoken of meanwhile', async () => {
+it('does not preload an agent with a fact that arrives during the read', async () => {
   const node = await readyNode();
-  await usedCredential(node);
-  let spoken = false;
+  await markCredentialUsed(node);
+  let isOffline = false;
   const sessions: AgentSessions = createAgentSessions(
-    watched(async () => {
-      if (spoken) return;
-      spoken = true;
-      await silence(node);
+    observedStore(async () => {
+      if (isOffline) return;
+      isOffline = true;
+      await moveOffline(node);
       for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
     }),
   );
@@ -328,53 +328,54 @@ it('does not keep what it read of somebody who was spoken of meanwhile', async (
   expect((await mustFind(sessions, node)).node_status).toBe('offline');
 });
 
-/** Before all others in the order of their ids, or behind them, and nobody's any more; more than are read at once. */
-const formerInstances = (node: NodeRow, place: 'before' | 'behind') =>
+/** Creates more former instances than one page holds, with ids before or behind all others. */
+const createFormerInstances = (node: NodeRow, place: 'before' | 'behind') =>
   db.query(
     `insert into instances (node_instance_id, node_id, attempt, created_at, credential_hash, credential_used_at)
-     select $2 || to_char(n, 'FM00000'), $1, n + 10, now(), decode(md5($2 || n), 'hex'), now() from generate_series(1, 450) as n`,
+     select $2 || to_char(n, 'FM00000'), $1, n + 10, now(), decode(md5($2 || n), 'hex'), now()
+     from generate_series(1, 450) as n`,
     [node.node_id, place === 'before' ? 'inst_' : 'inst_~'],
   );
 
-it('goes on after the first of them, and rests as long as it worked', async () => {
+it('preloads page by page and pauses as long as each page took', async () => {
   const node = await readyNode();
-  await usedCredential(node);
-  await formerInstances(node, 'before');
+  await markCredentialUsed(node);
+  await createFormerInstances(node, 'before');
   let workedMs = 0;
-  const rests: number[] = [];
-  const sessions = createAgentSessions(watched(() => (workedMs += 10)));
+  const pauses: number[] = [];
+  const sessions = createAgentSessions(observedStore(() => (workedMs += 10)));
   await sessions.learnAll(
     {
       ...systemClock,
       monotonicMs: () => workedMs,
       after(delayMs, run) {
-        rests.push(delayMs);
+        pauses.push(delayMs);
         return systemClock.after(0, run);
       },
     },
     new AbortController().signal,
   );
-  expect(rests).toEqual([10, 10]);
+  expect(pauses).toEqual([10, 10]);
   expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
 });
 
-it('learns nobody more once it is to stop, and no more than there is room for', async () => {
+it('stops preloading when it is aborted or the cache is full', async () => {
   const nodes = [await readyNode(), await readyNode(), await readyNode()] as const;
-  for (const node of nodes) await usedCredential(node);
-  await formerInstances(nodes[0], 'behind');
+  for (const node of nodes) await markCredentialUsed(node);
+  await createFormerInstances(nodes[0], 'behind');
   let read = 0;
   const stop = new AbortController();
-  const learning = async (most?: number, onAnswer?: () => void, { signal } = new AbortController()) => {
+  const preload = async (limit?: number, onAnswer?: () => void, { signal } = new AbortController()) => {
     read = 0;
-    const store = watched(() => {
+    const store = observedStore(() => {
       read++;
       onAnswer?.();
     });
-    return { learnt: await createAgentSessions(store, most).learnAll(systemClock, signal), read };
+    return { learnt: await createAgentSessions(store, limit).learnAll(systemClock, signal), read };
   };
-  const everybody = await learning();
-  expect(await learning(undefined, () => stop.abort(), stop)).toMatchObject({ read: 1 });
-  const few = await learning(2);
+  const all = await preload();
+  expect(await preload(undefined, () => stop.abort(), stop)).toMatchObject({ read: 1 });
+  const few = await preload(2);
   expect(few.learnt).toBe(2);
-  expect(few.read).toBeLessThan(everybody.read);
+  expect(few.read).toBeLessThan(all.read);
 });

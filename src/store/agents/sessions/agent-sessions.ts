@@ -1,10 +1,10 @@
 /**
- * What the replica remembers of the agents that talk to it, so that a heartbeat needs no query. Filled on first use; the door
- * checks the instance again before anything changes.
+ * Caches the sessions of a replica's agents, so that a heartbeat needs no query. A session is read
+ * on first use, and every transition checks the instance again before it changes a node.
  *
- * The evidence tail tells when it is out of date, and the row says what is true: a fact comes a moment after the change it
- * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
- * would tell an agent that it is starting after it was told that it is ready.
+ * A fact of the evidence tail only marks a session as outdated; then the row is read. Facts arrive
+ * after their change, so a session may be newer than a fact: applied directly, an old fact would
+ * return a node to `starting` after its agent got the reply `ready`.
  */
 import { createBatcher } from '../../../base/batching/batch.ts';
 import { type Clock, pause, secondsLater } from '../../../base/clock.ts';
@@ -14,107 +14,116 @@ import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { Protocol } from '../../../contract/compat/protocol.ts';
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import { heartbeatPolicy } from '../../../lifecycle/deadlines/budgets.ts';
-import { type NodeStatus, nodeStatusNames } from '../../../lifecycle/model/states.ts';
-import { type Cause, leavesVerdict } from '../../../lifecycle/model/transitions.ts';
+import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Database } from '../../pg/database.ts';
 import { type InstanceRow, instanceByCredential } from '../instances.ts';
-import { rowByName, rowsAfter, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
+import { contradicts } from './session-changes.ts';
+import {
+  rowByName,
+  rowsAfter,
+  rowsByCredential,
+  rowsByInstance,
+  type SentCredential,
+  type SessionRow,
+} from './session-rows.ts';
 
-/** There are as many as agents, so each field here costs a million times its size. */
+/** A replica may hold a million sessions, so each field costs a million times its size. */
 export interface AgentSession {
   readonly node_id: NodeId;
   readonly node_instance_id: NodeInstanceId;
   pool: string;
-  /** As it was last heard. Whoever keeps something under a tenant asks the row, which may know of another one by now. */
+  /** May be outdated. Code that stores data under a tenant reads the row instead. */
   allocation_id: string | null;
   node_status: NodeStatus;
   reported_status: string | null;
-  /** The rule whose verdict brought the node where it stands. */
+  /** The rule of the verdict that set the node's status. */
   verdict_rule: string | null;
-  /** The boot stage its beats last named. */
+  /** The boot stage in the last heartbeat that named one. */
   boot_stage: string | null;
   interval_seconds: number;
   stale_after_seconds: number;
-  /** The interval that it was told as the store knows it; the one that it was told last, which is stored a moment later; and when. Whole numbers take less. */
+  /** The assigned heartbeat interval in the store. Integers take less memory. */
   stored_interval_ms: number;
+  /** The interval assigned last, which is stored a moment later, and the time of that. */
   assigned_interval_ms: number;
   assigned_at_seconds: number;
   tasks_waiting: number;
-  /** When its credential stops being accepted; 0: it does not age. */
+  /** When the credential expires; 0 if never. */
   expires_seconds: number;
   /** Null for our own agents. */
   protocol_client: ProtocolClient | null;
   readonly fence: Fence;
-  /** Not to be taken at its word any more: a fact contradicts it, and the row knows who is right, or it was forgotten. */
+  /** A fact contradicts the session, or the cache dropped it, so the row must be read again. */
   readonly is_outdated: boolean;
 }
 
-/** What a client of a foreign protocol reported when it registered; see `InstanceRow`. */
+/** The registration of a foreign protocol's client; see `InstanceRow`. */
 export interface ProtocolClient {
   protocol: Protocol;
   name: string;
   announced_interval_seconds: number | null;
   client_instance: string | null;
-  /** The join token that it registered with last. */
+  /** The join token of the last registration. */
   join_token_id: string | null;
-  /** Those with limited uses that it registered with before; they still speak for it. */
+  /** Earlier join tokens with limited uses; they still authenticate the client. */
   earlier_join_token_ids: readonly string[] | null;
-  /** The interval that its beats were last judged by, by whichever replica. */
+  /** The interval that any replica last judged the client's heartbeats by. */
   kept_interval_seconds: number | null;
 }
 
-/** `heard_until`: what it still has to say is kept until then, as nobody's; null when nothing is kept any more. */
+/** Logs and reports are stored until `heard_until`, without a tenant; null if they are refused. */
 export type Fence = { kind: 'none' } | { kind: 'fenced'; reason: string; heard_until: Date | null };
 
-/** Long enough to ship what it had written before it heard of its fence; whoever kept its credential writes no more after that. */
+/** Long enough for an agent to ship its buffered logs, and an end for a thief of its credential. */
 const heardAfterFenceSeconds = 600;
 
 export interface AgentSessions {
-  /** Whoever is remembered and not doubted, without a question to the store. */
+  /** Returns a cached session that is not outdated, without a query. */
   known(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
-  /** A client of a foreign protocol has no credential of its own; its name finds it in the pool of its join token. */
+  /** Finds a foreign protocol's client, which has no credential, by its pool and name. */
   findByName(place: { protocol: Protocol; pool: string; name: string }): Promise<AgentSession | undefined>;
-  /** Learns those who may be beating before they do, as far as there is room, and leaves others as much time as it takes. Says how many. */
+  /**
+   * Fills the cache before heartbeats arrive, up to its limit, and pauses as long as it reads.
+   * Returns the number of sessions.
+   */
   learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
-  /** For whoever heard from the store that an instance counts no more, before the fact of its fence came: forgets it, and says why. */
+  /** Drops the session of an instance that the store refused as fenced; returns the reason. */
   whyFenced(id: NodeInstanceId): Promise<string>;
   observe(fact: Evidence): void;
-  /** For whoever holds a session for longer than an answer takes: brings it up to date, without a query where it is. */
+  /** Updates a session that the caller held for long, without a query if it is current. */
   renew(session: AgentSession): Promise<void>;
 }
 
-const mostSessions = 1_200_000;
+const maxSessions = 1_200_000;
 const manySessions = 100_000;
-/** A replica that has forgotten everybody learns as many of them by one statement as a relay sends at once. */
-const together = { max_keys: 1_000, max_concurrent: 2 };
-/** Few enough that nobody waits long for their rows to be read. */
-const learntAtOnce = 200;
-const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
-const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
-const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
+/** After a restart, one statement finds as many agents as a relay sends heartbeats for at once. */
+const batchLimits = { max_keys: 1_000, max_concurrent: 2 };
+/** Small, so that heartbeats do not wait long while a page is read. */
+const pageSize = 200;
+const endingKinds = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
 const unfenced: Fence = { kind: 'none' };
-const replaced = 'the node has a newer instance';
+const replacedReason = 'the node has a newer instance';
 
 const fenceOf = (row: SessionRow): Fence => {
-  const isLast = row.current_instance === row.node_instance_id;
+  const isCurrent = row.current_instance === row.node_instance_id;
   const { fenced_at, fence_reason, revoked_at } = row;
   if (fenced_at) {
-    // Cut off with nobody after it: it is proven that nothing speaks for the node any more.
-    const heard_until = isLast && revoked_at ? null : secondsLater(fenced_at, heardAfterFenceSeconds);
+    // A revoked instance without a successor is proven gone, so its reports are refused at once.
+    const heard_until = isCurrent && revoked_at ? null : secondsLater(fenced_at, heardAfterFenceSeconds);
     return { kind: 'fenced', reason: fence_reason ?? 'it was fenced', heard_until };
   }
-  return isLast ? unfenced : { kind: 'fenced', reason: replaced, heard_until: null };
+  return isCurrent ? unfenced : { kind: 'fenced', reason: replacedReason, heard_until: null };
 };
 
-/** The same few words come with every row; one copy of each is enough. */
+/** Interns the few words that come with every row, so that one copy of each is kept. */
 const words = new Map<string, string>();
-function shared<Word extends string | null>(word: Word): Word {
+function intern<Word extends string | null>(word: Word): Word {
   if (word === null) return word;
-  const kept = words.get(word);
-  if (kept !== undefined) return kept as Word;
+  const copy = words.get(word);
+  if (copy !== undefined) return copy as Word;
   if (words.size < 10_000) words.set(word, word);
   return word;
 }
@@ -130,8 +139,8 @@ const protocolClientOf = (row: SessionRow): ProtocolClient | null =>
     kept_interval_seconds: row.kept_interval_seconds,
   };
 
-/** One object for each agent, with all that is remembered of it: its keys as well, so that it can be forgotten. */
-class Remembered implements AgentSession {
+/** One flat object per agent. It holds its own cache keys, so that the cache can drop it. */
+class CachedSession implements AgentSession {
   readonly node_id: NodeId;
   readonly node_instance_id: NodeInstanceId;
   pool = '';
@@ -149,7 +158,7 @@ class Remembered implements AgentSession {
   expires_seconds = 0;
   protocol_client: ProtocolClient | null = null;
   readonly fence: Fence;
-  /** By which it is found. Nearly all have one; while a credential is replaced there may be another. */
+  /** Nearly every session has one key; while a credential is replaced there may be more. */
   key: string | null = null;
   more_keys: string[] | null = null;
   is_outdated = false;
@@ -158,19 +167,18 @@ class Remembered implements AgentSession {
     this.node_id = row.node_id;
     this.node_instance_id = row.node_instance_id;
     this.fence = fenceOf(row);
-    this.stand(row);
+    this.applyRow(row);
     this.stored_interval_ms = Math.round(1000 * (row.kept_interval_seconds ?? this.interval_seconds));
     this.assigned_interval_ms = this.stored_interval_ms;
   }
 
-  /** As the row says. */
-  stand(row: SessionRow): void {
+  applyRow(row: SessionRow): void {
     const { interval_seconds, stale_after_seconds } = heartbeatPolicy(row.heartbeat ?? {});
-    this.pool = shared(row.pool);
+    this.pool = intern(row.pool);
     this.allocation_id = row.allocation_id;
-    this.node_status = shared(row.node_status);
-    this.reported_status = shared(row.reported_status);
-    this.verdict_rule = shared(row.verdict_rule);
+    this.node_status = intern(row.node_status);
+    this.reported_status = intern(row.reported_status);
+    this.verdict_rule = intern(row.verdict_rule);
     this.tasks_waiting = row.tasks_waiting;
     this.expires_seconds = row.credential_expires_at ? Math.floor(row.credential_expires_at.getTime() / 1000) : 0;
     this.interval_seconds = interval_seconds;
@@ -179,167 +187,143 @@ class Remembered implements AgentSession {
     this.is_outdated = false;
   }
 
-  isFoundBy(key: string): void {
+  addKey(key: string): void {
     if (this.key === null || this.key === key) this.key = key;
     else if (!this.more_keys?.includes(key)) this.more_keys = [...(this.more_keys ?? []), key];
   }
 }
 
-/** What a fact says of a session; nothing where it speaks of something else. */
-function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> {
-  // A node that is used again stays ready while its tenants change; what it says then belongs to the new one.
-  if (holdsNode.has(kind)) return { allocation_id };
-  // A row that was put back to what its evidence says may have been read while it said otherwise.
-  const { status } = (data.set ?? {}) as { status?: NodeStatus };
-  if (kind === 'node.restored') return status ? { node_status: status } : {};
-  if (!nodeKinds.has(kind) || typeof data.to !== 'string') return {};
-  return {
-    node_status: data.to as NodeStatus,
-    verdict_rule: leavesVerdict(data.by as Cause, data.to as NodeStatus) ? String(data.by) : null,
-    // The fact that a node is clean belongs to the tenant that left; what the node says after it belongs to nobody.
-    allocation_id: data.from === 'cleaning' ? null : allocation_id,
-  };
-}
+/** Copies the text, because a slice of a request's header would keep the whole header in memory. */
+const copyText = (credential: string): string => Buffer.from(credential).toString();
 
-const contradicts = (session: AgentSession, told: Partial<AgentSession>): boolean =>
-  Object.entries(told).some(([name, value]) => session[name as keyof AgentSession] !== value);
+export function createAgentSessions(db: Database, limit = maxSessions): AgentSessions {
+  /** Keyed by the credential's text: a hash per heartbeat costs more than all other work here. */
+  const credentialIndex = new Map<string, CachedSession>();
+  /** Sessions from `learnAll` by credential hash, until the agent sends its credential. */
+  const hashIndex = new Map<string, CachedSession>();
+  /** Apart from credentials: else a name sent as a credential would authenticate its sender. */
+  const nameIndex = new Map<string, CachedSession>();
+  const instanceIndex = new Map<string, CachedSession>();
 
-/** Of its own: what was cut out of a request's header would keep the whole header. */
-const copied = (credential: string): string => Buffer.from(credential).toString();
-
-export function createAgentSessions(db: Database, most = mostSessions): AgentSessions {
-  /**
-   * As it was shown: a hash of it would be a little shorter, and to make one for each beat costs more than all else that is done
-   * here for it. Only what the table knew the hash of is remembered.
-   */
-  const byCredential = new Map<string, Remembered>();
-  /** Of those who were learned from the table and have not shown theirs since: until they do, only its hash is known. */
-  const byHash = new Map<string, Remembered>();
-  /** Apart from credentials, which may be any text: nobody is believed for showing a name. */
-  const byPlace = new Map<string, Remembered>();
-  const byInstance = new Map<string, Remembered>();
-
-  /** Which fact spoke last of an instance, by number, while sessions were being loaded: what was read before may be older. */
-  const lastSpoken = new Map<string, number>();
+  /** The number of the last fact about each instance during reads: a row may be older. */
+  const lastFactOf = new Map<string, number>();
   let facts = 0;
-  let loading = 0;
+  let reads = 0;
 
   const forget = (id: string) => {
-    const known = byInstance.get(id);
-    if (!known) return;
-    // Somebody may still hold it, waiting for the rest of a request.
-    known.is_outdated = true;
-    for (const key of [known.key, ...(known.more_keys ?? [])])
+    const session = instanceIndex.get(id);
+    if (!session) return;
+    // A request may still hold the session.
+    session.is_outdated = true;
+    for (const key of [session.key, ...(session.more_keys ?? [])])
       if (key !== null)
-        for (const kept of [byCredential, byHash, byPlace]) if (kept.get(key) === known) kept.delete(key);
-    byInstance.delete(id);
+        for (const index of [credentialIndex, hashIndex, nameIndex]) if (index.get(key) === session) index.delete(key);
+    instanceIndex.delete(id);
   };
 
-  const remember = (row: SessionRow): Remembered => {
-    let known = byInstance.get(row.node_instance_id);
-    if (!known) {
-      if (byInstance.size >= most) {
-        const oldest = byInstance.keys().next();
+  const remember = (row: SessionRow): CachedSession => {
+    let session = instanceIndex.get(row.node_instance_id);
+    if (!session) {
+      if (instanceIndex.size >= limit) {
+        const oldest = instanceIndex.keys().next();
         if (!oldest.done) forget(oldest.value);
       }
-      known = new Remembered(row);
-      byInstance.set(row.node_instance_id, known);
-      if (byInstance.size === manySessions) tuneGarbageCollection();
-    } else if (known.is_outdated) known.stand(row);
-    return known;
+      session = new CachedSession(row);
+      instanceIndex.set(row.node_instance_id, session);
+      if (instanceIndex.size === manySessions) tuneGarbageCollection();
+    } else if (session.is_outdated) session.applyRow(row);
+    return session;
   };
 
-  const rememberBy = (kept: Map<string, Remembered>, key: string, row: SessionRow): Remembered => {
-    const known = remember(row);
-    known.isFoundBy(key);
-    kept.set(key, known);
-    return known;
+  const rememberUnder = (index: Map<string, CachedSession>, key: string, row: SessionRow): CachedSession => {
+    const session = remember(row);
+    session.addKey(key);
+    index.set(key, session);
+    return session;
   };
 
-  const whileFactsAreKept = async <Result>(reading: () => Promise<Result>): Promise<Result> => {
-    loading++;
+  const whileTrackingFacts = async <Result>(read: () => Promise<Result>): Promise<Result> => {
+    reads++;
     try {
-      return await reading();
+      return await read();
     } finally {
-      loading--;
-      if (loading === 0) lastSpoken.clear();
+      reads--;
+      if (reads === 0) lastFactOf.clear();
     }
   };
 
-  /** Reads until no fact spoke meanwhile of an instance that was found; answers in the order of the keys. */
-  const settled = async <Key>(
+  /** Reads again while facts about the rows arrive. Returns rows in the order of the keys. */
+  const readCurrent = async <Key>(
     keys: readonly Key[],
     read: (keys: readonly Key[]) => Promise<(SessionRow | undefined)[]>,
   ): Promise<(SessionRow | undefined)[]> => {
-    const found: (SessionRow | undefined)[] = keys.map(() => undefined);
+    const current: (SessionRow | undefined)[] = keys.map(() => undefined);
     let open = keys.map((_, index) => index);
-    return whileFactsAreKept(async () => {
+    return whileTrackingFacts(async () => {
       while (open.length > 0) {
-        const begun = facts;
+        const factsBefore = facts;
         const rows = await read(open.map((index) => keys[index] as Key));
-        for (const [place, index] of open.entries()) found[index] = rows[place];
-        open = open.filter((index) => (lastSpoken.get(found[index]?.node_instance_id ?? '') ?? 0) > begun);
+        for (const [place, index] of open.entries()) current[index] = rows[place];
+        open = open.filter((index) => (lastFactOf.get(current[index]?.node_instance_id ?? '') ?? 0) > factsBefore);
       }
-      return found;
+      return current;
     });
   };
 
-  /** Says where to go on, if there is more. */
-  const learnSome = (cursor: string): Promise<string | undefined> =>
-    whileFactsAreKept(async () => {
-      const begun = facts;
-      const rows = await rowsAfter(db, cursor, learntAtOnce);
-      // Whoever was spoken of meanwhile is looked up when it beats, as if nobody had read of it.
-      const isSettled = ({ node_instance_id }: SessionRow) => (lastSpoken.get(node_instance_id) ?? 0) <= begun;
+  /** Returns the cursor of the next page; undefined after the last. */
+  const learnPage = (cursor: string): Promise<string | undefined> =>
+    whileTrackingFacts(async () => {
+      const factsBefore = facts;
+      const rows = await rowsAfter(db, cursor, pageSize);
+      // An agent with a newer fact is skipped; its next heartbeat looks it up.
+      const isCurrent = ({ node_instance_id }: SessionRow) => (lastFactOf.get(node_instance_id) ?? 0) <= factsBefore;
       for (const row of rows) {
         const { credential_hash, node_instance_id: id } = row;
-        if (credential_hash && row.current_instance === id && !byInstance.has(id) && isSettled(row))
-          rememberBy(byHash, credential_hash.toString('latin1'), row);
+        if (credential_hash && row.current_instance === id && !instanceIndex.has(id) && isCurrent(row))
+          rememberUnder(hashIndex, credential_hash.toString('latin1'), row);
       }
-      return rows.length < learntAtOnce ? undefined : rows.at(-1)?.node_instance_id;
+      return rows.length < pageSize ? undefined : rows.at(-1)?.node_instance_id;
     });
 
-  const shownBefore = (credential: string): Remembered | undefined => {
-    const found = byCredential.get(credential);
-    if (found || byHash.size === 0) return found;
+  const findCached = (credential: string): CachedSession | undefined => {
+    const session = credentialIndex.get(credential);
+    if (session || hashIndex.size === 0) return session;
     const key = hashSecret(credential).toString('latin1');
-    const learnt = byHash.get(key);
+    const learnt = hashIndex.get(key);
     if (!learnt) return undefined;
-    byHash.delete(key);
-    learnt.key = copied(credential);
-    byCredential.set(learnt.key, learnt);
+    hashIndex.delete(key);
+    learnt.key = copyText(credential);
+    credentialIndex.set(learnt.key, learnt);
     return learnt;
   };
 
   const readByCredential = createBatcher(
-    (shown: Shown[]) =>
-      // The first use of a new credential ends the former one, here as in the table.
-      settled(shown, (asked) => rowsByCredential(db, asked, forget)),
-    together,
+    (sent: SentCredential[]) =>
+      // The first use of a new credential voids the former one, in the cache as in the table.
+      readCurrent(sent, (credentials) => rowsByCredential(db, credentials, forget)),
+    batchLimits,
   );
-  const readById = createBatcher((ids: string[]) => settled(ids, (asked) => rowsByInstance(db, asked)), together);
+  const readById = createBatcher((ids: string[]) => readCurrent(ids, (some) => rowsByInstance(db, some)), batchLimits);
 
   const renew = async (session: AgentSession): Promise<void> => {
     const { node_instance_id: id } = session;
-    const known = byInstance.get(id);
-    if (known === session && !known.is_outdated) return;
+    const cached = instanceIndex.get(id);
+    if (cached === session && !cached.is_outdated) return;
     const row = await readById(id);
     if (!row) return;
     if (row.current_instance !== id) forget(id);
-    (session as Remembered).stand(row);
-    // One that was forgotten is known as it stands now, and still not found by anybody.
-    (session as Remembered).is_outdated = byInstance.get(id) !== session;
+    (session as CachedSession).applyRow(row);
+    // A session that the cache dropped gets no further facts, so it stays outdated.
+    (session as CachedSession).is_outdated = instanceIndex.get(id) !== session;
   };
 
-  /** Undefined where it has to be looked up. */
-  const atHand = async (
-    find: () => Remembered | undefined,
-    known: Remembered | undefined,
-  ): Promise<Remembered | undefined> => {
-    if (!known?.is_outdated) return known;
-    await renew(known);
-    // It may have been fenced or have got another credential meanwhile.
-    return find() === known ? known : undefined;
+  /** Returns a cached session, renewed if outdated; undefined if it must be looked up. */
+  const findCurrent = async (find: () => CachedSession | undefined): Promise<CachedSession | undefined> => {
+    const session = find();
+    if (!session?.is_outdated) return session;
+    await renew(session);
+    // The instance may have been fenced, or got another credential, during the read.
+    return find() === session ? session : undefined;
   };
 
   return {
@@ -349,47 +333,48 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       forget(id);
       const row = await readById(id);
       const fence = row ? fenceOf(row) : unfenced;
-      return fence.kind === 'fenced' ? fence.reason : replaced;
+      return fence.kind === 'fenced' ? fence.reason : replacedReason;
     },
     known(credential) {
-      const found = shownBefore(credential);
-      return found && !found.is_outdated ? found : undefined;
+      const session = findCached(credential);
+      return session && !session.is_outdated ? session : undefined;
     },
     async learnAll(clock, stopped) {
       let cursor: string | undefined = '';
-      while (cursor !== undefined && !stopped.aborted && byInstance.size < most) {
+      while (cursor !== undefined && !stopped.aborted && instanceIndex.size < limit) {
         const startedMs = clock.monotonicMs();
-        cursor = await learnSome(cursor);
+        cursor = await learnPage(cursor);
         if (cursor !== undefined) await pause(clock, clock.monotonicMs() - startedMs, stopped);
       }
-      return byInstance.size;
+      return instanceIndex.size;
     },
     instance: (credential, now) => instanceByCredential(db, credential, now),
     async find(credential, now) {
-      const cached = await atHand(() => shownBefore(credential), shownBefore(credential));
+      const cached = await findCurrent(() => findCached(credential));
       if (cached) return cached;
       const row = await readByCredential({ hash: hashSecret(credential), now });
-      return row && rememberBy(byCredential, copied(credential), row);
+      return row && rememberUnder(credentialIndex, copyText(credential), row);
     },
     async findByName(place) {
       const key = `${place.protocol} ${place.pool} ${place.name}`;
-      const cached = await atHand(() => byPlace.get(key), byPlace.get(key));
+      const cached = await findCurrent(() => nameIndex.get(key));
       if (cached) return cached;
-      const [row] = await settled([place], async ([asked]) => [asked && (await rowByName(db, asked))]);
+      const [row] = await readCurrent([place], async () => [await rowByName(db, place)]);
       if (!row) return undefined;
-      // A credential is that of its instance for ever; a name will be another one's when this one has gone.
-      return fenceOf(row).kind === 'none' ? rememberBy(byPlace, key, row) : new Remembered(row);
+      // A credential belongs to one instance for ever, but a name passes on when its holder is
+      // gone, so a fenced holder is not cached under its name.
+      return fenceOf(row).kind === 'none' ? rememberUnder(nameIndex, key, row) : new CachedSession(row);
     },
     observe(fact) {
       facts++;
       const id = fact.node_instance_id as NodeInstanceId | null;
-      if (id && loading > 0) lastSpoken.set(id, facts);
-      const known = id && byInstance.get(id);
-      if (!id || !known) return;
-      if (endsSession.has(fact.kind)) forget(id);
-      else if (contradicts(known, toldBy(fact))) known.is_outdated = true;
-      else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.tasks_waiting++;
-      else if (fact.kind === 'task.leased') known.tasks_waiting = Math.max(0, known.tasks_waiting - 1);
+      if (id && reads > 0) lastFactOf.set(id, facts);
+      const session = id && instanceIndex.get(id);
+      if (!id || !session) return;
+      if (endingKinds.has(fact.kind)) forget(id);
+      else if (contradicts(session, fact)) session.is_outdated = true;
+      else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') session.tasks_waiting++;
+      else if (fact.kind === 'task.leased') session.tasks_waiting = Math.max(0, session.tasks_waiting - 1);
     },
   };
 }

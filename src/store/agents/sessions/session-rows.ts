@@ -1,4 +1,4 @@
-/** What the tables say of agents, for as many as are asked for by one statement. */
+/** Reads the rows of agent sessions, many by one statement. */
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { Protocol } from '../../../contract/compat/protocol.ts';
 import type { HeartbeatSettings } from '../../../lifecycle/deadlines/budgets.ts';
@@ -19,7 +19,7 @@ export interface SessionRow {
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
-  /** Named as its column; null for our own agents. */
+  /** The foreign protocol, under the column's name; null for our own agents. */
   door: Protocol | null;
   announced_interval_seconds: number | null;
   client_instance: string | null;
@@ -30,7 +30,7 @@ export interface SessionRow {
   node_status: NodeStatus;
   reported_status: string | null;
   verdict_rule: string | null;
-  /** Which instance its node has now. */
+  /** The current instance of the node. */
   current_instance: string | null;
   allocation_id: string | null;
   heartbeat: HeartbeatSettings | null;
@@ -38,26 +38,53 @@ export interface SessionRow {
   tasks_waiting: number;
 }
 
-const rowsOf = (instances: string) => `
-  select instance.node_instance_id, instance.node_id, instance.credential_hash, instance.next_credential_hash, instance.credential_used_at,
-    instance.credential_expires_at, instance.next_credential_expires_at,
-    instance.fenced_at, instance.fence_reason, instance.revoked_at, instance.door, instance.announced_interval_seconds, instance.client_instance,
-    instance.join_token_id, instance.earlier_join_token_ids,
-    node.pool, node.name, node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule,
-    node.node_instance_id as current_instance, ${holderOf('node.node_id')} as allocation_id,
+const selectFrom = (instances: string) => `
+  select
+    instance.node_instance_id,
+    instance.node_id,
+    instance.credential_hash,
+    instance.next_credential_hash,
+    instance.credential_used_at,
+    instance.credential_expires_at,
+    instance.next_credential_expires_at,
+    instance.fenced_at,
+    instance.fence_reason,
+    instance.revoked_at,
+    instance.door,
+    instance.announced_interval_seconds,
+    instance.client_instance,
+    instance.join_token_id,
+    instance.earlier_join_token_ids,
+    node.pool,
+    node.name,
+    node.status as node_status,
+    node.reported_status,
+    node.verdict ->> 'rule' as verdict_rule,
+    node.node_instance_id as current_instance,
+    ${holderOf('node.node_id')} as allocation_id,
     generation.document -> 'heartbeat' as heartbeat,
-    (select interval_seconds from heartbeats where node_instance_id = instance.node_instance_id) as kept_interval_seconds,
-    (select count(*)::int from tasks where node_instance_id = instance.node_instance_id and status = 'queued') as tasks_waiting
-  from ${instances} instance join nodes node on node.node_id = instance.node_id
-    join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation`;
+    (select interval_seconds
+     from heartbeats
+     where node_instance_id = instance.node_instance_id) as kept_interval_seconds,
+    (select count(*)::int
+     from tasks
+     where node_instance_id = instance.node_instance_id
+       and status = 'queued') as tasks_waiting
+  from ${instances} instance
+  join nodes node on node.node_id = instance.node_id
+  join pool_generations generation
+    on generation.pool = node.pool
+    and generation.generation = node.pool_generation`;
 
-const rowsWhere = (which: string) => `${rowsOf('instances')} where ${which}`;
+const selectWhere = (condition: string) => `${selectFrom('instances')}\n  where ${condition}`;
 
-const byName = rowsWhere(
-  `node.pool = $1 and node.name = $2 and node.status <> 'retired' and node.node_instance_id = instance.node_instance_id and instance.door = $3`,
-);
+const selectByName = selectWhere(`node.pool = $1
+    and node.name = $2
+    and node.status <> 'retired'
+    and node.node_instance_id = instance.node_instance_id
+    and instance.door = $3`);
 
-export interface Shown {
+export interface SentCredential {
   hash: Buffer;
   now: Date;
 }
@@ -65,72 +92,86 @@ export interface Shown {
 const keyOf = (hash: Buffer) => hash.toString('latin1');
 
 /**
- * Nearly everybody shows the present credential, and to ask for both at once costs more than to ask for the next one where that is not found.
- * Between the two somebody else may have used the next one, which is then the present one: who was not found either way is asked for once more.
+ * Nearly all agents send their current credential, so the next one is looked up only for those not
+ * found; one query for both costs more. A concurrent call may make the next credential the current
+ * one between the two queries, so the current one is looked up again at the end.
  */
-const lookedFor = ['credential_hash', 'next_credential_hash', 'credential_hash'] as const;
+const hashColumns = ['credential_hash', 'next_credential_hash', 'credential_hash'] as const;
 
-async function rowsByHash(db: Queryable, shown: readonly Shown[]): Promise<Map<string, SessionRow>> {
-  const byHash = new Map<string, SessionRow>();
-  for (const column of lookedFor) {
-    const missing = shown.flatMap(({ hash }) => (byHash.has(keyOf(hash)) ? [] : hash));
+async function rowsByHash(db: Queryable, sent: readonly SentCredential[]): Promise<Map<string, SessionRow>> {
+  const rows = new Map<string, SessionRow>();
+  for (const column of hashColumns) {
+    const missing = sent.flatMap(({ hash }) => (rows.has(keyOf(hash)) ? [] : hash));
     if (missing.length === 0) break;
-    const asked = rowsWhere(anyOf(`instance.${column}`, '$1::bytea[]'));
-    for (const row of await db.query<SessionRow>(asked, [missing], { often: true })) {
+    const select = selectWhere(anyOf(`instance.${column}`, '$1::bytea[]'));
+    for (const row of await db.query<SessionRow>(select, [missing], { often: true })) {
       const hash = row[column];
-      if (hash) byHash.set(keyOf(hash), row);
+      if (hash) rows.set(keyOf(hash), row);
     }
   }
-  return byHash;
+  return rows;
 }
 
-/** In the order of the hashes. Showing a credential for the first time is a use of it, and that of a new one ends the former. */
+/**
+ * Returns the rows in the order of the credentials, and records the first use of each. The first
+ * use of a rotated credential voids the former one and calls `onReplaced`.
+ */
 export async function rowsByCredential(
   db: Queryable,
-  shown: readonly Shown[],
+  sent: readonly SentCredential[],
   onReplaced: (id: NodeInstanceId) => void,
 ): Promise<(SessionRow | undefined)[]> {
-  const byHash = await rowsByHash(db, shown);
+  const rowsOfHash = await rowsByHash(db, sent);
   const unused: NodeInstanceId[] = [];
-  const found = shown.map(({ hash }) => byHash.get(keyOf(hash)));
-  for (const [index, row] of found.entries()) {
-    const { hash, now } = shown[index] as Shown;
+  const rows = sent.map(({ hash }) => rowsOfHash.get(keyOf(hash)));
+  for (const [index, row] of rows.entries()) {
+    const { hash, now } = sent[index] as SentCredential;
     if (row?.next_credential_hash?.equals(hash)) {
       onReplaced(row.node_instance_id);
       await replaceCredential(db, row, hash, now);
       row.credential_expires_at = row.next_credential_expires_at;
     } else if (row && !row.credential_used_at) unused.push(row.node_instance_id);
   }
-  if (unused.length > 0) await recordFirstUse(db, unused, (shown[0] as Shown).now);
-  return found;
+  if (unused.length > 0) await recordFirstUse(db, unused, (sent[0] as SentCredential).now);
+  return rows;
 }
 
 /**
- * The next of our own agents in the order of their ids, those that may be beating now. To read them one after another is many times
- * cheaper than to look each up by its credential. Whoever has yet to show its credential for the first time is not among them.
+ * Reads the next agents in id order that may be sending heartbeats now. A scan in id order is many
+ * times cheaper than a lookup of each credential. Agents that have not used their credential yet
+ * are left out.
  */
 export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise<SessionRow[]> =>
   db.query<SessionRow>(
-    // Their number is fixed before anything else is asked of them, or the whole fleet would be put together for the first few.
-    `${rowsOf(`(select * from instances where node_instance_id > $1 and fenced_at is null and credential_hash is not null
-       and next_credential_hash is null and credential_used_at is not null order by node_instance_id limit ${limit})`)}
+    // The limit is inside the subquery. Outside, PostgreSQL would join the whole fleet first.
+    `${selectFrom(`(
+       select *
+       from instances
+       where node_instance_id > $1
+         and fenced_at is null
+         and credential_hash is not null
+         -- Skips pending rotations: the agent's next call decides which credential stays valid.
+         and next_credential_hash is null
+         and credential_used_at is not null
+       order by node_instance_id
+       limit ${limit})`)}
      order by instance.node_instance_id`,
     [cursor],
     { often: true },
   );
 
-/** In the order of the ids. */
+/** Returns the rows in the order of the ids. */
 export async function rowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
-  const asked = rowsWhere(anyOf('instance.node_instance_id', '$1::text[]'));
-  const rows = await db.query<SessionRow>(asked, [ids], { often: true });
-  const byId = new Map(rows.map((row) => [row.node_instance_id as string, row]));
-  return ids.map((id) => byId.get(id));
+  const select = selectWhere(anyOf('instance.node_instance_id', '$1::text[]'));
+  const rows = await db.query<SessionRow>(select, [ids], { often: true });
+  const rowOf = new Map(rows.map((row) => [row.node_instance_id as string, row]));
+  return ids.map((id) => rowOf.get(id));
 }
 
-/** A client of a foreign protocol has no credential of its own; its name finds it in the pool of its join token. */
+/** Finds a foreign protocol's client, which has no credential, by its token's pool and its name. */
 export async function rowByName(
   db: Queryable,
   { protocol, pool, name }: { protocol: Protocol; pool: string; name: string },
 ): Promise<SessionRow | undefined> {
-  return (await db.query<SessionRow>(byName, [pool, name, protocol]))[0];
+  return (await db.query<SessionRow>(selectByName, [pool, name, protocol]))[0];
 }
