@@ -1,38 +1,44 @@
 import { describe, expect, test } from 'vitest';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
-import { absence, at, found, type Given, history, kinds, policy, replay, untold } from './testing/histories.ts';
+import { absence, at, differencesOf, history, oneDifference, policy, replay, unknownsOf } from './testing/histories.ts';
 
 describe('a silence', () => {
-  const stale = (stale_after_seconds: number, more: Given = {}) =>
+  const stale = (stale_after_seconds: number, more: Partial<ReplayPolicy> = {}) =>
     policy({ heartbeat: { stale_after_seconds }, ...more });
   const past = (given: Partial<RecordedAbsence> = {}) => history(policy(), { absences: [absence(given)] });
 
   test('is offline later, or never if the machine was back by then', () => {
-    expect(kinds(past(), stale(50))).toEqual(found('offline_later', 'offline', 50));
-    expect(kinds(past({ back_at: at(100) }), stale(50))).toEqual(found('offline_later', 'offline', 50));
-    expect(kinds(past({ back_at: at(62) }), stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
-    expect(kinds(past({ over_at: at(62) }), stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
-    expect(untold(past({ back_at: at(62) }), stale(50))).toEqual([['returned', 1]]);
+    expect(differencesOf(past(), stale(50))).toEqual(oneDifference('offline_later', 'offline', 50));
+    expect(differencesOf(past({ returned_at: at(100) }), stale(50))).toEqual(
+      oneDifference('offline_later', 'offline', 50),
+    );
+    expect(differencesOf(past({ returned_at: at(62) }), stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
+    expect(differencesOf(past({ interrupted_at: at(62) }), stale(90))).toEqual([
+      ['silence_spared', 'ready', undefined],
+    ]);
+    expect(unknownsOf(past({ returned_at: at(62) }), stale(50))).toEqual([['returned', 1]]);
   });
 
   test('is offline sooner; shorter silences are listed as unknown', () => {
-    expect(kinds(past(), stale(20, { heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual(
-      found('offline_sooner', 'offline', 20),
+    expect(differencesOf(past(), stale(20, { heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual(
+      oneDifference('offline_sooner', 'offline', 20),
     );
-    expect(untold(past(), policy({ heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual([
+    expect(unknownsOf(past(), policy({ heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual([
       ['short_silences', null],
     ]);
     // The stale time is at least three intervals.
-    expect(kinds(past(), stale(20))).toEqual([]);
+    expect(differencesOf(past(), stale(20))).toEqual([]);
   });
 
   test("uses the machine's own interval", () => {
-    expect(kinds(past({ stale_seconds: 90, at: at(90) }), stale(60))).toEqual([]);
-    expect(kinds(past({ stale_seconds: 90, at: at(90) }), stale(120))).toEqual(found('offline_later', 'offline', 120));
+    expect(differencesOf(past({ stale_seconds: 90, at: at(90) }), stale(60))).toEqual([]);
+    expect(differencesOf(past({ stale_seconds: 90, at: at(90) }), stale(120))).toEqual(
+      oneDifference('offline_later', 'offline', 120),
+    );
   });
 
   test('after a goodbye has no threshold', () => {
-    expect(kinds(past({ by: 'goodbye', stale_seconds: null }), stale(90))).toEqual([]);
+    expect(differencesOf(past({ by: 'goodbye', stale_seconds: null }), stale(90))).toEqual([]);
   });
 });
 
@@ -43,25 +49,33 @@ describe('an absence', () => {
   const given_up = { at: at(3630), reason: 'it did not come back in time' };
 
   test('fails sooner although the machine returned, or later', () => {
-    expect(kinds(past({ back_at: at(2000) }), away(600))).toEqual(found('absent_given_up', 'failed', 630));
-    expect(kinds(past({ back_at: at(600) }), away(600))).toEqual([]);
-    expect(kinds(past({ over_at: at(2000) }), away(600))).toEqual(found('absent_sooner', 'failed', 630));
-    expect(kinds(past({ given_up }), away(600))).toEqual(found('absent_sooner', 'failed', 630));
-    expect(kinds(past({ given_up }), away(7200))).toEqual(found('absent_later', 'failed', 7230));
+    expect(differencesOf(past({ returned_at: at(2000) }), away(600))).toEqual(
+      oneDifference('absent_given_up', 'failed', 630),
+    );
+    expect(differencesOf(past({ returned_at: at(600) }), away(600))).toEqual([]);
+    expect(differencesOf(past({ interrupted_at: at(2000) }), away(600))).toEqual(
+      oneDifference('absent_sooner', 'failed', 630),
+    );
+    expect(differencesOf(past({ given_up }), away(600))).toEqual(oneDifference('absent_sooner', 'failed', 630));
+    expect(differencesOf(past({ given_up }), away(7200))).toEqual(oneDifference('absent_later', 'failed', 7230));
     expect(replay(past({ given_up }), away(7200)).differences[0]?.sure).toBe(false);
-    expect(kinds(past({ given_up, rescued_at: at(4000) }), away(7200))).toEqual(found('absent_spared', 'ready', 4000));
-    expect(kinds(past({ given_up, moved_seconds: 100 }), away(600))).toEqual(found('absent_sooner', 'failed', 730));
+    expect(differencesOf(past({ given_up, rescued_at: at(4000) }), away(7200))).toEqual(
+      oneDifference('absent_spared', 'ready', 4000),
+    );
+    expect(differencesOf(past({ given_up, moved_seconds: 100 }), away(600))).toEqual(
+      oneDifference('absent_sooner', 'failed', 730),
+    );
   });
 
   test('of an ended machine, or with the same budget, does not differ', () => {
-    expect(kinds(past({ given_up, ended: true }), away(7200))).toEqual([]);
-    expect(kinds(past({ given_up }), away(3600))).toEqual([]);
-    expect(kinds(past({}), away(600))).toEqual([]);
+    expect(differencesOf(past({ given_up, ended: true }), away(7200))).toEqual([]);
+    expect(differencesOf(past({ given_up }), away(3600))).toEqual([]);
+    expect(differencesOf(past({}), away(600))).toEqual([]);
   });
 
   test('says whether it would have been rescued', () => {
     const says = (rescue_seconds: number) =>
-      replay(past({ back_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
+      replay(past({ returned_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
     expect(says(2000)).toContain('would have been rescued');
     expect(says(60)).toContain('after its rescue window');
   });

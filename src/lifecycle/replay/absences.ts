@@ -2,7 +2,8 @@
  * Replays recorded silences and absences: offline sooner, later or never, and failed accordingly.
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
-import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../deadlines/budgets.ts';
+import { resolveBudget } from '../deadlines/budgets.ts';
+import { effectiveStaleSeconds, heartbeatPolicy } from '../deadlines/heartbeat-policy.ts';
 import { mayReturnAt } from '../deadlines/liveness.ts';
 import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
@@ -36,10 +37,11 @@ interface Absent {
 const wasOffline = ({ at, reason }: RecordedAbsence): Decided => ({ verdict: 'offline', at, reason });
 
 /** Null if it is still absent. */
-const endOf = ({ back_at, given_up, over_at }: RecordedAbsence): Date | null => back_at ?? given_up?.at ?? over_at;
+const endOf = ({ returned_at, given_up, interrupted_at }: RecordedAbsence): Date | null =>
+  returned_at ?? given_up?.at ?? interrupted_at;
 
-const endingOf = ({ back_at }: RecordedAbsence): string =>
-  back_at === null ? 'it was taken out of service' : 'it was back';
+const endingOf = ({ returned_at }: RecordedAbsence): string =>
+  returned_at === null ? 'it was taken out of service' : 'it was back';
 
 /** Replays the silence itself, if the stale time changed. */
 function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): ReplayOutcome {
@@ -57,13 +59,14 @@ function replaySilence({ absence, at }: Absent, stale: { before: number; propose
   // A silent machine returns only after its stale time. One that returned right then may have sent
   // heartbeats all along.
   const believed = mayReturnAt(absence.at, stale.before);
-  const mayHaveBeaten = absence.back_at !== null && secondsBetween(believed, absence.back_at) < stale.before / 2;
+  const mayHaveBeaten =
+    absence.returned_at !== null && secondsBetween(believed, absence.returned_at) < stale.before / 2;
   return mayHaveBeaten ? { unknown: { kind: 'returned', node_id: absence.node_id } } : find('offline_later', offline);
 }
 
 /** Replays the offline deadline, which counts from the time it became offline. */
 function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed: ReplayPolicy): ReplayOutcome {
-  const { given_up, back_at, over_at, moved_seconds } = absence;
+  const { given_up, returned_at, interrupted_at, moved_seconds } = absence;
   const budget = budgetOf('offline', proposed);
   if (absence.ended || budget === (absence.budget_seconds ?? budgetOf('offline', inForce))) return undefined;
   const deadline_at = secondsLater(at, budget + moved_seconds);
@@ -87,15 +90,15 @@ function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed
     if (deadline_at < given_up.at) return find('absent_sooner', was, failed(''));
     return find('absent_later', was, failed('unless it comes back before'), rescued_at !== null);
   }
-  const end = back_at ?? over_at;
+  const end = returned_at ?? interrupted_at;
   if (end === null || deadline_at >= end) return undefined;
-  if (!back_at) {
+  if (!returned_at) {
     const was = { verdict: 'offline', at: end, reason: endingOf(absence) };
     return find('absent_sooner', was, failed('before it was taken out of service'));
   }
-  const isRescued = back_at <= secondsLater(deadline_at, budgetOf('rescue', proposed));
+  const isRescued = returned_at <= secondsLater(deadline_at, budgetOf('rescue', proposed));
   const then = isRescued ? 'it would have been rescued when it returned' : 'it returned after its rescue window';
-  return find('absent_given_up', { verdict: 'ready', at: back_at, reason: 'it was back' }, failed(then));
+  return find('absent_given_up', { verdict: 'ready', at: returned_at, reason: 'it was back' }, failed(then));
 }
 
 export function replayAbsence(

@@ -16,7 +16,7 @@ const sameMs = 1;
  */
 const sweepDelaySeconds = 15;
 
-const standing: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
+const statusDuring: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
 const arrival: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
 const rules: Record<SamplePhase, string> = { provision: 'provision-deadline', start: 'start-deadline' };
 
@@ -93,7 +93,7 @@ const arrivalOf = ({ boot }: ReplayedBoot): Decided => {
 };
 
 const openEnd = ({ boot }: ReplayedBoot): Decided => ({
-  verdict: standing[boot.phase],
+  verdict: statusDuring[boot.phase],
   at: boot.ended_at,
   reason: boot.outcome === 'running' ? 'it is still coming up' : 'something else ended it',
 });

@@ -19,7 +19,7 @@ describe('the brake', () => {
   const counts = (past: History, proposed: ReplayPolicy) => replay(past, proposed).otherwise;
 
   test('holds written verdicts under a lower threshold, counting the fleet at that time', () => {
-    const past = history(brake(0.5, 5), { changes: offline(6, 100), standing: { ready: 14, offline: 6 } });
+    const past = history(brake(0.5, 5), { changes: offline(6, 100), final_counts: { ready: 14, offline: 6 } });
     expect(counts(past, brake(0.5, 5))).toEqual({});
     expect(counts(past, brake(0.2, 5))).toEqual({ held: 6 });
     expect(counts(past, brake(0.3, 5))).toEqual({});
@@ -35,14 +35,14 @@ describe('the brake', () => {
     const spread = (seconds: number) =>
       history(brake(0.9, 5), {
         changes: [...offline(3, 100), ...offline(3, 100 + seconds)],
-        standing: { ready: 14, offline: 6 },
+        final_counts: { ready: 14, offline: 6 },
       });
     expect(counts(spread(59), brake(0.2, 5))).toEqual({ held: 3 });
     expect(counts(spread(61), brake(0.2, 5))).toEqual({});
   });
 
   test('allows held verdicts under a higher threshold', () => {
-    const past = history(brake(0.2, 5), { held: held(6, 100), standing: { ready: 20 } });
+    const past = history(brake(0.2, 5), { held: held(6, 100), final_counts: { ready: 20 } });
     expect(counts(past, brake(0.2, 5))).toEqual({});
     expect(counts(past, brake(0.5, 5))).toEqual({ not_held: 6 });
     expect(replay(past, brake(0.5, 5)).differences[0]).toMatchObject({
@@ -52,7 +52,7 @@ describe('the brake', () => {
   });
 
   test('ignores verdicts that another hold kept back', () => {
-    const past = history(brake(0.9, 5), { held: held(6, 100), standing: { ready: 20 } });
+    const past = history(brake(0.9, 5), { held: held(6, 100), final_counts: { ready: 20 } });
     expect(counts(past, brake(0.95, 5))).toEqual({});
   });
 
@@ -62,11 +62,11 @@ describe('the brake', () => {
       (each) => ({ ...each, at: at(150), from: 'offline', to: 'ready', by: 'heartbeat-returned' }) as const,
     );
     const changes = [...first, ...back, ...offline(1, 900)];
-    const past = history(brake(0.9, 5), { changes, standing: { ready: 19, offline: 1 } });
+    const past = history(brake(0.9, 5), { changes, final_counts: { ready: 19, offline: 1 } });
     expect(counts(past, brake(0.2, 5))).toEqual({ held: 6 });
     const stays = history(brake(0.9, 5), {
       changes: [...first, ...offline(1, 900)],
-      standing: { ready: 13, offline: 7 },
+      final_counts: { ready: 13, offline: 7 },
     });
     expect(counts(stays, brake(0.2, 5))).toEqual({ held: 7 });
   });
@@ -76,7 +76,7 @@ describe('the brake', () => {
     const another = (seconds: number) =>
       history(brake(0.9, 5), {
         changes: [...offline(6, 100), ...offline(1, 100 + seconds)],
-        standing: { ready: 13, offline: 7 },
+        final_counts: { ready: 13, offline: 7 },
       });
     expect(counts(another(mass_failure_seconds - 1), brake(0.2, 5))).toEqual({ held: 7 });
     expect(counts(another(mass_failure_seconds), brake(0.2, 5))).toEqual({ held: 6 });
@@ -85,7 +85,7 @@ describe('the brake', () => {
   test('counts the fleet as it had grown by then', () => {
     const grown = Array.from({ length: 90 }, () => ({ ...offline(1, 500)[0], from: 'new', to: 'ready', by: 'join' }));
     const changes = [...offline(6, 100), ...grown, ...offline(6, 9000)] as RecordedChange[];
-    const past = history(brake(0.9, 5), { changes, standing: { ready: 98, offline: 12 } });
+    const past = history(brake(0.9, 5), { changes, final_counts: { ready: 98, offline: 12 } });
     expect(replay(past, brake(0.2, 5)).differences.map(({ at: when }) => when)).toEqual(Array(6).fill(at(100)));
   });
 
@@ -96,7 +96,7 @@ describe('the brake', () => {
     const past = history(brake(0.2, 5), {
       held: [one, ...rest],
       changes: [later],
-      standing: { ready: 19, offline: 1 },
+      final_counts: { ready: 19, offline: 1 },
     });
     expect(counts(past, brake(0.5, 5))).toEqual({ not_held: 6 });
   });
@@ -106,14 +106,14 @@ describe('the brake', () => {
       (each) => ({ ...each, from: 'provisioning', to: 'failed', by: 'provision-deadline' }) as const,
     );
     const past = (inForce: ReplayPolicy) =>
-      history(inForce, { changes: failed, standing: { failed: 6, provisioning: 14 } });
+      history(inForce, { changes: failed, final_counts: { failed: 6, provisioning: 14 } });
     expect(counts(past(brake(0.9, 5)), brake(0.2, 5))).toEqual({ launches_paused: 1 });
     expect(counts(past(brake(0.2, 5)), brake(0.9, 5))).toEqual({ launches_not_paused: 1 });
     expect(replay(past(brake(0.9, 5)), brake(0.2, 5)).differences[0]?.node_id).toBe(failed.at(-1)?.node_id);
   });
 
   test('uses the policy in force at the time', () => {
-    const past = history(brake(0.2, 5), { changes: offline(6, 100), standing: { ready: 14, offline: 6 } });
+    const past = history(brake(0.2, 5), { changes: offline(6, 100), final_counts: { ready: 14, offline: 6 } });
     past.generations.unshift({ generation: 0, created_at: at(-2e6), policy: brake(0.2, 5) });
     past.generations.push({ generation: 2, created_at: at(200), policy: brake(0.2, 5) });
     if (past.generations[1]) past.generations[1].policy = brake(0.5, 5);

@@ -39,8 +39,8 @@ function dueOf(rule: NodeRuleName, { changes, held, brake }: History): Due[] {
 }
 
 /** Counts the fleet at a time. Must be called in order of time. */
-function fleetAt({ changes, standing }: History): (at: Date) => StatusCounts {
-  const then: StatusCounts = { ...standing };
+function fleetAt({ changes, final_counts }: History): (at: Date) => StatusCounts {
+  const then: StatusCounts = { ...final_counts };
   const move = (from: string, to: string) => {
     then[from] = (then[from] ?? 0) - 1;
     then[to] = (then[to] ?? 0) + 1;
@@ -56,8 +56,8 @@ function fleetAt({ changes, standing }: History): (at: Date) => StatusCounts {
   };
 }
 
-const countOf = (standing: StatusCounts, phase: readonly NodeStatus[]): number =>
-  phase.reduce((sum, status) => sum + Math.max(0, standing[status] ?? 0), 0);
+const countOf = (counts: StatusCounts, phase: readonly NodeStatus[]): number =>
+  phase.reduce((sum, status) => sum + Math.max(0, counts[status] ?? 0), 0);
 
 type Returns = Map<string, number[]>;
 
@@ -91,12 +91,12 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
   let recent: { at: Date; count: number }[] = [];
   let open: OpenHold | undefined;
   let allBackMs = Number.NEGATIVE_INFINITY;
-  return (at: Date, dues: Due[], standing: number, policy: BrakePolicy): BrakeStep => {
+  return (at: Date, dues: Due[], population: number, policy: BrakePolicy): BrakeStep => {
     const from = secondsLater(at, -brake.window_seconds);
     recent = recent.filter((each) => each.at > from);
     if (open && (at >= open.held_until || at.getTime() >= allBackMs)) open = undefined;
     const decided = recent.reduce((sum, { count }) => sum + count, 0);
-    const share = { due: dues.length, recent: decided, population: standing + recentBesidesPhase(phase, decided) };
+    const share = { due: dues.length, recent: decided, population: population + recentBesidesPhase(phase, decided) };
     const decision = decideBrake(share, policy, brake, open, at);
     const holds = decision.allow === 'none';
     const opens = holds && decision.opens;
@@ -150,9 +150,9 @@ function* replayRule(
     const last = together.at(-1);
     const inForce = last && policyAt(history, last.at);
     if (!last || !inForce) continue;
-    const standing = countOf(fleet(last.at), nodeRules[rule].phase);
-    const then = before(last.at, together, standing, inForce);
-    const now = after(last.at, together, standing, proposed);
+    const population = countOf(fleet(last.at), nodeRules[rule].phase);
+    const then = before(last.at, together, population, inForce);
+    const now = after(last.at, together, population, proposed);
     if (!isHolding) {
       if (then.opens !== now.opens && then.holds !== now.holds) yield pausedOr(last, rule, now.opens);
       continue;

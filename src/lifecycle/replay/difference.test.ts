@@ -1,7 +1,18 @@
 /** The text of each difference. */
 import { describe, expect, test } from 'vitest';
 import type { History, ReplayPolicy } from './history.ts';
-import { absence, at, boot, givenUp, history, ids, policy, provision, replay, start } from './testing/histories.ts';
+import {
+  absence,
+  at,
+  boot,
+  failedVerdict,
+  history,
+  ids,
+  policy,
+  provisionPolicy,
+  replay,
+  start,
+} from './testing/histories.ts';
 
 describe('texts of', () => {
   /**
@@ -20,8 +31,8 @@ describe('texts of', () => {
   test('boots', () => {
     const boots = [
       boot(700),
-      boot(800, { outcome: 'late', given_up: givenUp(720) }),
-      boot(720, { outcome: 'timed_out', given_up: givenUp(720), watched_until: at(1080) }),
+      boot(800, { outcome: 'late', given_up: failedVerdict(720) }),
+      boot(720, { outcome: 'timed_out', given_up: failedVerdict(720), watched_until: at(1080) }),
       boot(700, { outcome: 'cancelled' }),
       boot(700, { outcome: 'running' }),
       boot(690, { events: [{ at: at(10), what: 'moved', seconds: 60, by_person: true }] }),
@@ -30,13 +41,13 @@ describe('texts of', () => {
       boot(120, { phase: 'start', budget_seconds: 120, ready_by_rule: true }),
       boot(120, {
         ...{ phase: 'start', budget_seconds: 120, outcome: 'timed_out' },
-        given_up: givenUp(120, { last_seen_at: at(40), stale_seconds: 30 }),
+        given_up: failedVerdict(120, { last_seen_at: at(40), stale_seconds: 30 }),
       }),
     ];
     const policies = [
-      provision(600, { rescue_seconds: 150, start_seconds: 60 }),
-      provision(780, { start_seconds: 200 }),
-      provision(1200, { progress_aware: true }),
+      provisionPolicy(600, { rescue_seconds: 150, start_seconds: 60 }),
+      provisionPolicy(780, { start_seconds: 200 }),
+      provisionPolicy(1200, { progress_aware: true }),
     ];
     expect(lines(history(policy(), { boots: [...boots, ...start_ups] }), ...policies)).toMatchInlineSnapshot(`
       [
@@ -60,13 +71,13 @@ describe('texts of', () => {
 
   test('absences', () => {
     const absences = [
-      absence({ back_at: at(62) }),
-      absence({ back_at: at(2000) }),
-      absence({ over_at: at(62) }),
-      absence({ over_at: at(2000) }),
+      absence({ returned_at: at(62) }),
+      absence({ returned_at: at(2000) }),
+      absence({ interrupted_at: at(62) }),
+      absence({ interrupted_at: at(2000) }),
       absence({ given_up: { at: at(3630), reason: 'it did not come back' } }),
       absence({ given_up: { at: at(3630), reason: 'it did not come back' }, rescued_at: at(4000) }),
-      absence({ by: 'goodbye', stale_seconds: null, budget_seconds: null, back_at: at(4000) }),
+      absence({ by: 'goodbye', stale_seconds: null, budget_seconds: null, returned_at: at(4000) }),
     ];
     const policies = [
       policy({ heartbeat: { stale_after_seconds: 90.25 } }),
@@ -76,18 +87,18 @@ describe('texts of', () => {
     ];
     expect(lines(history(policy(), { absences }), ...policies)).toMatchInlineSnapshot(`
       [
-        "30 silence_spared by liveness: offline at 30 (it has been silent for 30 s) → ready at null (it was back 32 s after it was called offline (allowed: 90.3 s))",
-        "30 offline_later by liveness: offline at 30 (it has been silent for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
-        "30 silence_spared by liveness: offline at 30 (it has been silent for 30 s) → ready at null (it was taken out of service 32 s after it was called offline (allowed: 90.3 s))",
-        "30 offline_later by liveness: offline at 30 (it has been silent for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
-        "30 offline_later by liveness: offline at 30 (it has been silent for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
-        "30 offline_later by liveness: offline at 30 (it has been silent for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
-        "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
-        "15 offline_sooner by liveness: offline at 30 (it has been silent for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
+        "30 silence_spared by liveness: offline at 30 (no heartbeat arrived for 30 s) → ready at null (it was back 32 s after it was called offline (allowed: 90.3 s))",
+        "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
+        "30 silence_spared by liveness: offline at 30 (no heartbeat arrived for 30 s) → ready at null (it was taken out of service 32 s after it was called offline (allowed: 90.3 s))",
+        "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
+        "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
+        "30 offline_later by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 90.25 (silent for 90.3 s (allowed: 90.3 s))",
+        "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
+        "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
+        "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
+        "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
+        "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
+        "15 offline_sooner by liveness: offline at 30 (no heartbeat arrived for 30 s) → offline at 15 (silent for 15 s (allowed: 15 s))",
         "50 absent_given_up by offline-deadline: ready at 62 (it was back) → failed at 50 (away for 20 s; it would have been rescued when it returned)",
         "50 absent_given_up by offline-deadline: ready at 2000 (it was back) → failed at 50 (away for 20 s; it returned after its rescue window)",
         "50 absent_sooner by offline-deadline: offline at 62 (it was taken out of service) → failed at 50 (away for 20 s; before it was taken out of service)",
@@ -114,8 +125,8 @@ describe('texts of', () => {
     }));
     const tight = policy({ brake: { fraction: 0.2, min_nodes: 5 } });
     const loose = policy({ brake: { fraction: 0.9, min_nodes: 5 } });
-    const standing = { ready: 10, offline: 5, provisioning: 10, failed: 5 };
-    expect(lines(history(loose, { changes, standing }), tight).toSorted()).toMatchInlineSnapshot(`
+    const final_counts = { ready: 10, offline: 5, provisioning: 10, failed: 5 };
+    expect(lines(history(loose, { changes, final_counts }), tight).toSorted()).toMatchInlineSnapshot(`
       [
         "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
         "100 held by liveness: offline at 100 (why) → held at 100 (too many at once; until 2030-01-01T01:01:40.000Z at the latest)",
@@ -128,7 +139,7 @@ describe('texts of', () => {
     const past = history(tight, {
       held,
       changes: change('provision-deadline', 'provisioning', 'failed', 200),
-      standing,
+      final_counts,
     });
     expect(lines(past, loose).toSorted()).toMatchInlineSnapshot(`
       [

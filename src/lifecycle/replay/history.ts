@@ -1,7 +1,8 @@
 /** The recorded history of a pool, and the policy to replay it under. */
 import type { SampleOutcome, SamplePhase } from '../boots/boot-samples.ts';
 import type { BrakePolicy, BrakeSettings } from '../brake/brake.ts';
-import type { BudgetSettings, BudgetSource, HeartbeatSettings } from '../deadlines/budgets.ts';
+import type { BudgetSettings, BudgetSource } from '../deadlines/budgets.ts';
+import type { HeartbeatSettings } from '../deadlines/heartbeat-policy.ts';
 import type { NodeStatus } from '../model/states.ts';
 
 /** The fields of a pool document that rules use, with the server's defaults. */
@@ -69,12 +70,12 @@ export interface RecordedAbsence extends Machine {
   moved_seconds: number;
   /** The machine was known to have ended, so its deadline did not apply. */
   ended: boolean;
-  back_at: Date | null;
+  returned_at: Date | null;
   given_up: { at: Date; reason: string } | null;
   /** When it returned after it had failed. */
   rescued_at: Date | null;
-  /** When something else ended the absence. */
-  over_at: Date | null;
+  /** When something other than its return or failure ended the absence, such as a drain. */
+  interrupted_at: Date | null;
 }
 
 export interface RecordedChange extends Machine {
@@ -114,8 +115,8 @@ export interface History {
    */
   unenforced_silences: string[];
   /** Nodes by status at the end of the history. */
-  standing: Partial<Record<NodeStatus, number>>;
+  final_counts: Partial<Record<NodeStatus, number>>;
   brake: BrakeSettings;
-  /** Whether the oldest entries were left out because there are too many. */
-  cut: { boots: boolean; changes: boolean };
+  /** Whether the oldest entries were left out because there were too many. */
+  truncated: { boots: boolean; changes: boolean };
 }

@@ -6,7 +6,18 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { differenceKinds } from './difference.ts';
 import type { History, RecordedBoot, ReplayPolicy } from './history.ts';
-import { at, boot, found, givenUp, history, kinds, policy, provision, replay, untold } from './testing/histories.ts';
+import {
+  at,
+  boot,
+  differencesOf,
+  failedVerdict,
+  history,
+  oneDifference,
+  policy,
+  provisionPolicy,
+  replay,
+  unknownsOf,
+} from './testing/histories.ts';
 
 /** A boot with its true arrival, if any, and its progress. */
 interface Truth {
@@ -37,14 +48,14 @@ function recorded(truth: Truth, budget: number, aware: boolean): RecordedBoot {
   if (truth.arrives !== null && truth.arrives <= deadline) return boot(truth.arrives, base);
   const gone = deadline + Math.max(60, budget / 2);
   if (truth.arrives !== null && truth.arrives <= gone)
-    return boot(truth.arrives, { ...base, outcome: 'late', given_up: givenUp(deadline) });
-  return boot(deadline, { ...base, outcome: 'timed_out', given_up: givenUp(deadline), watched_until: at(gone) });
+    return boot(truth.arrives, { ...base, outcome: 'late', given_up: failedVerdict(deadline) });
+  return boot(deadline, { ...base, outcome: 'timed_out', given_up: failedVerdict(deadline), watched_until: at(gone) });
 }
 
 describe('for any history', () => {
   const policies = fc.record({ budget: fc.integer({ min: 60, max: 1500 }), aware: fc.boolean() });
   const settings = ({ budget, aware }: { budget: number; aware: boolean }) =>
-    provision(budget, { progress_aware: aware });
+    provisionPolicy(budget, { progress_aware: aware });
 
   test('the policy in force yields no differences', () => {
     fc.assert(
@@ -63,9 +74,9 @@ describe('for any history', () => {
       new Set(replay(past, proposed).differences.map(({ kind }) => differenceKinds[kind].weight));
     fc.assert(
       fc.property(fc.array(truths, { maxLength: 20 }), fc.integer({ min: 60, max: 1500 }), (all, budget) => {
-        const past = history(provision(budget), { boots: all.map((truth) => recorded(truth, budget, false)) });
-        expect(weights(past, provision(budget * 1.5)).has('bad')).toBe(false);
-        const less = replay(past, provision(budget * 0.5)).differences.map(({ kind }) => kind);
+        const past = history(provisionPolicy(budget), { boots: all.map((truth) => recorded(truth, budget, false)) });
+        expect(weights(past, provisionPolicy(budget * 1.5)).has('bad')).toBe(false);
+        const less = replay(past, provisionPolicy(budget * 0.5)).differences.map(({ kind }) => kind);
         expect(less.filter((kind) => kind === 'boot_spared' || kind === 'boot_kept')).toEqual([]);
       }),
       { numRuns: 300 },
@@ -78,8 +89,8 @@ describe('for any history', () => {
         // Progress after a failure is not recorded.
         fc.pre(truth.signs.every((sign) => sign <= deadlineIn(truth, before.budget, before.aware)));
         const past = history(settings(before), { boots: [recorded(truth, before.budget, before.aware)] });
-        const { differences, untold: open } = replay(past, settings(after));
-        expect(open).toEqual([]);
+        const { differences, untold: unknown } = replay(past, settings(after));
+        expect(unknown).toEqual([]);
         const deadline = deadlineIn(truth, after.budget, after.aware);
         const inTime = truth.arrives !== null && truth.arrives <= deadline;
         for (const { sure, would_be } of differences) {
@@ -101,32 +112,36 @@ describe('a boot', () => {
     history(policy({ budgets: given }), { boots: [one] });
 
   test('that arrived fails under a smaller budget, and is rescued only within its window', () => {
-    expect(kinds(past(boot(700)), provision(600))).toEqual(found('boot_given_up', 'failed', 600));
-    expect(kinds(past(boot(700)), provision(600, { rescue_seconds: 99 }))).toEqual(found('boot_lost', 'failed', 600));
-    expect(kinds(past(boot(600)), provision(600))).toEqual([]);
+    expect(differencesOf(past(boot(700)), provisionPolicy(600))).toEqual(oneDifference('boot_given_up', 'failed', 600));
+    expect(differencesOf(past(boot(700)), provisionPolicy(600, { rescue_seconds: 99 }))).toEqual(
+      oneDifference('boot_lost', 'failed', 600),
+    );
+    expect(differencesOf(past(boot(600)), provisionPolicy(600))).toEqual([]);
   });
 
   test('that arrived late is spared by a larger budget, and lost by a shorter rescue window', () => {
-    const late = boot(800, { outcome: 'late', given_up: givenUp(720) });
-    expect(kinds(past(late), provision(900))).toEqual(found('boot_spared', 'starting', 800));
-    expect(kinds(past(late), policy({ budgets: { rescue_seconds: 60 } }))).toEqual(found('boot_lost', 'failed', 720));
-    expect(kinds(past(late), provision(780))).toEqual(found('late_later', 'failed', 780));
-    expect(kinds(past(late), provision(700))).toEqual(found('late_sooner', 'failed', 700));
+    const late = boot(800, { outcome: 'late', given_up: failedVerdict(720) });
+    expect(differencesOf(past(late), provisionPolicy(900))).toEqual(oneDifference('boot_spared', 'starting', 800));
+    expect(differencesOf(past(late), policy({ budgets: { rescue_seconds: 60 } }))).toEqual(
+      oneDifference('boot_lost', 'failed', 720),
+    );
+    expect(differencesOf(past(late), provisionPolicy(780))).toEqual(oneDifference('late_later', 'failed', 780));
+    expect(differencesOf(past(late), provisionPolicy(700))).toEqual(oneDifference('late_sooner', 'failed', 700));
   });
 
   test('of an observe-only pool is rescued by a longer window', () => {
-    const explained = boot(1200, { given_up: givenUp(720) });
-    expect(kinds(past(explained), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
-      found('boot_kept', 'failed', 720),
+    const explained = boot(1200, { given_up: failedVerdict(720) });
+    expect(differencesOf(past(explained), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
+      oneDifference('boot_kept', 'failed', 720),
     );
   });
 
   test('that was stuck is found sooner or later; uncertain after its machine ended', () => {
-    const stuck = boot(720, { outcome: 'timed_out', given_up: givenUp(720), watched_until: at(1080) });
-    expect(kinds(past(stuck), provision(600))).toEqual(found('stuck_sooner', 'failed', 600));
-    expect(kinds(past(stuck), provision(1000))).toEqual(found('stuck_later', 'failed', 1000));
-    expect(replay(past(stuck), provision(1000)).differences[0]?.sure).toBe(true);
-    expect(replay(past(stuck), provision(1100)).differences[0]).toMatchObject({
+    const stuck = boot(720, { outcome: 'timed_out', given_up: failedVerdict(720), watched_until: at(1080) });
+    expect(differencesOf(past(stuck), provisionPolicy(600))).toEqual(oneDifference('stuck_sooner', 'failed', 600));
+    expect(differencesOf(past(stuck), provisionPolicy(1000))).toEqual(oneDifference('stuck_later', 'failed', 1000));
+    expect(replay(past(stuck), provisionPolicy(1000)).differences[0]?.sure).toBe(true);
+    expect(replay(past(stuck), provisionPolicy(1100)).differences[0]).toMatchObject({
       sure: false,
       was: { verdict: 'failed', at: at(720), reason: 'provisioning timed out' },
       would_be: { reason: expect.stringContaining('it is unknown whether it would have arrived') },
@@ -134,22 +149,26 @@ describe('a boot', () => {
   });
 
   test('that something else ended, or that still runs, would have failed before', () => {
-    expect(kinds(past(boot(700, { outcome: 'cancelled' })), provision(600))).toEqual(
-      found('boot_cut_short', 'failed', 600),
+    expect(differencesOf(past(boot(700, { outcome: 'cancelled' })), provisionPolicy(600))).toEqual(
+      oneDifference('boot_cut_short', 'failed', 600),
     );
-    expect(replay(past(boot(700, { outcome: 'running' })), provision(600)).differences[0]?.sure).toBe(true);
-    expect(kinds(past(boot(500, { outcome: 'cancelled' })), provision(600))).toEqual([]);
+    expect(replay(past(boot(700, { outcome: 'running' })), provisionPolicy(600)).differences[0]?.sure).toBe(true);
+    expect(differencesOf(past(boot(500, { outcome: 'cancelled' })), provisionPolicy(600))).toEqual([]);
   });
 
   test('keeps a requested budget up to the ceiling, and a learned one', () => {
     const own = boot(700, { budget_source: 'allocation', requested_seconds: 900, budget_seconds: 900 });
-    expect(kinds(past(own), provision(60))).toEqual([]);
-    expect(kinds(past(own), provision(60, { ceiling_seconds: 600 }))).toEqual(found('boot_given_up', 'failed', 600));
+    expect(differencesOf(past(own), provisionPolicy(60))).toEqual([]);
+    expect(differencesOf(past(own), provisionPolicy(60, { ceiling_seconds: 600 }))).toEqual(
+      oneDifference('boot_given_up', 'failed', 600),
+    );
     const learned = boot(700, { budget_source: 'learned', budget_seconds: 800 });
-    const learning = provision(600, { policy: 'learned' });
-    expect(kinds(past(learned, { policy: 'learned' }), learning)).toEqual([]);
-    expect(kinds(past(learned, { policy: 'learned' }), provision(600))).toEqual(found('boot_given_up', 'failed', 600));
-    expect(untold(past(boot(500)), learning)).toEqual([['learned', null]]);
+    const learning = provisionPolicy(600, { policy: 'learned' });
+    expect(differencesOf(past(learned, { policy: 'learned' }), learning)).toEqual([]);
+    expect(differencesOf(past(learned, { policy: 'learned' }), provisionPolicy(600))).toEqual(
+      oneDifference('boot_given_up', 'failed', 600),
+    );
+    expect(unknownsOf(past(boot(500)), learning)).toEqual([['learned', null]]);
   });
 
   test('keeps an extension by a person, even against progress', () => {
@@ -158,33 +177,35 @@ describe('a boot', () => {
       { at: at(200), what: 'advance' as const },
     ];
     const extended = boot(900, { events });
-    expect(kinds(past(extended), provision(700))).toEqual([]);
-    expect(kinds(past(extended), provision(500))).toEqual(found('boot_given_up', 'failed', 800));
-    expect(kinds(past(extended), provision(720, { progress_aware: true }))).toEqual([]);
+    expect(differencesOf(past(extended), provisionPolicy(700))).toEqual([]);
+    expect(differencesOf(past(extended), provisionPolicy(500))).toEqual(oneDifference('boot_given_up', 'failed', 800));
+    expect(differencesOf(past(extended), provisionPolicy(720, { progress_aware: true }))).toEqual([]);
     const unsaid = boot(900, { events: events.map((event) => ({ ...event, by_person: false })) });
-    expect(kinds(past(unsaid), provision(720, { progress_aware: true }))).toEqual(
-      found('boot_given_up', 'failed', 380),
+    expect(differencesOf(past(unsaid), provisionPolicy(720, { progress_aware: true }))).toEqual(
+      oneDifference('boot_given_up', 'failed', 380),
     );
-    expect(kinds(past(unsaid), provision(720, { progress_aware: true, rescue_seconds: 360 }))).toEqual(
-      found('boot_lost', 'failed', 380),
+    expect(differencesOf(past(unsaid), provisionPolicy(720, { progress_aware: true, rescue_seconds: 360 }))).toEqual(
+      oneDifference('boot_lost', 'failed', 380),
     );
   });
 
   test('that failed has no later progress, so the effect of progress is uncertain', () => {
-    const late = boot(800, { outcome: 'late', given_up: givenUp(720) });
-    const [aware] = replay(past(late), provision(900, { progress_aware: true })).differences;
+    const late = boot(800, { outcome: 'late', given_up: failedVerdict(720) });
+    const [aware] = replay(past(late), provisionPolicy(900, { progress_aware: true })).differences;
     expect(aware).toMatchObject({ kind: 'boot_spared', sure: false });
     expect(aware?.would_be.reason).toContain('is not recorded');
-    expect(replay(past(late), provision(700, { progress_aware: true })).differences[0]?.sure).toBe(true);
+    expect(replay(past(late), provisionPolicy(700, { progress_aware: true })).differences[0]?.sure).toBe(true);
   });
 
   test('is unknown if the policy in force does not explain the record', () => {
     const stuck = (given: RecordedBoot['given_up']) => boot(2000, { outcome: 'timed_out', given_up: given });
-    expect(untold(past(stuck(givenUp(2000))), provision(600))).toEqual([['moved', 1]]);
-    expect(untold(past(stuck(givenUp(2000, { deadline_at: at(720) }))), provision(600))).toEqual([['kept', 1]]);
-    expect(untold(past(boot(800)), provision(600))).toEqual([['kept', 1]]);
-    expect(untold(past(boot(800)), provision(900))).toEqual([]);
-    expect(kinds(past(boot(800)), provision(900))).toEqual([]);
+    expect(unknownsOf(past(stuck(failedVerdict(2000))), provisionPolicy(600))).toEqual([['moved', 1]]);
+    expect(unknownsOf(past(stuck(failedVerdict(2000, { deadline_at: at(720) }))), provisionPolicy(600))).toEqual([
+      ['kept', 1],
+    ]);
+    expect(unknownsOf(past(boot(800)), provisionPolicy(600))).toEqual([['kept', 1]]);
+    expect(unknownsOf(past(boot(800)), provisionPolicy(900))).toEqual([]);
+    expect(differencesOf(past(boot(800)), provisionPolicy(900))).toEqual([]);
   });
 });
 
@@ -195,15 +216,15 @@ describe('a start-up', () => {
 
   test('that a rule ended would have ended sooner or later', () => {
     const promoted = started(120, { ready_by_rule: true });
-    expect(kinds(promoted, startIn(60))).toEqual(found('ready_sooner', 'ready', 60));
-    expect(kinds(promoted, startIn(180))).toEqual(found('ready_later', 'ready', 180));
-    expect(kinds(promoted, provision(60))).toEqual([]);
-    expect(untold(started(400, { ready_by_rule: true }), startIn(60))).toEqual([['moved', 1]]);
+    expect(differencesOf(promoted, startIn(60))).toEqual(oneDifference('ready_sooner', 'ready', 60));
+    expect(differencesOf(promoted, startIn(180))).toEqual(oneDifference('ready_later', 'ready', 180));
+    expect(differencesOf(promoted, provisionPolicy(60))).toEqual([]);
+    expect(unknownsOf(started(400, { ready_by_rule: true }), startIn(60))).toEqual([['moved', 1]]);
   });
 
   test('that reported ready after the new deadline is unknown, because heartbeats are not recorded', () => {
-    expect(untold(started(100), startIn(60))).toEqual([['beats', 1]]);
-    expect(untold(started(100, { outcome: 'cancelled' }), startIn(60))).toEqual([['beats', 1]]);
+    expect(unknownsOf(started(100), startIn(60))).toEqual([['beats', 1]]);
+    expect(unknownsOf(started(100, { outcome: 'cancelled' }), startIn(60))).toEqual([['beats', 1]]);
     expect(replay(started(100), startIn(100)).untold).toEqual([]);
   });
 
@@ -211,44 +232,44 @@ describe('a start-up', () => {
     const silent = (last: number | null) =>
       started(120, {
         outcome: 'timed_out',
-        given_up: givenUp(120, { last_seen_at: last === null ? null : at(last), stale_seconds: 30 }),
+        given_up: failedVerdict(120, { last_seen_at: last === null ? null : at(last), stale_seconds: 30 }),
       });
-    expect(kinds(silent(null), startIn(60))).toEqual(found('stuck_sooner', 'failed', 60));
-    expect(kinds(silent(20), startIn(60))).toEqual(found('stuck_sooner', 'failed', 60));
-    expect(kinds(silent(40), startIn(60))).toEqual(found('ready_instead', 'ready', 60));
-    expect(untold(silent(80), startIn(60))).toEqual([['beats', 1]]);
-    expect(kinds(silent(110), startIn(60))).toEqual(found('stuck_sooner', 'failed', 60));
-    expect(kinds(silent(40), startIn(180))).toEqual(found('stuck_later', 'failed', 180));
+    expect(differencesOf(silent(null), startIn(60))).toEqual(oneDifference('stuck_sooner', 'failed', 60));
+    expect(differencesOf(silent(20), startIn(60))).toEqual(oneDifference('stuck_sooner', 'failed', 60));
+    expect(differencesOf(silent(40), startIn(60))).toEqual(oneDifference('ready_instead', 'ready', 60));
+    expect(unknownsOf(silent(80), startIn(60))).toEqual([['beats', 1]]);
+    expect(differencesOf(silent(110), startIn(60))).toEqual(oneDifference('stuck_sooner', 'failed', 60));
+    expect(differencesOf(silent(40), startIn(180))).toEqual(oneDifference('stuck_later', 'failed', 180));
   });
 });
 
 test('uses the generation of each boot, and lists the newest first', () => {
-  const past = history(provision(600), {
+  const past = history(provisionPolicy(600), {
     generations: [
-      { generation: 1, created_at: at(-10), policy: provision(600) },
-      { generation: 2, created_at: at(-5), policy: provision(900) },
+      { generation: 1, created_at: at(-10), policy: provisionPolicy(600) },
+      { generation: 2, created_at: at(-5), policy: provisionPolicy(900) },
     ],
     boots: [
       boot(700, { generation: 2, budget_seconds: 900 }),
-      boot(1100, { generation: 1, budget_seconds: 600, outcome: 'late', given_up: givenUp(600) }),
+      boot(1100, { generation: 1, budget_seconds: 600, outcome: 'late', given_up: failedVerdict(600) }),
     ],
   });
-  const { otherwise, differences, decisions } = replay(past, provision(650));
+  const { otherwise, differences, decisions } = replay(past, provisionPolicy(650));
   expect({ otherwise, decisions }).toEqual({ otherwise: { boot_given_up: 1, boot_lost: 1 }, decisions: 2 });
   expect(differences.map(({ at: when }) => when)).toEqual([at(650), at(600)]);
 });
 
 test('lists questions that no record can answer', () => {
-  const past = history(policy(), { cut: { boots: true, changes: true } });
+  const past = history(policy(), { truncated: { boots: true, changes: true } });
   const proposed = policy({ mode: 'observe', budgets: { drain_seconds: 5 } });
-  expect(untold(past, proposed)).toEqual([
+  expect(unknownsOf(past, proposed)).toEqual([
     ['other_budgets', null],
     ['observed', null],
     ['cut_boots', null],
     ['cut_changes', null],
   ]);
   const many = Array.from({ length: 30 }, () => boot(800));
-  expect(replay(history(policy(), { boots: many }), provision(600)).untold).toMatchObject([
+  expect(replay(history(policy(), { boots: many }), provisionPolicy(600)).untold).toMatchObject([
     { kind: 'kept', count: 30, node_ids: { length: 20 } },
   ]);
 });

@@ -2,7 +2,8 @@
  * Replays the recorded history of a pool under a proposed policy, with the rules of the product.
  * The facts come from the record, so replaying the policy that was in force yields no differences.
  */
-import { type BudgetSettings, heartbeatPolicy } from '../deadlines/budgets.ts';
+import type { BudgetSettings } from '../deadlines/budgets.ts';
+import { heartbeatPolicy } from '../deadlines/heartbeat-policy.ts';
 import { replayAbsence } from './absences.ts';
 import { replayBoot } from './boots.ts';
 import { replayBrake } from './brake.ts';
@@ -44,8 +45,8 @@ function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
     outcomes.push('learned');
   if (now && notReplayed.some((name) => proposed.budgets[name] !== now.budgets[name])) outcomes.push('other_budgets');
   if (proposed.mode === 'observe') outcomes.push('observed');
-  if (history.cut.boots) outcomes.push('cut_boots');
-  if (history.cut.changes) outcomes.push('cut_changes');
+  if (history.truncated.boots) outcomes.push('cut_boots');
+  if (history.truncated.changes) outcomes.push('cut_changes');
   return outcomes;
 }
 

@@ -162,10 +162,10 @@ function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => 
         budget_seconds,
         moved_seconds: movedBy(facts, place + 1, endPlace),
         ended: end?.certain === true,
-        back_at: isBack ? end.at : null,
+        returned_at: isBack ? end.at : null,
         given_up: isGivenUp ? { at: end.at, reason: end.reason ?? '' } : null,
         rescued_at: isGivenUp && after?.by === 'late-registration' ? after.at : null,
-        over_at: end && !isBack && !isGivenUp ? end.at : null,
+        interrupted_at: end && !isBack && !isGivenUp ? end.at : null,
       },
     ];
   });
@@ -180,7 +180,7 @@ const readRows = (db: Database, range: ReplayRange) =>
       boots,
       ...(await readFacts(tx, range)),
       advances: await readAdvances(tx, [...new Set(boots.map(({ node_instance_id }) => node_instance_id))]),
-      standing: await countStanding(tx, range.pool),
+      final_counts: await countStanding(tx, range.pool),
       generations: await readGenerations(tx, range.pool),
     };
   });
@@ -206,7 +206,7 @@ interface Reading {
 export async function readHistory({ db, clock, environment }: Reading, range: ReplayRange): Promise<History> {
   const { pool, since, until, max_rows } = range;
   const rows = await readRows(db, range);
-  const { facts, more, advances, standing } = rows;
+  const { facts, more, advances, final_counts } = rows;
   const boots = rows.boots.slice(0, max_rows);
   const byInstance = Map.groupBy(facts, ({ node_instance_id }) => node_instance_id);
   const byNode = Map.groupBy(facts, ({ node_id }) => node_id);
@@ -238,8 +238,8 @@ export async function readHistory({ db, clock, environment }: Reading, range: Re
         : [],
     ),
     unenforced_silences: facts.flatMap((fact) => (isObserveOnly(fact) && fact.by === 'liveness' ? [fact.node_id] : [])),
-    standing,
+    final_counts,
     brake: environment.brake,
-    cut: { boots: rows.boots.length > max_rows, changes: more },
+    truncated: { boots: rows.boots.length > max_rows, changes: more },
   };
 }

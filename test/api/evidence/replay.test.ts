@@ -203,7 +203,7 @@ describe('a replay', () => {
     expect(history).toMatchObject({
       boots: { length: 3 },
       changes: { length: 3 },
-      cut: { boots: true, changes: true },
+      truncated: { boots: true, changes: true },
     });
     expect(replayPolicyOf({ driver: 'external' }, stage.environment)).toMatchObject({ mode: 'enforce', budgets: {} });
   });

@@ -8,18 +8,17 @@ import { replaySteps, replayTotal } from '../replay.ts';
 export const start = moment(Date.UTC(2030, 0, 1));
 export const at = (seconds: number) => secondsLater(start, seconds);
 
-export type Given = Partial<Omit<ReplayPolicy, 'budgets'>> & { budgets?: ReplayPolicy['budgets'] };
-export const policy = (given: Given = {}): ReplayPolicy => ({
+export const policy = (overrides: Partial<ReplayPolicy> = {}): ReplayPolicy => ({
   mode: 'enforce',
   budgets: {},
   server: {},
   heartbeat: {},
   brake: defaultBrakePolicy,
   external: false,
-  ...given,
+  ...overrides,
 });
 
-export const history = (inForce: ReplayPolicy, given: Partial<History> = {}): History => ({
+export const history = (inForce: ReplayPolicy, overrides: Partial<History> = {}): History => ({
   pool: 'build',
   since: start,
   until: at(1e6),
@@ -29,22 +28,23 @@ export const history = (inForce: ReplayPolicy, given: Partial<History> = {}): Hi
   changes: [],
   held: [],
   unenforced_silences: [],
-  standing: {},
+  final_counts: {},
   brake: defaultBrakeSettings,
-  cut: { boots: false, changes: false },
-  ...given,
+  truncated: { boots: false, changes: false },
+  ...overrides,
 });
 
 export const replay = (past: History, proposed: ReplayPolicy) =>
   replayTotal(past, proposed, [...replaySteps(past, proposed)]);
 
-let made = 0;
+let machines = 0;
+/** The ids of a new machine. */
 export const ids = () => {
-  made++;
-  return { node_id: `node_${made}`, node_instance_id: `inst_${made}` };
+  machines++;
+  return { node_id: `node_${machines}`, node_instance_id: `inst_${machines}` };
 };
 
-export const boot = (seconds: number, given: Partial<RecordedBoot> = {}): RecordedBoot => ({
+export const boot = (seconds: number, overrides: Partial<RecordedBoot> = {}): RecordedBoot => ({
   ...ids(),
   generation: 1,
   phase: 'provision',
@@ -58,41 +58,51 @@ export const boot = (seconds: number, given: Partial<RecordedBoot> = {}): Record
   given_up: null,
   ready_by_rule: false,
   watched_until: at(seconds),
-  ...given,
+  ...overrides,
 });
 
-export const givenUp = (seconds: number, more: Partial<RecordedBoot['given_up']> = {}): RecordedBoot['given_up'] => ({
+/** The verdict that failed a boot after so many seconds. */
+export const failedVerdict = (
+  seconds: number,
+  overrides: Partial<RecordedBoot['given_up']> = {},
+): RecordedBoot['given_up'] => ({
   at: at(seconds),
   reason: 'provisioning timed out',
   deadline_at: at(seconds),
   last_seen_at: null,
   stale_seconds: null,
-  ...more,
+  ...overrides,
 });
 
-export const absence = (given: Partial<RecordedAbsence> = {}): RecordedAbsence => ({
+export const absence = (overrides: Partial<RecordedAbsence> = {}): RecordedAbsence => ({
   ...ids(),
   generation: 1,
   at: at(30),
   by: 'liveness',
-  reason: 'it has been silent for 30 s',
+  reason: 'no heartbeat arrived for 30 s',
   stale_seconds: 30,
   budget_seconds: 3600,
   moved_seconds: 0,
   ended: false,
-  back_at: null,
+  returned_at: null,
   given_up: null,
   rescued_at: null,
-  over_at: null,
-  ...given,
+  interrupted_at: null,
+  ...overrides,
 });
 
-export const kinds = (past: History, proposed: ReplayPolicy) =>
+/** The differences as triples: kind, the verdict there would have been, and its time. */
+export const differencesOf = (past: History, proposed: ReplayPolicy) =>
   replay(past, proposed).differences.map(({ kind, would_be }) => [kind, would_be.verdict, would_be.at?.getTime()]);
-export const found = (kind: DifferenceKind, verdict: string, seconds: number) => [
+
+/** The result of `differencesOf` where a test expects exactly one. */
+export const oneDifference = (kind: DifferenceKind, verdict: string, seconds: number) => [
   [kind, verdict, at(seconds).getTime()],
 ];
-export const untold = (past: History, proposed: ReplayPolicy) =>
+
+/** The boots and absences that the replay cannot decide, counted by kind. */
+export const unknownsOf = (past: History, proposed: ReplayPolicy) =>
   replay(past, proposed).untold.map(({ kind, count }) => [kind, count]);
-export const provision = (provision_seconds: number, more: ReplayPolicy['budgets'] = {}) =>
-  policy({ budgets: { provision_seconds, ...more } });
+
+export const provisionPolicy = (provision_seconds: number, otherBudgets: ReplayPolicy['budgets'] = {}) =>
+  policy({ budgets: { provision_seconds, ...otherBudgets } });
