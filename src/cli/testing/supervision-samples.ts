@@ -25,7 +25,7 @@ export const sampleExplanation = (fields: Partial<Explanation> = {}): Explanatio
   means: 'Silent; it can return until its deadline.',
   because: {
     rule: 'liveness',
-    verdict: 'it has been silent for 42 s (allowed: 30 s)',
+    verdict: 'no heartbeat arrived for 42 s (allowed: 30 s)',
     owner: 'node',
     at: at(2),
     evidence: [sampleEvidence({ at: at(2), layer: 'rule', kind: 'node.offline', summary: 'ready → offline: silent' })],

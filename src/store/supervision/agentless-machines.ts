@@ -4,7 +4,11 @@
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Held } from '../../contract/node.ts';
-import { defaultIntervalSeconds, effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
+import {
+  defaultIntervalSeconds,
+  effectiveStaleSeconds,
+  heartbeatPolicy,
+} from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Beat } from '../heartbeats/heartbeat-columns.ts';
 import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';

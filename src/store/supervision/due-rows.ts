@@ -42,7 +42,7 @@ export type DueCondition = keyof typeof conditions;
 export interface DueQuery {
   status: NodeStatus;
   /** Only negative verdicts are held; a rule with a positive one ignores the hold. */
-  for_the_better?: boolean;
+  ignores_hold?: boolean;
   /** Any group of which all conditions hold. Without groups, every due row. */
   where?: readonly (readonly DueCondition[])[];
   now: Date;
@@ -60,7 +60,7 @@ const isDue = (query: DueQuery) =>
   `node.status = $1
      and node.deadline_at <= $2
      and not ${isRecordedOnly}
-     and (${query.for_the_better ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
+     and (${query.ignores_hold ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
      ${whereOf(query)}`;
 
 export function lockDueNodes(

@@ -3,7 +3,7 @@
  * by class of stale time: long ones rarely. Only the suspects found are then checked precisely.
  */
 import type { NodeId } from '../../base/ids.ts';
-import { type HeartbeatSettings, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
+import { type HeartbeatSettings, heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, readJudged } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';

@@ -92,7 +92,7 @@ export function drift(services: SweepServices): Sweep {
     async find(tx, now, limit, except) {
       return onceEach(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);
     },
-    others: countDriftedNodes,
+    countOthers: countDriftedNodes,
     async apply(tx, verdicts, now) {
       const decided = verdicts as DriftVerdict[];
       const aside = decided.filter(({ node }) => node.policy === 'quarantine');

@@ -3,10 +3,10 @@
  * release has its own retries.
  */
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 export const cleanDeadline = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'clean-deadline',
     from: 'cleaning',
     to: 'quarantined',

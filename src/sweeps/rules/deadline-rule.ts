@@ -1,4 +1,4 @@
-/** The common part of all rules on a node's deadline; each rule is a declaration. */
+/** Turns the declaration of a deadline rule into a sweep. */
 import { moment, secondsBetween } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Blame } from '../../lifecycle/findings/launch-blame.ts';
@@ -21,7 +21,7 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   name: NodeRuleName;
   from: NodeStatus;
   to: NodeStatus | ((node: DueNode) => NodeStatus);
-  /** Conditions on the due nodes that this rule decides on; by default all. */
+  /** Narrows the rule to due nodes that meet all conditions of any group. */
   where?: readonly (readonly DueCondition[])[];
   /** The reason as a sentence; `waited` says how long, and where the budget came from. */
   reason(waited: string, node: DueNode, blame?: Blame): string;
@@ -32,11 +32,13 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
   /** The reason for a machine whose heartbeats arrive but are refused. */
   refused?(waited: string, refusal: string): string;
-  /** Whether the machine is known to have ended, so that waiting is pointless. */
-  certain?(node: DueNode): boolean;
+  /** Whether the machine is known to have ended, so that it cannot be rescued. */
+  hasEnded?(node: DueNode): boolean;
 }
 
-/** Evidence of a new deadline schedules the rule; without any, it runs this often. */
+/**
+ * The longest pause between two runs. Evidence of a new deadline schedules an earlier one.
+ */
 const everySeconds = 5;
 
 /** The timeline shows who moved the deadline; the verdict shows by how much. */
@@ -51,12 +53,12 @@ const dataOf = (blame: Blame | undefined) =>
   blame ? { step: blame.step, code: blame.code, owner_layer: blame.owner_layer } : {};
 
 /**
- * Returns the reason and the owner. A machine that has ended sends no heartbeats, whatever was
- * refused before.
+ * Returns the reason and the data of a verdict. Refused heartbeats do not explain the silence of a
+ * machine that has ended, so that case comes first.
  */
 function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date, blame?: Blame) {
   const waited = waitedFor(node, now);
-  if (rule.certain?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
+  if (rule.hasEnded?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
   // Refusals from before this status say nothing about why the node is still in it.
   const unheardSince =
     node.last_seen_at && node.last_seen_at > node.status_since ? node.last_seen_at : node.status_since;
@@ -72,23 +74,23 @@ function deadlineIn({ data }: Evidence): Date | undefined {
   return typeof deadline_at === 'string' ? moment(Date.parse(deadline_at)) : undefined;
 }
 
-export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep {
-  const question = (now: Date) => ({
+export function defineDeadlineRule(services: SweepServices, rule: DeadlineRule): Sweep {
+  const dueQuery = (now: Date) => ({
     status: rule.from,
     now,
-    for_the_better: !nodeRules[rule.name].negative,
+    ignores_hold: !nodeRules[rule.name].negative,
     ...(rule.where && { where: rule.where }),
   });
-  const announcing = [`node.${rule.from}`, 'node.deadline_moved'];
+  const deadlineKinds = [`node.${rule.from}`, 'node.deadline_moved'];
   return verdictSweep(services, {
     name: rule.name,
     every_seconds: everySeconds,
     woken_by: (kind) => kind === 'node.held_over',
-    due_by: (fact) => (announcing.includes(fact.kind) ? deadlineIn(fact) : undefined),
+    due_by: (fact) => (deadlineKinds.includes(fact.kind) ? deadlineIn(fact) : undefined),
     ...(rule.batch && { batch: rule.batch }),
     ...(rule.apply && { apply: rule.apply }),
     async find(tx, now, limit, except) {
-      const due = await lockDueNodes(tx, question(now), limit, except);
+      const due = await lockDueNodes(tx, dueQuery(now), limit, except);
       const blameOn = due.length > 0 ? await rule.blame?.(tx, due) : undefined;
       return due.map((node) => {
         const { budget_seconds, budget_source, stale_seconds, reported_status } = node;
@@ -104,7 +106,7 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
         };
       });
     },
-    others: (tx, now, found) => countDueNodes(tx, question(now), found),
+    countOthers: (tx, now, found) => countDueNodes(tx, dueQuery(now), found),
     next: (now) => nextDueAt(services.db, rule.from, now),
   });
 }

@@ -3,10 +3,10 @@ import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 export const drainDeadline = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'drain-deadline',
     from: 'draining',
     to: (node) => (node.drain_then === 'retire' ? 'cleaning' : 'quarantined'),

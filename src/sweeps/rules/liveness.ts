@@ -1,6 +1,6 @@
 /**
- * `liveness`: ready, degraded → offline after too long a silence; → degraded if a probe is still
- * answered.
+ * `liveness`: moves a ready or degraded node to offline when its last heartbeat is too old, or to
+ * degraded if the machine still answers its probe.
  */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -19,28 +19,32 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
 
-/** A smaller lag of a replica is normal and no reason for a hold. */
-const worthHoldingSeconds = 5;
-const settlesInSeconds = 0.25;
+/** If a replica is further behind with storing heartbeats, verdicts of silence are held. */
+const maxLagSeconds = 5;
+/** Until then the other replicas have usually stored the heartbeats that a verdict waits for. */
+const recheckSeconds = 0.25;
 
 /** Well below the threshold of a hold, so that a replica at the threshold does not flap. */
-export const hasCaughtUp = (heard: Date, now: Date): boolean => secondsBetween(heard, now) < worthHoldingSeconds / 2;
+export const hasCaughtUp = (heard: Date, now: Date): boolean => secondsBetween(heard, now) < maxLagSeconds / 2;
 
-const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
-  offline: (silent) => `it has been silent for ${silent}`,
-  degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
+const reasons: Record<'offline' | 'degraded', (silence: string) => string> = {
+  offline: (silence) => `no heartbeat arrived for ${silence}`,
+  degraded: (silence) => `no heartbeat arrived for ${silence}, but the machine answers its probe`,
 };
 
-/** Rounded in opposite directions, so that an exceeded limit never looks like a met one. */
+/**
+ * Rounds the silence up and the limit down, so that they never show the same number: `30 s
+ * (allowed: 30 s)` would look like a limit that was met.
+ */
 const silenceOf = ({ last_seen_at, stale_seconds }: SilentNode, now: Date) =>
   `${Math.ceil(secondsBetween(last_seen_at, now))} s (allowed: ${Math.floor(stale_seconds)} s)`;
 
 function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refused: string | null, now: Date): Verdict {
-  const silent = silenceOf(node, now);
+  const silence = silenceOf(node, now);
   return {
     node,
     to,
-    reason: refused === null ? reasons[to](silent) : `${refusedInWords(refused)}; none has counted for ${silent}`,
+    reason: refused === null ? reasons[to](silence) : `${refusedInWords(refused)}; none was accepted for ${silence}`,
     due_at: staleAt(node),
     data: { stale_seconds: node.stale_seconds, ...(refused !== null && ownerOfRefusal) },
     moments: { last_seen_at: node.last_seen_at, probe_ok_at: node.probe_ok_at, gap_end: node.gap_end },
@@ -51,16 +55,10 @@ export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects, refusals } = services;
   const whyRefused = ({ node_instance_id, last_seen_at }: SilentNode, now: Date) =>
     refusals.why(node_instance_id, last_seen_at, now);
-  /**
-   * A node is silent by the clock, but some heartbeats are not stored yet; this settles within
-   * moments.
-   */
-  let unsettled = false;
-  /**
-   * The nodes that may be overdue, and when the next one may be. After an outage many more are
-   * silent but not yet overdue.
-   */
-  let found: readonly NodeId[] = [];
+  /** Whether a node looks silent only because some heartbeats may not be stored yet. */
+  let awaitsHeartbeats = false;
+  /** The nodes that may be overdue now, and when the next one may be. */
+  let overdue: readonly NodeId[] = [];
   let nextDueMs = Number.POSITIVE_INFINITY;
   return verdictSweep(services, {
     name: 'liveness',
@@ -69,12 +67,12 @@ export function liveness(services: SweepServices): Sweep {
     async prepare(now) {
       const all = await suspects.at(now);
       const waiting = all.findIndex(({ due_ms }) => due_ms > now.getTime());
-      found = (waiting === -1 ? all : all.slice(0, waiting)).map(({ node_id }) => node_id);
+      overdue = (waiting === -1 ? all : all.slice(0, waiting)).map(({ node_id }) => node_id);
       nextDueMs = all[waiting]?.due_ms ?? Number.POSITIVE_INFINITY;
     },
     async find(tx, now, limit, except) {
-      unsettled = false;
-      const silent = found.length === 0 ? [] : await lockSilentNodes(tx, found, now, limit, except);
+      awaitsHeartbeats = false;
+      const silent = overdue.length === 0 ? [] : await lockSilentNodes(tx, overdue, now, limit, except);
       const [first] = silent;
       if (!first) return [];
       const heard = heardThrough(first.stored_through, environment.brake, now);
@@ -85,11 +83,11 @@ export function liveness(services: SweepServices): Sweep {
         if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, whyRefused(node, now), now));
         else if (verdict === 'unsure') unsure.push(node);
       }
-      unsettled = unsure.length > 0;
+      awaitsHeartbeats = unsure.length > 0;
       const lag = secondsBetween(heard, now);
-      if (lag > worthHoldingSeconds) {
+      if (lag > maxLagSeconds) {
         const held_until = secondsLater(heard, environment.brake.self_fault_seconds).toISOString();
-        const reason = `a replica has not stored what it heard for ${lag.toFixed(0)} s`;
+        const reason = `a replica has stored no heartbeats for ${lag.toFixed(0)} s`;
         const hold = { rule: 'liveness', to: 'offline', kind: 'self-fault', hold: 'self-fault', reason } as const;
         await holdNodes(
           tx,
@@ -99,18 +97,18 @@ export function liveness(services: SweepServices): Sweep {
       }
       return verdicts;
     },
-    async others(tx, now, decided) {
+    async countOthers(tx, now, decided) {
       const known = new Set(decided);
-      const rest = found.filter((id) => !known.has(id));
+      const rest = overdue.filter((id) => !known.has(id));
       if (rest.length === 0) return [];
       const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
       return countSilentNodes(tx, rest, heard < now ? heard : now);
     },
     async next(now) {
-      // Some of the inspected nodes have a little time left, which only their rows show.
-      const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);
-      const reading = secondsLater(now, unsettled ? settlesInSeconds : suspects.everySeconds());
-      return moment(Math.min(soonest?.getTime() ?? Number.POSITIVE_INFINITY, nextDueMs, reading.getTime()));
+      // The list may be older than the rows: a row shows that its node has some time left.
+      const soonest = overdue.length === 0 ? null : await nextSilentAt(db, overdue, now);
+      const recheckAt = secondsLater(now, awaitsHeartbeats ? recheckSeconds : suspects.everySeconds());
+      return moment(Math.min(soonest?.getTime() ?? Number.POSITIVE_INFINITY, nextDueMs, recheckAt.getTime()));
     },
   });
 }

@@ -1,18 +1,18 @@
 /** `offline-deadline`: offline → failed, if a node stays away past its deadline. */
 import type { DueNode } from '../../store/supervision/due-rows.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 /** The provider has seen it ended or absent since it fell silent. */
 const isGone = ({ observed_state, observed_since }: DueNode) =>
   observed_since === true && ['absent', 'exited'].includes(observed_state ?? '');
 
 export const offlineDeadline = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'offline-deadline',
     from: 'offline',
     to: 'failed',
-    certain: isGone,
+    hasEnded: isGone,
     reason: (waited, node) =>
       isGone(node)
         ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}, so the rest of its time was not waited for`

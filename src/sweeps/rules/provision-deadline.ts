@@ -7,7 +7,7 @@ import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/launch-steps.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 /** A driver with a single phase does not name it in the plan. */
 function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {
@@ -17,7 +17,7 @@ function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): st
 }
 
 export const provisionDeadline = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'provision-deadline',
     from: 'provisioning',
     to: 'failed',

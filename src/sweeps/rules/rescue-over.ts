@@ -5,10 +5,10 @@
 import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 export const rescueOver = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'rescue-over',
     from: 'failed',
     to: 'cleaning',

@@ -4,7 +4,7 @@
  */
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 const found: Record<NonNullable<Prerequisites>, string> = {
   unchecked: 'it never said whether its prerequisites are met',
@@ -13,7 +13,7 @@ const found: Record<NonNullable<Prerequisites>, string> = {
 };
 
 export const startDeadline = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'start-deadline',
     from: 'starting',
     to: 'failed',

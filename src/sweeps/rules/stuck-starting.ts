@@ -3,10 +3,10 @@
  * start-up is over.
  */
 import type { SweepServices } from '../runner/services.ts';
-import { deadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './deadline-rule.ts';
 
 export const stuckStarting = (services: SweepServices) =>
-  deadlineRule(services, {
+  defineDeadlineRule(services, {
     name: 'stuck-starting',
     from: 'starting',
     to: 'ready',

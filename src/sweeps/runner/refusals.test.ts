@@ -39,10 +39,10 @@ test('the verdict says that heartbeats are refused if the machine sent them itse
   expect(said.get(refused)).toMatchObject({
     owner: 'operator',
     reason:
-      'its heartbeats arrive and are refused, for the token of its relay was revoked; none has counted for 31 s (allowed: 30 s)',
+      'its heartbeats arrive and are refused, for the token of its relay was revoked; none was accepted for 31 s (allowed: 30 s)',
   });
   for (const id of ids.slice(1))
-    expect(said.get(id)).toMatchObject({ owner: 'node', reason: 'it has been silent for 31 s (allowed: 30 s)' });
+    expect(said.get(id)).toMatchObject({ owner: 'node', reason: 'no heartbeat arrived for 31 s (allowed: 30 s)' });
 });
 
 const refusedFor = 'its heartbeats arrive and are refused, for the token of its relay was revoked';

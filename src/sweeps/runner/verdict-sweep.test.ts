@@ -77,7 +77,7 @@ test('rounds silence to whole seconds so that it never looks shorter than the li
   await stage.db.query('update heartbeats set stale_seconds = 33.3');
   await judge(33.6);
   const [node] = await stage.rows(ids);
-  expect(node?.verdict?.reason).toBe('it has been silent for 34 s (allowed: 33 s)');
+  expect(node?.verdict?.reason).toBe('no heartbeat arrived for 34 s (allowed: 33 s)');
 });
 
 test('judges no node while this replica may be missing heartbeats', async () => {

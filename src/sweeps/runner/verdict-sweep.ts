@@ -36,7 +36,7 @@ export interface VerdictRule {
    * Counts the due nodes besides those found, including rows locked by others: a batch is not the
    * whole failure.
    */
-  others?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<ScopeCount[]>;
+  countOthers?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<ScopeCount[]>;
   /** Replaces the plain transition; returns the nodes that were changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
   /** When the next node is due. */
@@ -79,7 +79,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
       onFound(found);
       const others =
         en_masse === 'hold' && found.length > 0
-          ? await rule.others?.(
+          ? await rule.countOthers?.(
               tx,
               now,
               found.map(({ node }) => node.node_id),

@@ -26,10 +26,10 @@ test('shows status, reason, deadline, next steps, evidence and commands', () => 
   expect(shown()).toBe(
     [
       `${id}  gpu-3  offline for 8m`,
-      '  Silent; it can return until its deadline. It became offline 8m ago: it has',
-      '  been silent for 42 s (allowed: 30 s) [liveness, owner: node]. It waits for a',
-      '  heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. Its budget is 1h 00m,',
-      '  set by its pool. Its last heartbeat was 10m ago.',
+      '  Silent; it can return until its deadline. It became offline 8m ago: no',
+      '  heartbeat arrived for 42 s (allowed: 30 s) [liveness, owner: node]. It waits',
+      '  for a heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. Its budget is 1h',
+      '  00m, set by its pool. Its last heartbeat was 10m ago.',
       '',
       '  What happens next',
       '    any time  if its heartbeats resume → its former status',
