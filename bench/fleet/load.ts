@@ -4,7 +4,7 @@
  */
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/budgets.ts';
+import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/heartbeat-policy.ts';
 import { type Agents, doing } from './agents.ts';
 import { createCalls } from './calls.ts';
 import { falteringShare } from './plan.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { newReplicaId } from '../../src/base/ids.ts';
-import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/budgets.ts';
+import { effectiveStaleSeconds } from '../../src/lifecycle/deadlines/heartbeat-policy.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { endReplica, registerReplica } from '../../src/store/operations/replicas.ts';
 import { fillFleet } from '../harness/resting-fleet.ts';

@@ -1,5 +1,6 @@
 /**
- * How much of the fleet a caller may see. Every read for a caller takes one; there is no default.
+ * Tenant isolation: how much of the fleet a caller may see. Every read for a caller takes one;
+ * there is no default. `store/visibility.ts` turns it into SQL.
  */
 export type Visibility = { kind: 'fleet' } | { kind: 'tenant'; tenant: string };
 

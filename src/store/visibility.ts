@@ -1,7 +1,7 @@
 /**
- * How a tenant is kept from another's rows: every SQL predicate about tenants. The text depends on
- * the kind of visibility, so a read of the whole fleet carries no predicate and both kinds keep
- * plans of their own.
+ * Tenant isolation in SQL: every predicate that keeps a tenant from another's rows. The text
+ * depends on the kind of visibility, so a read of the whole fleet carries no predicate and both
+ * kinds keep plans of their own.
  */
 import type { Visibility } from '../lifecycle/visibility.ts';
 import type { Bind } from './pg/walk.ts';

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import type { ApiProblem } from '../../contract/errors/errors.ts';
-import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
+import { effectiveStaleSeconds } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
 import type { ApiServices } from '../services.ts';
 import { acceptBatch } from './accept-batch.ts';

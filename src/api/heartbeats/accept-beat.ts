@@ -5,7 +5,7 @@
 import { now } from '../../base/clock.ts';
 import type { Heartbeat, HeartbeatReply } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
+import { effectiveStaleSeconds } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import { assignedIntervalSeconds, maxAssignableSeconds, type Pace } from '../../lifecycle/deadlines/pace.ts';
 import { needsImmediateWrite } from '../../lifecycle/model/reports.ts';
 import { recordReport } from '../../store/agents/reports.ts';

@@ -34,7 +34,7 @@ export function repeatedFailureIn(findings: readonly FailureFinding[]): Repeated
 }
 
 export const repeatedFailureWords = ({ failures, same_way }: RepeatedFailure): string =>
-  `it has failed to come up ${failures} times${same_way ? ' in the same way' : ''}`;
+  `the machine failed to start ${failures} times${same_way ? ' in the same way' : ''}`;
 
 export interface OrderFacts {
   repeated: RepeatedFailure | null;

@@ -7,8 +7,6 @@ import {
   type BudgetSource,
   defaultBudgets,
   defaultRuntimeClasses,
-  effectiveStaleSeconds,
-  heartbeatPolicy,
   resolveBudget,
 } from './budgets.ts';
 
@@ -123,22 +121,10 @@ test('sets the rescue window to half of the budget, all of it if progress-aware,
 test('uses a configured number unchanged', () => {
   expect(resolveBudget({ phase: 'rescue', pool: { rescue_seconds: 0.5 } })).toEqual({ seconds: 0.5, source: 'pool' });
   expect(resolveBudget({ phase: 'rescue', pool: { rescue_seconds: 0 } }).seconds).toBe(0);
-  expect(heartbeatPolicy({ interval_seconds: 1, stale_after_seconds: 2 }).stale_after_seconds).toBe(2);
 });
 
 test('lets an allocation request only its provision budget', () => {
   for (const phase of phases.filter((each) => each !== 'provision' && each !== 'rescue'))
     expect(resolveBudget({ phase, pool: {}, requested_seconds: 5 }).source).toBe('default');
   expect(resolveBudget({ phase: 'rescue', pool: {}, requested_seconds: 1000 }).seconds).toBe(500);
-});
-
-test('is never stale before three intervals', () => {
-  fc.assert(
-    fc.property(seconds, seconds, (stale, interval) => {
-      expect(effectiveStaleSeconds(stale, interval)).toBe(Math.max(stale, 3 * interval));
-      expect(heartbeatPolicy({ interval_seconds: interval }).stale_after_seconds).toBeGreaterThanOrEqual(3 * interval);
-    }),
-  );
-  expect(heartbeatPolicy()).toEqual({ interval_seconds: 10, stale_after_seconds: 30 });
-  expect(heartbeatPolicy({ interval_seconds: 5 }).stale_after_seconds).toBe(30);
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { effectOfBeat } from '../model/reports.ts';
 import type { NodeStatus } from '../model/states.ts';
-import { effectiveStaleSeconds } from './budgets.ts';
+import { effectiveStaleSeconds } from './heartbeat-policy.ts';
 import { judgeLiveness } from './liveness.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { effectiveStaleSeconds } from './budgets.ts';
+import { effectiveStaleSeconds } from './heartbeat-policy.ts';
 import {
   assignedIntervalSeconds,
   type BeatTiming,

@@ -9,7 +9,7 @@
  * the client's pace. A client that is faster than it announced may slow down to its announced
  * interval.
  */
-import { effectiveStaleSeconds } from './budgets.ts';
+import { effectiveStaleSeconds } from './heartbeat-policy.ts';
 
 /** No client can announce an interval of days. */
 export const maxIntervalSeconds = 3600;

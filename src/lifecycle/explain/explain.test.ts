@@ -358,7 +358,7 @@ test('waits for a change of the pool after repeated failures', () => {
   expect(
     explain(facts('failed', { verdict: { rule: 'provision-error', certain: true } }, { repeated })).waiting_for,
   ).toBe(
-    'a change of pool render: it has failed to come up 3 times in the same way, and a retry would most likely fail too. Fix its set-up, image or budget, apply the pool, then retry',
+    'a change of pool render: the machine failed to start 3 times in the same way, and a retry would most likely fail too. Fix its set-up, image or budget, apply the pool, then retry',
   );
 });
 

@@ -1,7 +1,7 @@
 /** The text of a finding. */
 import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/shift-finding.ts';
 import { type ContestReason, contestReasons } from '../joins/contest.ts';
-import { type FindingWhat, findingWhats } from './findings.ts';
+import { type FindingWhat, findingCatalogue } from './findings.ts';
 
 type Side = Record<string, unknown>;
 
@@ -27,7 +27,7 @@ function twoProcessesSays(ours: Side, theirs: Side): string {
 /** Includes the numbers of findings that have them. */
 export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
   if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
-  const { says } = findingWhats[what];
+  const { says } = findingCatalogue[what];
   if (what === 'token_expiring') return `${says}: ${ours.name} (${ours.role}), at ${ours.expires_at}`;
   if (what !== 'name_contested') return says;
   if (theirs.because === 'two_processes') return twoProcessesSays(ours, theirs);

@@ -20,7 +20,7 @@ export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepte
 export type FindingStatus = (typeof findingStatuses)[number];
 
 /** `owner`: the layer that has to act. `ways_out`: advice, in full sentences. */
-export const findingWhats = {
+export const findingCatalogue = {
   machine_absent: {
     kind: 'drift',
     says: 'its provider no longer shows the machine',
@@ -86,7 +86,7 @@ export const findingWhats = {
   string,
   { kind: FindingKind; owner: FindingOwner; says: string; ways_out: readonly string[] }
 >;
-export type FindingWhat = keyof typeof findingWhats;
+export type FindingWhat = keyof typeof findingCatalogue;
 
 /** A pool's reaction to drift. A person may decide otherwise. */
 export const driftPolicies = ['report', 'repair', 'quarantine'] as const;

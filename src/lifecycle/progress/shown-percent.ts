@@ -1,15 +1,16 @@
 /**
- * The highest percentage that this process has shown of each operation. A row holds the last
- * published percentage; after it, a clock that is set back must not lower the shown one.
+ * Keeps a shown percentage from falling. Remembers the highest one that this process has shown of
+ * each operation: the row holds only the last published one, and a clock that is set back must not
+ * lower what came after it.
  */
-export interface ShownPercent {
+export interface PercentFloor {
   /** The percentage to show, never less than before. */
   raise(workflow_id: string, percent: number): number;
 }
 
 const maxEntries = 20_000;
 
-export function createShownPercent(): ShownPercent {
+export function createPercentFloor(): PercentFloor {
   const shown = new Map<string, number>();
   return {
     raise(workflow_id, percent) {

@@ -4,7 +4,7 @@ import { hashSecret, newSecret } from '../../base/credentials/random-secret.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
-import { heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
+import { heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type KnownDocument, poolGeneration } from '../rows/pools.ts';

@@ -1,6 +1,6 @@
 /** Starts the supervision of nodes that begin to serve, with or without a heartbeat so far. */
 import type { PoolDocument } from '../../contract/pool.ts';
-import { effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/budgets.ts';
+import { effectiveStaleSeconds, heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';

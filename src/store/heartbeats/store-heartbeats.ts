@@ -2,7 +2,7 @@
  * The SQL that stores heartbeats: one statement per chunk of up to 2,500. Liveness is judged by the
  * time at which the server received a heartbeat, so a plain one changes little else in its row.
  */
-import { effectiveStaleSeconds } from '../../lifecycle/deadlines/budgets.ts';
+import { effectiveStaleSeconds } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Transaction } from '../pg/database.ts';
 import { float8Array } from '../pg/number-array.ts';
 import { type Beat, type BeatRows, createBeatColumns, filterRows } from './heartbeat-columns.ts';

@@ -1,7 +1,7 @@
 /** Computes the progress of an operation from its rows; every surface shows the same object. */
 import type { Progress } from '../../contract/progress.ts';
 import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
-import { createShownPercent } from '../../lifecycle/progress/shown-percent.ts';
+import { createPercentFloor } from '../../lifecycle/progress/shown-percent.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
 import { amendOperation, type OperationDraft } from './operation-updates.ts';
 
@@ -22,7 +22,7 @@ const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): Comp
   });
 
 /** One per process, so that the percentage never goes back for any reader. */
-const shown = createShownPercent();
+const shown = createPercentFloor();
 
 /** While a failed try waits for the next one, its error is the message. */
 function messageOf(row: OperationRow, steps: readonly StepRow[], progress: ComputedProgress): string {

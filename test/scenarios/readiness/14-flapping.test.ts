@@ -4,14 +4,14 @@
  */
 import { expect, vi } from 'vitest';
 import { pause, secondsBetween, systemClock } from '../../../src/base/clock.ts';
-import type * as Budgets from '../../../src/lifecycle/deadlines/budgets.ts';
+import type * as HeartbeatPolicy from '../../../src/lifecycle/deadlines/heartbeat-policy.ts';
 import type { Machine } from '../../api/support/machine.ts';
 import { type Change, changesOf, externalPool, joinMachine } from '../support/machines.ts';
 import { scenario, type World, whileBroken, withDeciders } from '../support/scenario.ts';
 
-const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof Budgets, 'effectiveStaleSeconds'>>);
+const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof HeartbeatPolicy, 'effectiveStaleSeconds'>>);
 
-vi.mock(import('../../../src/lifecycle/deadlines/budgets.ts'), async (original) => {
+vi.mock(import('../../../src/lifecycle/deadlines/heartbeat-policy.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,

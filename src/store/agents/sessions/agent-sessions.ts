@@ -13,7 +13,7 @@ import { tuneGarbageCollection } from '../../../base/garbage-collection.ts';
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { Protocol } from '../../../contract/compat/protocol.ts';
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
-import { heartbeatPolicy } from '../../../lifecycle/deadlines/budgets.ts';
+import { heartbeatPolicy } from '../../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Database } from '../../pg/database.ts';
 import { type InstanceRow, instanceByCredential } from '../instances.ts';

@@ -1,7 +1,7 @@
 /** Reads the rows of agent sessions, many by one statement. */
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
 import type { Protocol } from '../../../contract/compat/protocol.ts';
-import type { HeartbeatSettings } from '../../../lifecycle/deadlines/budgets.ts';
+import type { HeartbeatSettings } from '../../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import { anyOf } from '../../pg/by-ids.ts';
 import type { Queryable } from '../../pg/database.ts';

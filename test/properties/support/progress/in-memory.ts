@@ -2,7 +2,7 @@
 import { moment } from '../../../../src/base/clock.ts';
 import { quantileShares, type StepHistory } from '../../../../src/lifecycle/progress/expectation.ts';
 import { type ProgressFacts, progressOf, type StepFacts } from '../../../../src/lifecycle/progress/progress.ts';
-import { createShownPercent } from '../../../../src/lifecycle/progress/shown-percent.ts';
+import { createPercentFloor } from '../../../../src/lifecycle/progress/shown-percent.ts';
 import type { History, PlannedStep, ProgressEvent } from './events.ts';
 import { createWatcher } from './watcher.ts';
 
@@ -30,7 +30,7 @@ export function runInMemory({ plan, events }: History): void {
   let nowMs = startMs;
   /** The latest time that was shown. */
   let latestMs = startMs;
-  let shown = createShownPercent();
+  let shown = createPercentFloor();
   const watcher = createWatcher();
   const facts: ProgressFacts = {
     status: 'running',
@@ -75,11 +75,11 @@ export function runInMemory({ plan, events }: History): void {
     // reveal.
     'a server restarts': () => {
       nowMs = Math.max(nowMs, latestMs);
-      shown = createShownPercent();
+      shown = createPercentFloor();
     },
     'another server takes over': () => {
       nowMs = Math.max(nowMs, latestMs);
-      shown = createShownPercent();
+      shown = createPercentFloor();
     },
     'its step begins': () => {
       const step = current();
