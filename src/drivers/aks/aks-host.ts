@@ -52,7 +52,8 @@ export const ofAnother = (what: string, phase?: string): DriverFailure => ({
   ...(phase && { phase }),
 });
 
-export const isOurs = (found: Pick<Cluster, 'tags'>, target: DriverTarget): boolean => areOf(found.tags, target);
+export const belongsToInstance = (found: Pick<Cluster, 'tags'>, target: DriverTarget): boolean =>
+  areOf(found.tags, target);
 
 /** Adds the phase to a refusal by Azure. */
 export async function inPhase<Answer>(

@@ -14,11 +14,11 @@ import type {
   ProofKind,
   ProveOutcome,
 } from '../driver.ts';
-import { type AksHost, clusterType, isOurs, type Placed, placesOf } from './aks-host.ts';
+import { type AksHost, belongsToInstance, clusterType, type Placed, placesOf } from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy, isReady, poolsInWords } from './cluster-words.ts';
 import { ownRoles } from './ensure/ensure-roles.ts';
-import { follow, isComing } from './ensure/follow.ts';
+import { followOperation, isComing } from './ensure/follow.ts';
 import { clusterId, nodeGroupOf } from './place.ts';
 import { idsIn, isOfInstallation, tagNames } from './tags.ts';
 
@@ -28,7 +28,7 @@ export async function observe(host: AksHost, target: DriverTarget): Promise<Obse
   for (const { azure, place } of await placesOf(host, target)) {
     const cluster = await azure.clusters.get(place);
     if (!cluster) continue;
-    const ours = isOurs(cluster, target);
+    const ours = belongsToInstance(cluster, target);
     // One that was never ours only has the name. One that was still serves, even if somebody
     // changed its tags.
     if (!ours && target.state.cluster_seen !== true) continue;
@@ -156,7 +156,7 @@ async function attachmentsOf(
 async function summaryOf(host: AksHost, { azure }: Placed, target: DriverTarget, cluster: Cluster): Promise<string> {
   const shown = `AKS state: ${cluster.provisioning}, power ${cluster.power}; ${poolsInWords(cluster)}`;
   if (isBusy(cluster) || isReady(cluster)) return shown;
-  const followed = await follow(host, azure, target.state, { ignore_interval: true });
+  const followed = await followOperation(host, azure, target.state, { ignore_interval: true });
   const why = cluster.error ?? followed?.error ?? cluster.pools.find(({ error }) => error)?.error;
   return why ? `${shown}: ${why.code}: ${why.message}` : shown;
 }
@@ -168,7 +168,7 @@ async function summaryOf(host: AksHost, { azure }: Placed, target: DriverTarget,
 export async function diagnose(host: AksHost, target: DriverTarget): Promise<Diagnosis> {
   for (const placed of await placesOf(host, target)) {
     const cluster = await placed.azure.clusters.get(placed.place);
-    if (!cluster || !isOurs(cluster, target)) continue;
+    if (!cluster || !belongsToInstance(cluster, target)) continue;
     const [summary, attachments] = await Promise.all([
       summaryOf(host, placed, target, cluster),
       attachmentsOf(host, placed, cluster),

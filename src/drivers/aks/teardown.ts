@@ -3,12 +3,12 @@
  * Never waits for Azure.
  */
 import type { DriverDone, DriverFailure, DriverOutcome, DriverTarget, DriverWait } from '../driver.ts';
-import { type AksHost, isOurs, ofAnother, type Placed, placesOf, waitAndLook } from './aks-host.ts';
+import { type AksHost, belongsToInstance, ofAnother, type Placed, placesOf, waitAndLook } from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy } from './cluster-words.ts';
 import { ask_again_ms } from './ensure/ensure-group.ts';
 import { ownRoles } from './ensure/ensure-roles.ts';
-import { follow, isComing } from './ensure/follow.ts';
+import { followOperation, isComing } from './ensure/follow.ts';
 import { clusterId, placeState } from './place.ts';
 
 const max_named = 5;
@@ -44,12 +44,12 @@ async function destroyGroup(
           `Azure was asked for resource group ${resource_group} and does not show it yet, so it cannot be deleted`,
         )
       : null;
-  if (!isOurs(group, target)) return ofAnother(`a resource group ${resource_group}`);
+  if (!belongsToInstance(group, target)) return ofAnother(`a resource group ${resource_group}`);
   if (group.state === 'Deleting') return waitAndLook(host, `resource group ${resource_group} is being deleted`);
   const own = clusterId(place).toLowerCase();
   // The list lags behind: our cluster may still be in it.
   const foreign = (await azure.groups.contents(resource_group)).filter(
-    (each) => each.id.toLowerCase() !== own && !isOurs(each, target),
+    (each) => each.id.toLowerCase() !== own && !belongsToInstance(each, target),
   );
   if (foreign.length > 0)
     return foreignThings(
@@ -103,7 +103,7 @@ export function abort(host: AksHost, target: DriverTarget): Promise<DriverOutcom
   const one = async (placed: Placed): Promise<Unfinished> => {
     const cluster = await placed.azure.clusters.get(placed.place);
     if (!cluster) return (await isComing(host, placed, target)) ? notYet(host, placed) : null;
-    return isOurs(cluster, target) && isBusy(cluster) ? endOperation(host, placed, cluster) : null;
+    return belongsToInstance(cluster, target) && isBusy(cluster) ? endOperation(host, placed, cluster) : null;
   };
   return eachPlace(host, target, one, { outcome: 'done', message: 'Azure is at work on nothing of this instance' });
 }
@@ -112,9 +112,9 @@ async function destroyCluster(host: AksHost, target: DriverTarget, placed: Place
   const { azure, place } = placed;
   const cluster = await azure.clusters.get(place);
   if (!cluster) return (await isComing(host, placed, target)) ? notYet(host, placed) : null;
-  if (!isOurs(cluster, target)) return ofAnother(`a cluster ${place.cluster}`);
+  if (!belongsToInstance(cluster, target)) return ofAnother(`a cluster ${place.cluster}`);
   if (isBusy(cluster)) return endOperation(host, placed, cluster);
-  const before = await follow(host, azure, { operation: target.state.delete_operation ?? null });
+  const before = await followOperation(host, azure, { operation: target.state.delete_operation ?? null });
   const delete_operation = await azure.clusters.remove(place);
   const failed = before?.state === 'failed' && before.error ? before.error : null;
   const again = failed ? `; the last try ended with ${failed.code}: ${host.redact(failed.message)}` : '';
@@ -126,7 +126,7 @@ async function destroyCluster(host: AksHost, target: DriverTarget, placed: Place
 export async function destroy(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
   const one = async (placed: Placed): Promise<Unfinished> => {
     const cluster = await placed.azure.clusters.get(placed.place);
-    if (cluster && !isOurs(cluster, target)) return ofAnother(`a cluster ${placed.place.cluster}`);
+    if (cluster && !belongsToInstance(cluster, target)) return ofAnother(`a cluster ${placed.place.cluster}`);
     // Before the cluster: a role on a deleted resource cannot be found.
     for (const { scope, name } of await ownRoles(placed, target)) await placed.azure.roles.remove(scope, name);
     return (await destroyCluster(host, target, placed)) ?? destroyGroup(host, target, placed);

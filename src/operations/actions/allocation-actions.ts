@@ -81,7 +81,7 @@ const own: Record<OwnName, OwnAction> = {
   'force-release': byRequest(
     requestForceRelease,
     'released',
-    'a proof is requested once more: with one it ends clean; without one possible remains go on the residue ledger, and its machine is quarantined',
+    'Slipway requests a proof once more. With proof the allocation ends clean. Without proof possible remains go on the residue ledger, and its machine is quarantined',
   ),
   'extend-deadline': { predict: predictExtension, act: extendAllocation },
 };

@@ -1,6 +1,6 @@
 /**
- * Actions on nodes, each in one transaction. lifecycle/actions/actions.ts decides when they are
- * open.
+ * Performs actions on nodes, each in one transaction. lifecycle/actions/actions.ts decides in which
+ * states an action is allowed.
  */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
@@ -31,18 +31,19 @@ import { drain, quarantine, reactivate, undrain } from './status-actions.ts';
 /** A prediction does not wait long for a driver that hangs. */
 const predictWithinSeconds = 3;
 
-interface ByAllocation {
-  /** Returns the resulting status and the effect in words. Throws where the action would. */
-  predict(services: OperationServices, shown: Node): Promise<{ status: NodeStatus; says: string }>;
+/** An action on a node that acts on its allocation. */
+interface AllocationRequest {
+  /** Returns the resulting status and the effect in words. Throws if the action would. */
+  predict(services: OperationServices, node: Node): Promise<{ status: NodeStatus; says: string }>;
   act(services: OperationServices, allocation_id: string, caller: Caller): Promise<Touched>;
 }
 
 const forceEffect =
-  'a proof is requested once more: with one it is retired if its machine is gone, or reused if it is proven clean; without one its allocation is released, possible remains go on the residue ledger, and it is quarantined';
+  'Slipway requests a proof once more. If the machine is proven gone, the node is retired; if it is proven clean, it is reused. Without proof the allocation is released, possible remains go on the residue ledger, and the node is quarantined';
 
 /**
- * Checks as the action will, but asks no agent and revokes nothing. The text mentions a proof by
- * the agent.
+ * Predicts the status after a forced release. It looks for the same proofs as the action, except
+ * that it asks no agent and revokes no credential; `forceEffect` names the agent's proof in words.
  */
 async function statusAfterForce(services: OperationServices, { node_id }: Node): Promise<'retired' | 'quarantined'> {
   const subject = await readSubject(services, services.db, node_id, {
@@ -52,32 +53,32 @@ async function statusAfterForce(services: OperationServices, { node_id }: Node):
   });
   const { driver, pool } = subject;
   if (!driver.launches && reusesNodes(pool)) return 'quarantined';
-  // The action revokes the credential, which is the proof.
+  // For this driver a revoked credential is the proof, and the action revokes it.
   if (driver.final_proof === 'revoked') return 'retired';
   const { proof } = await lookForProof(services.clock, subject, predictWithinSeconds);
   return proof ? 'retired' : 'quarantined';
 }
 
-/** An error is no proof here, and must not prevent the prediction. */
-async function predictForced(services: OperationServices, shown: Node) {
-  const status = await statusAfterForce(services, shown).catch((error: unknown) => {
+/** If the driver fails, there is no proof; the prediction then is quarantined, not an error. */
+async function predictForced(services: OperationServices, node: Node) {
+  const status = await statusAfterForce(services, node).catch((error: unknown) => {
     if (error instanceof StoreUnavailable) throw error;
     return 'quarantined' as const;
   });
   return { status, says: forceEffect };
 }
 
-const byAllocation: Partial<Record<NodeActionName, ByAllocation>> = {
+const allocationRequests: Partial<Record<NodeActionName, AllocationRequest>> = {
   retry: {
     async predict({ db }, { pool }) {
       await retryingPool(db, pool);
-      const says = 'what is left of it is torn down, and a new instance is brought up for its allocation';
+      const says = 'Slipway tears down the remains of its machine and starts a new instance for its allocation';
       return { status: 'provisioning', says };
     },
     act: requestRetry,
   },
   'retry-release': {
-    predict: async () => ({ status: 'cleaning', says: 'the release of its allocation is retried now' }),
+    predict: async () => ({ status: 'cleaning', says: 'Slipway retries the release of its allocation now' }),
     act: requestReleaseRetry,
   },
   'force-release': {
@@ -103,41 +104,41 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force
 
 const isDirect = (action: NodeActionName): action is keyof typeof actions => Object.hasOwn(actions, action);
 
-/** Throws unless the table opens the action in this state. */
-async function requireOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
+/** Throws unless the action is allowed in the node's current state. */
+async function requireAllowed(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
   const row = await joinedRow(db, id, wholeFleet);
   if (!row) throw new ApiProblem('node_not_found');
-  const shown = nodeWire(row);
-  const why_not = whyNotOnNode(action, await nodeSubject(db, shown, row.allocation_status));
+  const node = nodeWire(row);
+  const why_not = whyNotOnNode(action, await nodeSubject(db, node, row.allocation_status));
   if (why_not) throw new ApiProblem('action_illegal', why_not);
-  return shown;
+  return node;
 }
 
 const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
   ({ target_id: node_id, node_id, node_instance_id, allocation_id }) as KnownIds & { target_id: string };
 
 /**
- * Predicts before it locks anything, because a prediction may call a driver. The request locks the
- * allocation's operation first, as every operation's step does, so the node must not be locked
- * before.
+ * Predicts before the transaction, because a prediction may call a driver and must hold no lock.
+ * `act` locks the operation before the node, as every step does; locking the node here first could
+ * deadlock.
  */
-async function actByAllocation(
+async function requestOnAllocation(
   services: OperationServices,
-  shown: Node,
+  node: Node,
   action: NodeActionName,
-  { predict, act }: ByAllocation,
+  { predict, act }: AllocationRequest,
   request: ActionRequest,
   caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
-  const { allocation_id } = shown;
-  if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
-  const prediction = { ...(await predict(services, shown)), deadline_at: null };
+  const { allocation_id } = node;
+  if (!allocation_id) throw new ApiProblem('action_illegal', 'The node has no allocation.');
+  const prediction = { ...(await predict(services, node)), deadline_at: null };
   if (request.dry_run) return prediction;
   return services.db.transaction(async (tx) => {
     const within = { ...services, db: withinTransaction(services.db, tx) };
     const { workflow_id } = await act(within, allocation_id, { ...caller, reason: request.reason });
     const done = { ...prediction, workflow_id };
-    await recordAction(tx, action, idsOf(shown), request, caller, done, now(services.clock));
+    await recordAction(tx, action, idsOf(node), request, caller, done, now(services.clock));
     return done;
   });
 }
@@ -150,14 +151,16 @@ export async function actOnNode(
   request: ActionRequest,
   caller: Caller,
 ): Promise<Prediction<NodeStatus>> {
-  const through = byAllocation[action];
-  if (through)
-    return actByAllocation(services, await requireOpen(services.db, id, action), action, through, request, caller);
-  if (!isDirect(action)) throw new Error(`nobody knows how to ${action} a node`);
+  const onAllocation = allocationRequests[action];
+  if (onAllocation) {
+    const node = await requireAllowed(services.db, id, action);
+    return requestOnAllocation(services, node, action, onAllocation, request, caller);
+  }
+  if (!isDirect(action)) throw new Error(`the node action ${action} is not implemented`);
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     const node = await lockNode(tx, id);
-    const shown = await requireOpen(tx, id, action);
+    const shown = await requireAllowed(tx, id, action);
     const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
     if (!pool) throw new ApiProblem('node_not_found');
     const acting = { tx, services, node, pool, shown, request, caller, at };

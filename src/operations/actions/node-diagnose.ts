@@ -33,7 +33,7 @@ export function nodeDiagnose(services: OperationServices): OperationDefinition {
     revision: 1,
     async run(context) {
       const subject = await nodeSubjectOf(services, context);
-      const contact: AgentContact = { silent: false };
+      const contact: AgentContact = { unreachable: false };
       const kept = { agent: false, provider: false };
       // A fenced node accepts only tasks of its teardown, such as `release.freeze`.
       const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';

@@ -37,7 +37,7 @@ async function askEndpoint(
 }
 
 async function askItsAgent(context: OperationContext, services: OperationServices, subject: Subject): Promise<string> {
-  const contact: AgentContact = { silent: false };
+  const contact: AgentContact = { unreachable: false };
   const task = { type: 'ping', wait_seconds: answerWithinSeconds };
   const answer = await askAgent(context, services, 'ask:agent', subject, contact, task);
   if (!answer) return 'Its agent has not been heard from lately, so it was not asked';

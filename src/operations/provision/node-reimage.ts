@@ -22,7 +22,7 @@ import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { provenGone, retireProvenGone } from '../release/proven-gone.ts';
 import { releasePolicy } from '../release/release-policy.ts';
-import { isOurs, quarantineHalfTornDown, tearDown, teardownPlan } from '../release/teardown.ts';
+import { ownsCleaning, quarantineHalfTornDown, tearDown, teardownPlan } from '../release/teardown.ts';
 import type { Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type PlanStep, stage } from '../runtime/stage.ts';
@@ -84,7 +84,7 @@ async function renew(
       const { actor, correlation_id } = operation;
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
-      const ours = isOurs(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
+      const ours = ownsCleaning(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
       const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
       const cited = { ...replacement, fenced_because, workflow_id, correlation_id };
       const replaced = ours && (await replaceInstance(tx, services, ours, cited, at));

@@ -30,7 +30,7 @@ async function ask(context: OperationContext, services: OperationServices): Prom
     return recordFact(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
   }
   for (let tries = 1; ; tries++) {
-    const contact = { silent: false };
+    const contact = { unreachable: false };
     const task = { type: 'ping', wait_seconds: answersWithinSeconds };
     const answer = await askAgent(context, services, `ping:${tries}`, subject, contact, task);
     if (answer?.status === 'succeeded' && isSignedByAgent(subject, answer)) {

@@ -73,7 +73,7 @@ async function askAgentAgain(
       services,
       'prove:agent',
       subject,
-      { silent: false },
+      { unreachable: false },
       { reuse: true },
     );
     return proof ?? problem?.message ?? 'its agent did not answer in time';

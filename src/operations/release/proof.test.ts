@@ -112,7 +112,7 @@ describe('a statement by an agent', () => {
     const context = { workflow_id: 'wf_1', step: (_: string, work: () => unknown) => work() };
     const subject = { node_instance_id: 'inst_1', node: { node_id: 'node_1' }, ids: {}, instance } as Subject;
     const services = { clock: virtualClock() } as unknown as OperationServices;
-    const line = { silent: false };
+    const line = { unreachable: false };
     return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse });
   };
 

@@ -1,6 +1,8 @@
 /**
- * The teardown stages, shared by all operations: freeze-evidence, drain, stop, clean, prove. If no
- * allocation owns a failed teardown, the machine is quarantined for a person.
+ * Tears a machine down, in stages shared by all operations: freeze-evidence, drain, stop, clean,
+ * prove. If the agent does not answer, the driver stops, cleans and destroys the machine instead;
+ * only a machine that is to be reused needs its agent's proof. If a teardown fails and no
+ * allocation owns it, the node is quarantined for a person.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
@@ -104,10 +106,9 @@ export async function tearDown(
   const { subject, reuse, policy } = down;
   const budgets = teardownBudgets(subject, reuse, services.environment);
   let proof: DriverProof | undefined;
-  // An agentless machine has no agent to ask.
-  const contact: AgentContact = { silent: isAgentless(subject) };
+  const contact: AgentContact = { unreachable: isAgentless(subject) };
   await stage(context, services, 'freeze-evidence', async () => {
-    if (!contact.silent) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, contact);
+    if (!contact.unreachable) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, contact);
     await freezeFromDriver(context, services, 'freeze-evidence', subject);
   });
   await stage(context, services, 'drain', async () => {
@@ -191,7 +192,7 @@ async function clean(
  * Whether this operation still owns the node's cleaning. A rule or a person may have decided
  * otherwise.
  */
-export const isOurs = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
+export const ownsCleaning = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
   node?.status === 'cleaning' && node.workflow_id === workflow_id;
 
 /**
@@ -224,7 +225,7 @@ export async function quarantineHalfTornDown(
   await context.step('set-aside', () => {
     const at = now(services.clock);
     return runOnce(services.db, workflow_id, 'set-aside', services.executor, at, async (tx, operation) => {
-      if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
+      if (!ownsCleaning(await lockNode(tx, node_id), workflow_id)) return null;
       const { reason, data } = blameOf(doing, error, operation);
       const move = {
         node_id,

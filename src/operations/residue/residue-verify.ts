@@ -110,7 +110,7 @@ async function verify(
       services,
       'look:agent',
       subject,
-      { silent: false },
+      { unreachable: false },
       { reuse: true },
     );
     if (proof) return { proof };

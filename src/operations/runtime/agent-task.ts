@@ -18,12 +18,12 @@ export interface AgentAnswer {
   signature: string | null;
 }
 
-/**
- * Remembers across the steps of a run that the agent is silent, so that later steps do not wait
- * again.
- */
 export interface AgentContact {
-  silent: boolean;
+  /**
+   * The machine has no agent, or its agent did not answer an earlier step of this run, so later
+   * steps do not wait for it.
+   */
+  unreachable: boolean;
 }
 
 const leaseSeconds = 15;
@@ -39,7 +39,7 @@ export async function askAgent(
   task: { type: string; params?: () => Record<string, Json>; wait_seconds: number },
 ): Promise<AgentAnswer | undefined> {
   const { db, clock } = services;
-  if (contact.silent) return undefined;
+  if (contact.unreachable) return undefined;
   const queued = await context.step(`${name}:ask`, async () => {
     const at = now(clock);
     if (!(await isAgentFresh(db, subject.node_instance_id, at))) return null;
@@ -67,7 +67,7 @@ export async function askAgent(
     });
   });
   if (!queued) {
-    contact.silent = true;
+    contact.unreachable = true;
     return undefined;
   }
   const inspect_after_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
@@ -92,6 +92,6 @@ export async function askAgent(
   };
   // A late agent is asked again by the next step, since we may have been down. A vanished machine
   // is not.
-  contact.silent = answer !== undefined && answered.status === 'unanswered';
+  contact.unreachable = answer !== undefined && answered.status === 'unanswered';
   return answered;
 }

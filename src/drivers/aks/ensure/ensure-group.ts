@@ -1,6 +1,6 @@
 /** The resource group of the cluster: its own, or an existing one that the pool names. */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
-import { isOurs, ofAnother, waitAndLook } from '../aks-host.ts';
+import { belongsToInstance, ofAnother, waitAndLook } from '../aks-host.ts';
 import { type Making, phases, wantedTags } from './plan.ts';
 
 const phase = phases.group;
@@ -29,7 +29,7 @@ export async function ensureGroup({
       phase,
     };
   }
-  if (group && !isOurs(group, target)) return ofAnother(`a resource group ${resource_group}`, phase);
+  if (group && !belongsToInstance(group, target)) return ofAnother(`a resource group ${resource_group}`, phase);
   if (group?.state === 'Deleting')
     return waitAndLook(host, `resource group ${resource_group} is being deleted`, { phase });
   if (group) return null;

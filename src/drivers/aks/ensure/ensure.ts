@@ -1,11 +1,12 @@
 /**
  * Creates an instance's cluster, once: resource group, cluster, role assignments. Azure holds the
- * progress: each call looks and does the next thing. `state` only makes it faster and its messages
- * better; losing it loses nothing.
+ * progress: each call looks and does the next step, and adopts a cluster that an earlier call or a
+ * crashed replica requested. `state` only makes it faster and its messages better; losing it loses
+ * nothing.
  */
 import type { DriverFailure, DriverOutcome, DriverState, EnsureTarget } from '../../driver.ts';
 import { codeOf, statusOf } from '../../upstream-error.ts';
-import { type AksHost, inPhase, isOurs, ofAnother, waitAndLook } from '../aks-host.ts';
+import { type AksHost, belongsToInstance, inPhase, ofAnother, waitAndLook } from '../aks-host.ts';
 import type { Cluster } from '../azure/azure-clusters.ts';
 import { isMissing } from '../azure/azure-error.ts';
 import { providerFailure } from '../azure/azure-failure.ts';
@@ -14,7 +15,7 @@ import { placeIn, placeState } from '../place.ts';
 import { aksSpec } from '../spec.ts';
 import { ensureGroup } from './ensure-group.ts';
 import { ensureRoles } from './ensure-roles.ts';
-import { type Followed, follow, isRecorded } from './follow.ts';
+import { type Followed, followOperation, isRecorded } from './follow.ts';
 import { type Making, phases, wantedCluster } from './plan.ts';
 
 export function ensure(host: AksHost, target: EnsureTarget): Promise<DriverOutcome> {
@@ -25,8 +26,8 @@ export function ensure(host: AksHost, target: EnsureTarget): Promise<DriverOutco
     const azure = await host.azureAt(place.subscription_id);
     const making = { host, target, spec, azure, place };
     const cluster = await azure.clusters.get(place);
-    if (cluster && !isOurs(cluster, target)) return ofAnother(`a cluster ${place.cluster}`, phases.create);
-    if (cluster) return followCluster(making, cluster);
+    if (cluster && !belongsToInstance(cluster, target)) return ofAnother(`a cluster ${place.cluster}`, phases.create);
+    if (cluster) return adoptCluster(making, cluster);
     if (target.state.cluster_seen === true) return clusterGone(making);
     if (!began)
       return {
@@ -52,7 +53,7 @@ const clusterGone = ({ place }: Making): DriverFailure =>
 /** Requests the cluster; Azure shows none yet. */
 async function putCluster(making: Making): Promise<DriverOutcome> {
   const { host, target, azure, place, spec } = making;
-  const followed = await follow(host, azure, target.state);
+  const followed = await followOperation(host, azure, target.state);
   if (followed?.state === 'failed' && followed.error)
     return providerFailure(followed.error, `Azure did not make cluster ${place.cluster}`, host.redact, phase);
   if (followed && followed.state !== 'canceled')
@@ -103,7 +104,10 @@ const beganAtMs = ({ host, target }: Making, cluster: Cluster): number => {
   return cluster.created_at?.getTime() ?? host.clock.nowMs();
 };
 
-async function followCluster(making: Making, cluster: Cluster): Promise<DriverOutcome> {
+/**
+ * Continues with a cluster that exists already, for example requested by a replica that crashed.
+ */
+async function adoptCluster(making: Making, cluster: Cluster): Promise<DriverOutcome> {
   if (isReady(cluster)) return settled(making, cluster);
   if (isBusy(cluster)) return underway(making, cluster);
   return ended(making, cluster);
@@ -113,7 +117,7 @@ async function underway(making: Making, cluster: Cluster): Promise<DriverOutcome
   const { host, target, azure, place } = making;
   const began_at_ms = beganAtMs(making, cluster);
   const [followed, latest] = await Promise.all([
-    follow(host, azure, target.state),
+    followOperation(host, azure, target.state),
     // Optional: without it there is no percentage.
     azure.clusters.latest(place).catch(() => null),
   ]);
@@ -142,7 +146,7 @@ async function ended(making: Making, cluster: Cluster): Promise<DriverOutcome> {
     });
   if (cluster.provisioning === 'Canceled')
     return failed('Canceled', `AKS state: Canceled: the making of cluster ${place.cluster} was aborted`);
-  const followed: Followed | null = await follow(host, azure, target.state, { ignore_interval: true });
+  const followed: Followed | null = await followOperation(host, azure, target.state, { ignore_interval: true });
   const why = cluster.error ?? followed?.error ?? bad?.error;
   const about = bad
     ? `AKS state: ${cluster.provisioning}, agent pool ${bad.name} is Failed`

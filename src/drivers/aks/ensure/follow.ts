@@ -15,7 +15,7 @@ export interface Followed {
 
 const stillRunning = (keep: DriverState): Followed => ({ state: 'running', error: null, keep });
 
-export async function follow(
+export async function followOperation(
   host: AksHost,
   azure: Azure,
   { operation, operation_next_at_ms }: DriverState,
@@ -60,7 +60,7 @@ export const mayStillAppear = (state: DriverState, now_ms: number): boolean => a
 /** Whether a requested cluster may still appear; it can be deleted only then. */
 export async function isComing(host: AksHost, { azure, place }: Placed, { state }: DriverTarget): Promise<boolean> {
   if (state.cluster_seen === true) return false;
-  if (typeof state.operation === 'string') return (await follow(host, azure, state))?.state === 'running';
+  if (typeof state.operation === 'string') return (await followOperation(host, azure, state))?.state === 'running';
   // A group of its own is deleted with whatever appears in it.
   return !place.own_group && mayStillAppear(state, host.clock.nowMs());
 }
