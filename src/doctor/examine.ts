@@ -3,7 +3,7 @@
  * the first failure, because later layers could only fail too. The CLI, the agent and the tests all
  * call `examine`.
  */
-import { faultEntry } from '../contract/errors/error-entry.ts';
+import { findError } from '../contract/errors/error-entry.ts';
 import type { DoctorTarget, Found, LayerName, LayerReport, Outcome } from './examination.ts';
 import { skipped } from './examination.ts';
 import { agreeOnTls, openConnection, resolveName, trustCertificate } from './path-checks.ts';
@@ -45,7 +45,7 @@ const remediesHere: Record<DoctorTarget['caller']['kind'], Record<string, string
 };
 
 function remedyOf(code: string, caller: DoctorTarget['caller']): string | null {
-  const remedy = remediesHere[caller.kind][code] ?? faultEntry(code)?.remedy ?? null;
+  const remedy = remediesHere[caller.kind][code] ?? findError(code)?.remedy ?? null;
   return caller.kind === 'person' && caller.node_id !== null
     ? (remedy?.replaceAll(' ID`', ` ${caller.node_id}\``) ?? null)
     : remedy;
@@ -56,7 +56,7 @@ function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: D
   const nothing = { code: null, title: null, owner_layer: null, detail_layer: null, remedy: null };
   if (outcome.state !== 'failed') return { layer, state, says, ...nothing, seconds };
   const { code } = outcome;
-  const entry = faultEntry(code);
+  const entry = findError(code);
   const owner_layer = outcome.owner_layer ?? entry?.owner_layer ?? null;
   // The server may name another layer than the one examined, such as its database.
   const detail_layer = outcome.detail_layer ?? entry?.detail_layer ?? owner_layer ?? layer;

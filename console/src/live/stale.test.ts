@@ -37,7 +37,7 @@ describe('after live changes', () => {
     expect(staleAfter([{ topic: 'evidence', value: action }]).soon).toEqual([keys.audits()]);
   });
   it('a changed pool or budget is read again at once, with its boots', () => {
-    const now = [keys.pools(), keys.poolBoots()];
+    const now = [keys.pools(), keys.bootStatistics()];
     for (const kind of ['pool.declared', 'budget.learned']) expect(staleAfter([fact(kind)])).toEqual({ ...none, now });
   });
   it('findings and residue are listed again once, however many', () => {
@@ -53,7 +53,7 @@ describe('after live changes', () => {
     expect(staleAfter([allocation]).explained).toEqual(new Set(['n', 'a']));
   });
   it('boot stages are read again, and unrelated facts change nothing', () => {
-    expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.boots()] });
+    expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.bootStages()] });
     expect(staleAfter([fact('registration.refused')])).toEqual(none);
     expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens(), keys.sessions()] });
     expect(staleAfter([fact('session.ended')])).toEqual({ ...none, now: [keys.sessions()] });

@@ -31,12 +31,12 @@ const counted: Key[] = [keys.pools(), keys.overview()];
 
 /** Kinds of evidence that change the answer of other queries. */
 const watched: Watched[] = [
-  { kinds: /^boot\./, now: [keys.boots()], soon: [] },
+  { kinds: /^boot\./, now: [keys.bootStages()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
   { kinds: /^token\./, now: [keys.tokens(), keys.sessions()], soon: [] },
   { kinds: /^session\./, now: [keys.sessions()], soon: [] },
-  { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.poolBoots()], soon: [] },
-  { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.poolBoots()] },
+  { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.bootStatistics()], soon: [] },
+  { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.bootStatistics()] },
   { kinds: /^finding\./, now: [], soon: [findings] },
   { kinds: /^residue\./, now: [], soon: [residues] },
   { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },

@@ -30,15 +30,15 @@ export interface RegisterParts {
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** Called before anything else is done as the registered instance. */
+  /** Called after a successful registration, before the agent sends any other request. */
   onRegistered?(reply: RegisterReply): void;
 }
 
 /**
- * Without any answer only this machine's clock is known, which may be wrong, so try at least this
- * often.
+ * Tries before the agent gives up at its deadline if the server has never answered. Until then it
+ * has only its own clock, which may be wrong.
  */
-const min_tries_unheard = 3;
+const min_tries_on_own_clock = 3;
 
 /** Returns null on success, or if the agent was stopped meanwhile. */
 export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
@@ -51,20 +51,19 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   if (stages.unsent().length > 0 && !parts.time.wasHeard())
     await parts.server.askTime(timing.ask_time_timeout_ms, signal);
   let deadline_at = firstDeadline(parts);
-  // Send the key proof at once if the machine has joined before; otherwise only after the first
-  // refusal.
-  let proves = state.read().enrolled_with !== null;
-  let retried = false;
-  let rotates = true;
+  // A machine that has joined before sends the key proof at once; another only if it is refused.
+  let withKeyProof = state.read().enrolled_with !== null;
+  let triedProof = false;
+  let offersRotation = true;
   while (!signal.aborted) {
     const { identity } = state.read();
-    const answer = await parts.server.register(requestOf(parts, { proves, rotates }), {
+    const answer = await parts.server.register(requestOf(parts, { withKeyProof, offersRotation }), {
       credential: identity?.credential ?? null,
       correlation_id: config.correlation_id,
       signal,
     });
     if (answer.ok) {
-      const end = keep(parts, answer.body);
+      const end = saveRegistration(parts, answer.body);
       if (!end) parts.onRegistered?.(answer.body);
       if (!end) log.info(identity ? 'registered again' : 'registered', { tries: pauses.tries() + 1 });
       return end;
@@ -72,20 +71,21 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (signal.aborted) break;
     const { failure } = answer;
     if (failure.code === 'credential_unknown' && config.join_token) {
-      // The key may still prove that it is the machine of that name.
-      log.warn('the credential is not known any more; joining again');
+      // When it joins again, its key can still prove that it is the machine of this name.
+      log.warn('the server does not know this credential; joining again');
       state.update({ identity: null });
       continue;
     }
-    if (mayProve(failure) && config.join_token && !retried) {
-      // The proof needs the server's time, which is known by now.
-      retried = true;
-      proves = true;
+    if (asksForProof(failure) && config.join_token && !triedProof) {
+      // The proof is signed with the server's time, which the refusal has brought.
+      triedProof = true;
+      withKeyProof = true;
       continue;
     }
-    if (failure.code === 'invalid_request' && rotates) {
-      // A replica of an earlier version refuses the unknown field. Its credentials do not expire.
-      rotates = false;
+    if (failure.code === 'invalid_request' && offersRotation) {
+      // An earlier version of the server refuses `rotates_credential` as an unknown field, so omit
+      // it. Credentials of that version do not expire.
+      offersRotation = false;
       continue;
     }
     if (failure.code === 'credential_expired' && identity) {
@@ -93,7 +93,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       if (!refused) continue;
       if (!isTransient(refused) && !config.join_token) return refusal(refused);
       if (!isTransient(refused)) {
-        log.warn('the credential has expired for good; joining again');
+        log.warn('the credential has expired and cannot be renewed; joining again');
         state.update({ identity: null });
         continue;
       }
@@ -101,32 +101,39 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
     if (!isTransient(failure) && failure.code !== 'credential_expired') return refusal(failure);
     if (failure.deadline_at !== null && failure.deadline_at !== deadline_at) {
-      // The latest deadline counts: an operator may have extended it.
+      // The server's newest answer applies: an operator may have moved the deadline.
       deadline_at = failure.deadline_at;
       state.update({ deadline_at });
     }
     const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
     const late = !identity && isPast(parts, deadline_at, pauses.tries());
     if (late)
-      return { code: 'registration_deadline', reason: gaveUp(deadline_at, pauses.tries(), failure), ...last(failure) };
+      return {
+        code: 'registration_deadline',
+        reason: deadlineReason(deadline_at, pauses.tries(), failure),
+        ...failureOf(failure),
+      };
     log.warn('not registered yet', {
       failure: describeFailure(failure),
       retry_in_ms: Math.round(wait_ms),
       deadline_at,
     });
-    await pause(clock, Math.min(wait_ms, untilDeadline(parts, deadline_at)), signal);
+    await pause(clock, Math.min(wait_ms, msUntilDeadline(parts, deadline_at)), signal);
   }
   return null;
 }
 
-/** A restarted process knows the deadline that its predecessor received; the later one counts. */
+/**
+ * The deadline before the first answer: the configured one, or the one that the server sent to an
+ * earlier process of this agent, whichever is later.
+ */
 function firstDeadline({ config, state }: RegisterParts): string | null {
-  const { deadline_at: heard } = state.read();
-  if (heard === null || config.deadline_at === null) return heard ?? config.deadline_at;
-  return Date.parse(heard) > Date.parse(config.deadline_at) ? heard : config.deadline_at;
+  const { deadline_at: received } = state.read();
+  if (received === null || config.deadline_at === null) return received ?? config.deadline_at;
+  return Date.parse(received) > Date.parse(config.deadline_at) ? received : config.deadline_at;
 }
 
-const mayProve = ({ code }: CallFailure) => code === 'identity_unproven' || code === 'name_taken';
+const asksForProof = ({ code }: CallFailure) => code === 'identity_unproven' || code === 'name_taken';
 
 /**
  * Proves that this machine holds the key it registered with before; see
@@ -142,7 +149,10 @@ function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 
   return { key_proof: { signed_at, signature: signed(private_key, body) } };
 }
 
-function requestOf(parts: RegisterParts, { proves, rotates }: { proves: boolean; rotates: boolean }): RegisterRequest {
+function requestOf(
+  parts: RegisterParts,
+  { withKeyProof, offersRotation }: { withKeyProof: boolean; offersRotation: boolean },
+): RegisterRequest {
   const { config, state, stages: recorded } = parts;
   const { identity, private_key } = state.read();
   const stages = identity ? recorded.unsent() : recorded.all();
@@ -157,14 +167,14 @@ function requestOf(parts: RegisterParts, { proves, rotates }: { proves: boolean;
     ...(config.base_url ? { base_url: config.base_url } : {}),
     version: agentVersion,
     agent_public_key: publicKeyOf(private_key),
-    ...(!identity && !config.enrollment_token && proves ? proofOf(parts) : {}),
-    ...(rotates ? { rotates_credential: true } : {}),
+    ...(!identity && !config.enrollment_token && withKeyProof ? proofOf(parts) : {}),
+    ...(offersRotation ? { rotates_credential: true } : {}),
     ...(stages.length > 0 ? { boot: { stages } } : {}),
     ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
   };
 }
 
-function keep({ config, state, log }: RegisterParts, reply: RegisterReply): AgentEnd | null {
+function saveRegistration({ config, state, log }: RegisterParts, reply: RegisterReply): AgentEnd | null {
   const { node_id, node_instance_id } = reply;
   const credential = reply.credential ?? state.read().identity?.credential;
   if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
@@ -184,21 +194,21 @@ function keep({ config, state, log }: RegisterParts, reply: RegisterReply): Agen
 
 function refusal(failure: CallFailure): AgentEnd {
   const code = failure.code === 'instance_fenced' ? 'instance_fenced' : 'registration_refused';
-  return { code, reason: `the registration was refused: ${describeFailure(failure)}`, ...last(failure) };
+  return { code, reason: `the registration was refused: ${describeFailure(failure)}`, ...failureOf(failure) };
 }
 
-const last = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
+const failureOf = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
 
-/** The pause ends at the deadline, for a last try that the server may accept as a late one. */
-function untilDeadline({ time }: RegisterParts, deadline_at: string | null): number {
+/** A pause ends at the deadline at the latest, for one last try: the server may accept it late. */
+function msUntilDeadline({ time }: RegisterParts, deadline_at: string | null): number {
   const left_ms = deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(deadline_at) - time.nowMs();
   return left_ms > 0 ? left_ms : Number.POSITIVE_INFINITY;
 }
 
 function isPast({ time }: RegisterParts, deadline_at: string | null, tries: number): boolean {
   if (deadline_at === null || Date.parse(deadline_at) > time.nowMs()) return false;
-  return time.wasHeard() || tries >= min_tries_unheard;
+  return time.wasHeard() || tries >= min_tries_on_own_clock;
 }
 
-const gaveUp = (deadline_at: string | null, tries: number, last: CallFailure) =>
-  `not registered by the deadline ${deadline_at} after ${tries} tries; last: ${describeFailure(last)}`;
+const deadlineReason = (deadline_at: string | null, tries: number, lastFailure: CallFailure) =>
+  `the agent could not register by its deadline ${deadline_at}, in ${tries} tries; last failure: ${describeFailure(lastFailure)}`;

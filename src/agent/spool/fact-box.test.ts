@@ -60,7 +60,7 @@ test('keeps facts that came while others were being sent', () => {
   expect(box.isEmpty()).toBe(true);
 });
 
-test('is bounded', () => {
+test('keeps at most 200 facts and drops the oldest', () => {
   const box = openFactBox(directory(), virtualClock());
   for (let i = 0; i < 300; i++) {
     box.callFailed({ ...refused, code: `code_${i}` });

@@ -1,4 +1,4 @@
-/** Wakes readers that follow a node's log when lines of it reach this replica. */
+/** Wakes requests that follow a node's log when this replica receives new lines of it. */
 import type { Clock } from '../../base/clock.ts';
 
 export interface LogArrivals {

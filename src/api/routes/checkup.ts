@@ -4,7 +4,7 @@
  */
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { faultEntry } from '../../contract/errors/error-entry.ts';
+import { findError } from '../../contract/errors/error-entry.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/checkup.ts';
@@ -19,7 +19,7 @@ import type { ApiServices, Call, Handlers } from '../services.ts';
 import { waitForFact } from '../stream/wait-for-fact.ts';
 
 const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck => {
-  const entry = code === null ? null : faultEntry(code);
+  const entry = code === null ? null : findError(code);
   return {
     layer,
     ok,

@@ -1,9 +1,9 @@
-/** Findings: listed, repaired or accepted; and the verification of rows against evidence. */
+/** Routes that list, repair and accept findings, and that verify stored rows against evidence. */
 import { iso } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Finding } from '../../contract/supervision/finding.ts';
 import { findingSays } from '../../lifecycle/findings/finding-says.ts';
-import { findingWhats } from '../../lifecycle/findings/findings.ts';
+import { findingCatalogue } from '../../lifecycle/findings/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/actions/findings.ts';
 import type { ComparedTable } from '../../store/history/row-comparison.ts';
 import { verifySlice } from '../../store/history/verify-rows.ts';
@@ -15,16 +15,16 @@ import { callerOf, operationOf } from './allocations.ts';
 
 export const findingWire = (row: FindingRow): Finding => ({
   ...row,
-  owner_layer: findingWhats[row.what].owner,
+  owner_layer: findingCatalogue[row.what].owner,
   says: findingSays(row),
-  ways_out: [...findingWhats[row.what].ways_out],
+  ways_out: [...findingCatalogue[row.what].ways_out],
   first_seen_at: row.first_seen_at.toISOString(),
   seen_at: row.seen_at.toISOString(),
   opened_at: iso(row.opened_at),
   closed_at: iso(row.closed_at),
 });
 
-const decided = async (
+const decisionReply = async (
   outcome: FindingOutcome,
   call: Call<'drift-repair' | 'drift-accept'>,
   services: ApiServices,
@@ -38,8 +38,8 @@ const decided = async (
 const tables = ['nodes', 'allocations'] as const;
 const pageRows = 500;
 
-/** Cursor `nodes:node_…`: the table, and the row before the page. */
-function placeOf(cursor: string | undefined): { table: ComparedTable; after: string } {
+/** A cursor is `nodes:node_…`: the table, and the last row of the previous page. */
+function parseCursor(cursor: string | undefined): { table: ComparedTable; after: string } {
   if (cursor === undefined) return { table: 'nodes', after: '' };
   const [, table, after] = /^(nodes|allocations):([A-Za-z0-9_.:-]{0,128})$/.exec(cursor) ?? [];
   if (table === undefined || after === undefined) throw new ApiProblem('invalid_cursor');
@@ -52,12 +52,12 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
     return { ...page, items: page.items.map(findingWire) };
   },
   async 'store-verify'({ query }, { db }) {
-    const { table, after } = placeOf(query?.cursor);
+    const { table, after } = parseCursor(query?.cursor);
     const slice = { cursor: after, limit: query?.limit ?? pageRows };
     const { compared, differing, unretired, untold, cursor } = await verifySlice(db, table, slice);
     const following = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
     const isLast = following === undefined;
-    const wrong = isLast ? await verifyCounts(db) : [];
+    const miscounted = isLast ? await verifyCounts(db) : [];
     return {
       compared,
       untold,
@@ -67,16 +67,16 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
         status_since: status_since.toISOString(),
         proven_at: proven_at.toISOString(),
       })),
-      ...(isLast && { miscounted: wrong.map(({ held_rule: _, held_kind: __, on_node: ___, ...each }) => each) }),
+      ...(isLast && { miscounted: miscounted.map(({ held_rule: _, held_kind: __, on_node: ___, ...each }) => each) }),
       next_cursor: isLast ? null : following.includes(':') ? following : `${following}:`,
     };
   },
   async 'drift-repair'(call, services) {
     const { params, body } = call;
-    return decided(await repairFinding(services, params.id, body, callerOf(call, body.reason)), call, services);
+    return decisionReply(await repairFinding(services, params.id, body, callerOf(call, body.reason)), call, services);
   },
   async 'drift-accept'(call, services) {
     const { params, body } = call;
-    return decided(await acceptFinding(services, params.id, body, callerOf(call, body.reason)), call, services);
+    return decisionReply(await acceptFinding(services, params.id, body, callerOf(call, body.reason)), call, services);
   },
 };

@@ -33,7 +33,7 @@ test('isolates the keys that fail and answers the others in order', async () => 
   ]);
 });
 
-test('does not retry after a hopeless error', async () => {
+test('does not retry after a fatal error', async () => {
   const { serve, served } = serving([1]);
   expect(words(await bisect([1, 2, 3], serve, () => true))).toEqual(Array(3).fill('cannot serve 1'));
   expect(served).toHaveLength(1);

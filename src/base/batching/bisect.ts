@@ -4,22 +4,22 @@
  */
 
 /**
- * `serve` returns answers in the order of its keys, all or none. After an error that `isHopeless`
+ * `serve` returns answers in the order of its keys, all or none. After an error that `isFatal`
  * nothing is retried.
  */
 export async function bisect<Key, Answer>(
   keys: readonly Key[],
   serve: (keys: readonly Key[]) => Promise<Answer[]>,
-  isHopeless: (error: unknown) => boolean,
+  isFatal: (error: unknown) => boolean,
 ): Promise<PromiseSettledResult<Answer>[]> {
   if (keys.length === 0) return [];
   try {
     return (await serve(keys)).map((value) => ({ status: 'fulfilled', value }));
   } catch (reason) {
-    if (keys.length === 1 || isHopeless(reason)) return keys.map(() => ({ status: 'rejected', reason }));
+    if (keys.length === 1 || isFatal(reason)) return keys.map(() => ({ status: 'rejected', reason }));
     const half = Math.ceil(keys.length / 2);
-    const first = await bisect(keys.slice(0, half), serve, isHopeless);
-    return [...first, ...(await bisect(keys.slice(half), serve, isHopeless))];
+    const first = await bisect(keys.slice(0, half), serve, isFatal);
+    return [...first, ...(await bisect(keys.slice(half), serve, isFatal))];
   }
 }
 

@@ -1,7 +1,8 @@
 /**
- * Keys kept outside the database, in one JSON file (mode 0600), newest first. Every purpose derives
- * its own key from a ring key, so an operator backs up one file. Rotation adds a key: the newest
- * encrypts and signs, the older ones still decrypt and verify.
+ * Reads, creates and rotates the key ring: the keys that encrypt secrets and sign evidence. They
+ * are kept outside the database, in one JSON file of mode 0600, newest first. Each purpose derives
+ * its own key from a ring key, so this file is the only one to back up. Rotation adds a key: the
+ * newest encrypts and signs, the older ones still decrypt and verify.
  */
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -73,11 +74,13 @@ function parseKeys(path: string, text: string): RingKey[] {
     throw new SettingsError(`${path} is not a key file: it is not JSON. Restore it from your backup.`);
   }
   if (!Array.isArray(keys) || keys.length === 0 || !keys.every(isStoredKey))
-    throw new SettingsError(`${path} is not a key file: a key is missing or incomplete. Restore it from your backup.`);
+    throw new SettingsError(
+      `${path} is not a key file: it has no keys, or one of them is invalid. Restore it from your backup.`,
+    );
   return keys.map(({ kid, created_at, secret }) => ({ kid, created_at, secret: Buffer.from(secret, 'base64') }));
 }
 
-function refuseOpenFile(path: string, mode: number): void {
+function requirePrivateMode(path: string, mode: number): void {
   if ((mode & 0o077) !== 0) throw new SettingsError(`${path} can be read by others. Run: chmod 600 ${path}`);
 }
 
@@ -127,7 +130,7 @@ function createFile(path: string, clock: Clock): void {
 
 /** Returns the keys of an existing file, newest first. */
 export function readKeyFile(path: string): RingKey[] {
-  refuseOpenFile(path, statSync(path).mode);
+  requirePrivateMode(path, statSync(path).mode);
   return parseKeys(path, readFileSync(path, 'utf8'));
 }
 
@@ -153,7 +156,7 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
     createFile(path, clock);
     read();
   }
-  const present = (): readonly RingKey[] => {
+  const refreshed = (): readonly RingKey[] => {
     try {
       return read();
     } catch {
@@ -164,12 +167,12 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
   return {
     path,
     get current() {
-      return present()[0] as RingKey;
+      return refreshed()[0] as RingKey;
     },
     get all() {
-      return present();
+      return refreshed();
     },
-    byId: (kid) => present().find((key) => key.kid === kid),
+    byId: (kid) => refreshed().find((key) => key.kid === kid),
   };
 }
 

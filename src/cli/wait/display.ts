@@ -9,7 +9,7 @@ import {
   progressLines,
   raiseBar,
 } from '../render/allocations/progress.ts';
-import { elapsed, taken } from '../render/text/duration.ts';
+import { elapsed, formatDuration } from '../render/text/duration.ts';
 import { stepMarks, stepTones } from '../render/text/palette.ts';
 import type { Fit } from '../render/text/table.ts';
 import { pad, printable, truncate, wrap } from '../render/text/text.ts';
@@ -41,7 +41,7 @@ function stepLines(subject: Subject, { width, paint }: Fit): string[] {
   return ended.map(({ label, status, started_at, finished_at, tries }) => {
     const seconds = started_at && finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : null;
     const again = tries > 1 ? `  (${tries} tries)` : '';
-    const text = `${pad(printable(label), labelWidth)}  ${seconds === null ? '' : taken(seconds).padStart(6)}${again}`;
+    const text = `${pad(printable(label), labelWidth)}  ${seconds === null ? '' : formatDuration(seconds).padStart(6)}${again}`;
     return `${paint(stepTones[status], stepMarks[status])} ${paint('quiet', truncate(text.trimEnd(), width - 2))}`;
   });
 }

@@ -6,7 +6,7 @@ import { isTransient, type Session } from '../connection/session.ts';
 import { outcomeLines, unfinishedLines } from '../render/allocations/outcome.ts';
 import { isReleaseFailed } from '../render/allocations/release-failure.ts';
 import { openActionLines } from '../render/machines/actions.ts';
-import { taken } from '../render/text/duration.ts';
+import { formatDuration } from '../render/text/duration.ts';
 import type { RenderContext } from '../render/text/hints.ts';
 import type { ExitName } from '../terminal/exit-codes.ts';
 import { Interrupted } from '../terminal/failure.ts';
@@ -134,7 +134,7 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
     return outcome;
   }
   const interrupted = session.signal.aborted;
-  const because = interrupted ? 'Stopped waiting' : `Not settled within ${taken(timeout_seconds ?? 0)}`;
+  const because = interrupted ? 'Stopped waiting' : `Not settled within ${formatDuration(timeout_seconds ?? 0)}`;
   if (!json || surface.interactive) printLines(surface, unfinishedLines(outcome, target, because, context));
   return { exit: interrupted ? 'interrupted' : 'timed_out', subject: outcome };
 }

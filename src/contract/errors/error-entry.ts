@@ -1,5 +1,5 @@
 /**
- * Looks up a code in both parts of the catalogue: errors that the server sends, and faults found on
+ * Finds the entry of a code in both catalogues: errors that the server sends, and faults found on
  * the network path.
  */
 import { type ErrorEntry, errorCatalogue } from './errors.ts';
@@ -10,4 +10,4 @@ export type FaultEntry = Omit<ErrorEntry, 'status'>;
 const all: Record<string, FaultEntry> = { ...errorCatalogue, ...(pathFaults satisfies Record<string, PathFault>) };
 
 /** Null for an unknown code. */
-export const faultEntry = (code: string): FaultEntry | null => (Object.hasOwn(all, code) ? (all[code] ?? null) : null);
+export const findError = (code: string): FaultEntry | null => (Object.hasOwn(all, code) ? (all[code] ?? null) : null);

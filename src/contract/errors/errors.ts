@@ -6,7 +6,7 @@ import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
 import { limitErrors } from './limit-errors.ts';
-import { poolErrors } from './pool-errors.ts';
+import { secretErrors } from './pool-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
 export interface ErrorEntry {
@@ -278,7 +278,7 @@ export const errorCatalogue = {
     remedy: 'Choose another name, or stop the other machine first.',
   },
   ...agentErrors,
-  ...poolErrors,
+  ...secretErrors,
   ...certificateErrors,
 
   store_unavailable: {

@@ -1,5 +1,5 @@
-/** The part of the error catalogue about pool fields and secrets. */
-export const poolErrors = {
+/** The part of the error catalogue about secrets and privileged fields in pool documents. */
+export const secretErrors = {
   pool_field_privileged: {
     status: 403,
     title: 'Only an admin may set this field of a pool',

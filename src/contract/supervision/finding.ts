@@ -3,7 +3,12 @@
  * available actions.
  */
 import { type Static, Type } from 'typebox';
-import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../../lifecycle/findings/findings.ts';
+import {
+  type FindingWhat,
+  findingCatalogue,
+  findingKinds,
+  findingStatuses,
+} from '../../lifecycle/findings/findings.ts';
 import { OwnerLayer } from '../errors/problem.ts';
 import { Actor } from '../evidence/evidence.ts';
 import { Operation } from '../operation.ts';
@@ -13,7 +18,7 @@ export const Finding = Type.Object(
   {
     finding_id: Type.String(),
     kind: Type.Enum([...findingKinds]),
-    what: Type.Enum(Object.keys(findingWhats) as FindingWhat[]),
+    what: Type.Enum(Object.keys(findingCatalogue) as FindingWhat[]),
     owner_layer: OwnerLayer,
     says: Type.String({ description: 'The same, in words.' }),
     ways_out: Type.Array(Type.String(), { description: 'What the owner can do, in full sentences.' }),

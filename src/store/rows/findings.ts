@@ -10,7 +10,7 @@ import {
   type FindingKind,
   type FindingStatus,
   type FindingWhat,
-  findingWhats,
+  findingCatalogue,
 } from '../../lifecycle/findings/findings.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
@@ -96,7 +96,7 @@ export async function noteDisagreements(
          allocation_id = excluded.allocation_id, ours = excluded.ours, theirs = excluded.theirs
        where standing.seen_at <= $3
      returning *`,
-    [JSON.stringify(found.map((each) => ({ ...each, kind: findingWhats[each.what].kind }))), now, passed],
+    [JSON.stringify(found.map((each) => ({ ...each, kind: findingCatalogue[each.what].kind }))), now, passed],
   );
   const confirmed = noted.filter(({ status, passes }) => status === 'seen' && isConfirmed(passes));
   if (confirmed.length === 0) return [];

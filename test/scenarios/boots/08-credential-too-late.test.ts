@@ -123,7 +123,9 @@ async function expectGivesUpInTime(world: World, agent: RealAgent, { born, node_
   await world.waitFor('the machine to give up', () => agent.hasEnded());
   expect(await agent.ended).toBe(exitCodes.registration_deadline);
   const word = await agent.exitReport();
-  expect(word?.reason).toMatch(/^not registered by the deadline .* last: credential\/enrollment_pending/);
+  expect(word?.reason).toMatch(
+    /^the agent could not register by its deadline .* last failure: credential\/enrollment_pending/,
+  );
   expect(secondsBetween(born, new Date(word?.at ?? ''))).toBeGreaterThanOrEqual(hopeless_seconds - clock_error_seconds);
   await expect(nodeOf(world, node_id)).rejects.toMatchObject({ problem: { code: 'node_not_found' } });
 }

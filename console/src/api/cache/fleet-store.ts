@@ -1,7 +1,7 @@
 /**
- * Every living node, changed in place. Copying a fleet of fifty thousand for each change is too
- * slow, so views subscribe to changes instead of comparing values. Retired nodes leave the store; a
- * separate query reads them. For a fleet too large for one store, it holds one pool.
+ * Holds every node of the fleet, or of one pool if the fleet is too large, except retired nodes: a
+ * separate query reads those. Nodes are changed in place and views subscribe to the changes, because
+ * copying fifty thousand nodes for each change would be too slow.
  */
 import type { Node } from '../../../../src/contract/node.ts';
 import { type FleetNode, fleetNodeOf } from './fleet-node.ts';

@@ -6,7 +6,7 @@ const change = (node_id: string): Change => ({ topic: 'node', value: { node_id }
 const ids = (journal: Journal, mark: number) => journal.since(mark, 'node').map(({ node_id }) => node_id);
 
 describe('the journal', () => {
-  it('replays only changes after the mark, and only of that topic', () => {
+  it('returns the changes of one topic that came after the mark', () => {
     const journal = new Journal();
     journal.add([change('a')]);
     const mark = journal.mark();

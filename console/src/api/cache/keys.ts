@@ -1,11 +1,11 @@
 /**
- * The keys of the query cache. The live stream finds what to patch by these, so never write one by
- * hand.
+ * The keys of the query cache. The live stream patches and invalidates cached queries by these
+ * keys, so take every key from here: a literal elsewhere would not match.
  */
 
 export type ListKind = 'nodes' | 'allocations' | 'operations';
 
-/** Filters that the server applied to a list. A live change must pass them to enter it. */
+/** Filters that the server applied to a list. Only live changes that pass them are added to it. */
 export type Filters = Record<string, string>;
 
 /** Leaves out unset filters, so that equal filters make equal keys. */
@@ -21,7 +21,7 @@ export const keys = {
   fleetCounts: () => ['nodes', 'counts'] as const,
   fleetSearch: (by: Filters) => ['nodes', 'search', by] as const,
   nodeRows: (ids: readonly string[]) => ['nodes', 'rows', ids] as const,
-  nodeBehind: (id: string) => ['nodes', 'behind', id] as const,
+  nodeForId: (id: string) => ['nodes', 'behind', id] as const,
   pools: () => ['pools'] as const,
   overview: () => ['overview'] as const,
   timelines: () => ['timeline'] as const,
@@ -40,14 +40,14 @@ export const keys = {
   residueList: (by: Filters) => ['residue', by] as const,
   audits: () => ['audit'] as const,
   audit: (by: Filters) => ['audit', by] as const,
-  found: (id: string, as_of: string) => ['found', id, as_of] as const,
+  find: (idOrName: string, version: string) => ['found', idOrName, version] as const,
   tokens: () => ['tokens'] as const,
   sessions: () => ['sessions'] as const,
   settings: () => ['settings'] as const,
-  poolBoots: () => ['pool-boots'] as const,
-  poolBoot: (pool: string) => ['pool-boots', pool] as const,
+  bootStatistics: () => ['pool-boots'] as const,
+  bootStatisticsOf: (pool: string) => ['pool-boots', pool] as const,
   whatIf: (pool: string, phase: string, budget_seconds: number) => ['pool-boots', pool, phase, budget_seconds] as const,
   leftOnMachine: (node_id: string, status_since: string) => ['left-on-machine', node_id, status_since] as const,
-  boots: () => ['boot'] as const,
-  boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
+  bootStages: () => ['boot'] as const,
+  bootStagesOf: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
 };

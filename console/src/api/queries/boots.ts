@@ -16,7 +16,7 @@ const awaitsFirstWord = ({ phases }: PoolBoots) =>
 
 export const poolBootsQuery = (pool: string) =>
   queryOptions({
-    queryKey: keys.poolBoot(pool),
+    queryKey: keys.bootStatisticsOf(pool),
     queryFn: ({ signal }) => call('pool-boots', { params: { pool }, signal }),
     refetchInterval: ({ state: { data } }) => data !== undefined && awaitsFirstWord(data) && firstWordMs,
   });

@@ -1,12 +1,12 @@
-/** Reads what an id or a name stands for. */
+/** Looks up the things that an id or a name refers to. */
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';
 
-/** Pass a new `as_of` whenever the answer may have changed. */
-export const findQuery = (id: string, as_of = '') =>
+/** `version` is only part of the cache key: pass another one to look up again. */
+export const findQuery = (idOrName: string, version = '') =>
   queryOptions({
-    queryKey: keys.found(id, as_of),
-    queryFn: ({ signal }) => call('thing-find', { query: { id }, signal }),
-    enabled: id !== '',
+    queryKey: keys.find(idOrName, version),
+    queryFn: ({ signal }) => call('thing-find', { query: { id: idOrName }, signal }),
+    enabled: idOrName !== '',
   });

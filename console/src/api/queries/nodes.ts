@@ -77,9 +77,9 @@ export const nodeRowsQuery = (ids: readonly string[]) =>
 const idOfAnother = /^(inst|alloc)_\w+$/;
 
 /** The node of an instance or an allocation; the fleet store knows neither. */
-export const nodeBehindQuery = (q: string | undefined) =>
+export const nodeForIdQuery = (q: string | undefined) =>
   queryOptions({
-    queryKey: keys.nodeBehind(q ?? ''),
+    queryKey: keys.nodeForId(q ?? ''),
     enabled: idOfAnother.test(q ?? ''),
     retry: false,
     queryFn: async ({ signal }): Promise<string | null> => {
@@ -111,7 +111,7 @@ export const actOnNode = (id: string, action: NodeActionName, body: BodyOf<'node
 
 export const bootQuery = (id: string, instance: string | null) =>
   queryOptions({
-    queryKey: keys.boot(id, instance),
+    queryKey: keys.bootStagesOf(id, instance),
     queryFn: ({ signal }) => call('node-boot', { params: { id }, query: { instance: instance ?? undefined }, signal }),
   });
 

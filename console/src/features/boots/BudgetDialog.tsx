@@ -60,7 +60,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
         key,
       ),
     onSuccess: async () => {
-      await cache.invalidateQueries({ queryKey: keys.poolBoots() });
+      await cache.invalidateQueries({ queryKey: keys.bootStatistics() });
       notify.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does[phase.phase]}`);
       onDone();
       onClose();

@@ -10,7 +10,7 @@ import { nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { fleetNodeOf } from '../../api/cache/fleet-node.ts';
 import { allocationsQuery } from '../../api/queries/allocations.ts';
 import { fleetDisplay, maxCells, totalOf } from '../../api/queries/fleet-size.ts';
-import { fleetCountsQuery, fleetQuery, nodeBehindQuery, retiredQuery } from '../../api/queries/nodes.ts';
+import { fleetCountsQuery, fleetQuery, nodeForIdQuery, retiredQuery } from '../../api/queries/nodes.ts';
 import { poolsQuery } from '../../api/queries/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../../api/session.ts';
 import { Empty } from '../../ui/layout/Empty.tsx';
@@ -53,7 +53,7 @@ export function FleetPage() {
   const error = fleet.error ?? counted.error ?? (wantsRetired ? retired.error : null);
 
   const query = useDeferredValue(search.q);
-  const { data: behind } = useQuery(nodeBehindQuery(query));
+  const { data: behind } = useQuery(nodeForIdQuery(query));
   const q = behind ?? query;
   const by = search.group === 'zone' ? 'zone' : 'pool';
   const filter = useMemo(() => ({ q, pool: search.pool, statuses }), [q, search.pool, statuses]);

@@ -4,7 +4,7 @@ import { countsAsRefused } from './problem-reply.ts';
 
 const retry_after_seconds = 1;
 
-test('counts a refusal against the caller unless it was told to retry later or the fault is ours', () => {
+test('counts a refusal unless the caller only came too early or the server is at fault', () => {
   expect(countsAsRefused(new ApiProblem('enrollment_pending', { retry_after_seconds }))).toBe(false);
   expect(countsAsRefused(new ApiProblem('idempotency_in_progress', { retry_after_seconds }))).toBe(false);
   expect(countsAsRefused(new ApiProblem('rate_limited', { retry_after_seconds }))).toBe(true);

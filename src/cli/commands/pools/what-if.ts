@@ -21,10 +21,10 @@ interface Options extends PhaseOption {
 export const makeWhatIf: MakeCommand = (cli) =>
   new SlipwayCommand('what-if')
     .description(
-      'Test another budget against recorded boots: which healthy boots it would have failed, and how much sooner it would have found stuck ones. Changes nothing.',
+      'Test another budget against recorded boots: shows which healthy boots would have failed and how much sooner stuck ones would have been found. Changes nothing.',
     )
     .argument('<pool>', 'the pool')
-    .requiredOption('-b, --budget <time>', 'the budget to test, like 600 or 10m', duration)
+    .requiredOption('-b, --budget <time>', 'the budget to test: seconds, or a duration like 10m', duration)
     .addOption(phaseOption('the phase; default provision'))
     .addOption(sinceOption('; default all recorded boots'))
     .examples('slipway what-if gpu --budget 600', 'slipway what-if gpu --budget 90s --phase start --since 30d')

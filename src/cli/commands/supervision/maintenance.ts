@@ -4,7 +4,7 @@ import { Option } from 'commander';
 import { moment as momentAt } from '../../../base/clock.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { coverage, maintenanceColumns } from '../../render/supervision/maintenance.ts';
-import { momentAndDistance } from '../../render/text/duration.ts';
+import { formatMoment } from '../../render/text/duration.ts';
 import { hintLines } from '../../render/text/hints.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { duration, labels, moment } from '../../terminal/option-values.ts';
@@ -90,9 +90,9 @@ const makeStart = (cli: Cli) =>
           printJson(out, window);
           return;
         }
-        const begins = from === undefined ? '' : ` from ${momentAndDistance(window.starts_at, nowMs)}`;
+        const begins = from === undefined ? '' : ` from ${formatMoment(window.starts_at, nowMs)}`;
         printLines(out, [
-          `${out.paint('good', '✔')} ${out.paint('strong', window.name)}: verdicts pause for ${coverage(window)}${begins} until ${momentAndDistance(window.ends_at, nowMs)}`,
+          `${out.paint('good', '✔')} ${out.paint('strong', window.name)}: verdicts pause for ${coverage(window)}${begins} until ${formatMoment(window.ends_at, nowMs)}`,
           ...hintLines([['End it sooner', session.commandLine('maintenance', 'end', window.name)]], out.paint),
         ]);
         return undefined;

@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import type { SweepRun as SweepRunSchema } from '../../../contract/supervision/supervision.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
-import { relative, taken } from '../../render/text/duration.ts';
+import { formatDuration, relative } from '../../render/text/duration.ts';
 import { type Column, renderTable } from '../../render/text/table.ts';
 import { printable } from '../../render/text/text.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
@@ -17,7 +17,8 @@ const trouble = (sweep: SweepRun, nowMs: number): string => {
   return sweep.waiting ? 'waits: this replica may have missed heartbeats' : '';
 };
 
-const took = (seconds: number) => (seconds < 1 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : taken(seconds));
+const took = (seconds: number) =>
+  seconds < 1 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : formatDuration(seconds);
 
 const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
   { title: 'RULE', value: (sweep) => sweep.name, tone: (sweep) => (sweep.error ? 'bad' : undefined) },
@@ -30,7 +31,7 @@ const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
   },
   {
     title: 'LATE BY',
-    value: ({ lateness_seconds }) => (lateness_seconds === null ? '' : taken(lateness_seconds)),
+    value: ({ lateness_seconds }) => (lateness_seconds === null ? '' : formatDuration(lateness_seconds)),
     align: 'right',
   },
   { title: 'DECIDED', value: ({ decided }) => counted(decided), align: 'right' },

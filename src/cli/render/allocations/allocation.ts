@@ -4,7 +4,7 @@ import type { FoundRequest } from '../../../contract/fleet/find.ts';
 import type { Node } from '../../../contract/node.ts';
 import { allocationMeans, isRescueOver } from '../../../lifecycle/deadlines/rescue-window.ts';
 import { labelText, titleLine } from '../machines/node.ts';
-import { ageSince, momentAndDistance, relative } from '../text/duration.ts';
+import { ageSince, formatMoment, relative } from '../text/duration.ts';
 import { allocationTones } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
 import { printable, truncate } from '../text/text.ts';
@@ -74,12 +74,12 @@ export function allocationLines(allocation: Allocation, machine: Node | null, no
       'deadline',
       isRescueOver(allocation, nowMs) || !allocation.deadline_at
         ? null
-        : momentAndDistance(allocation.deadline_at, nowMs) + budget,
+        : formatMoment(allocation.deadline_at, nowMs) + budget,
     ],
     ['labels', printable(labelText(allocation.labels))],
-    ['created', momentAndDistance(allocation.created_at, nowMs)],
-    ['active', momentAndDistance(allocation.active_at, nowMs)],
-    ['released', momentAndDistance(allocation.released_at, nowMs)],
+    ['created', formatMoment(allocation.created_at, nowMs)],
+    ['active', formatMoment(allocation.active_at, nowMs)],
+    ['released', formatMoment(allocation.released_at, nowMs)],
     ['correlation', allocation.correlation_id],
   ];
   const since = `for ${ageSince(allocation.status_since, nowMs)}`;

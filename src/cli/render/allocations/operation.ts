@@ -1,19 +1,20 @@
-/** Operations as text: table columns, and one with its steps. */
+/** Renders operations as text: as rows of a table, and one operation with its steps. */
 import type { Operation, Step } from '../../../contract/operation.ts';
 import { titleLine } from '../machines/node.ts';
-import { ageSince, momentAndDistance, relative, secondsSince, taken, usual } from '../text/duration.ts';
+import { ageSince, formatDuration, formatMoment, formatUsual, relative, secondsSince } from '../text/duration.ts';
 import { operationTones, stepMarks, stepTones } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts, renderTable } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
-const tookSeconds = ({ started_at, finished_at }: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
+/** How long an operation or step ran, or has been running. Null if it has not started. */
+const runningSeconds = ({ started_at, finished_at }: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
   if (!started_at) return null;
   return finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : secondsSince(started_at, nowMs);
 };
 
-const took = (span: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
-  const seconds = tookSeconds(span, nowMs);
-  return seconds === null ? '' : taken(seconds);
+const runningTime = (span: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
+  const seconds = runningSeconds(span, nowMs);
+  return seconds === null ? '' : formatDuration(seconds);
 };
 
 export const operationColumns = (nowMs: number): Column<Operation>[] => [
@@ -26,21 +27,21 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
     shrinks_to: 8,
     drop: 3,
   },
-  { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
+  { title: 'TOOK', value: (row) => runningTime(row, nowMs), align: 'right' },
   { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
-  // Its subject is never dropped: without room it goes below the row.
-  { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
+  // The first to leave a narrow table, but never lost: it is printed below its row.
+  { title: 'TARGET', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
 ];
 
 const stepColumns = (nowMs: number): Column<Step>[] => [
   { title: '', value: (row) => stepMarks[row.status], tone: (row) => stepTones[row.status] },
   { title: 'STEP', value: (row) => `${row.step} ${printable(row.label)}` },
   { title: 'STATUS', value: (row) => row.status, tone: (row) => stepTones[row.status] },
-  { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
+  { title: 'TOOK', value: (row) => runningTime(row, nowMs), align: 'right' },
   {
     title: 'USUALLY',
-    value: (row) => (row.usual_seconds === null ? '' : usual(row.usual_seconds)),
+    value: (row) => (row.usual_seconds === null ? '' : formatUsual(row.usual_seconds)),
     align: 'right',
     optional: true,
   },
@@ -57,9 +58,9 @@ export function operationLines(operation: Operation, nowMs: number, fit: Fit): s
     ['attempt', operation.attempt > 1 ? String(operation.attempt) : null],
     ['message', printable(operation.progress.message)],
     ['error', error && `${printable(error.message)}  [${error.code}, owner: ${error.owner_layer}]`, 'bad'],
-    ['created', momentAndDistance(operation.created_at, nowMs)],
-    ['finished', momentAndDistance(operation.finished_at, nowMs)],
-    ['took', took(operation, nowMs)],
+    ['created', formatMoment(operation.created_at, nowMs)],
+    ['finished', formatMoment(operation.finished_at, nowMs)],
+    ['took', runningTime(operation, nowMs)],
     ['correlation', operation.correlation_id],
   ];
   const tone = operationTones[operation.status];

@@ -5,7 +5,7 @@ import type { Operation } from '../../../contract/operation.ts';
 import { hasEnded } from '../../../lifecycle/deadlines/rescue-window.ts';
 import type { ExitName } from '../../terminal/exit-codes.ts';
 import type { Subject, Target } from '../../wait/subject.ts';
-import { momentInFull, relative, taken } from '../text/duration.ts';
+import { formatDuration, momentInFull, relative } from '../text/duration.ts';
 import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import type { Paint } from '../text/palette.ts';
 import { flow, printable, wrap } from '../text/text.ts';
@@ -30,7 +30,7 @@ const inside = (text: string | null | undefined, width: number) =>
 const between = (from: string | null | undefined, to: string | null | undefined): number | null =>
   from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : null;
 
-const after = (seconds: number | null) => (seconds === null ? '' : ` after ${taken(seconds)}`);
+const after = (seconds: number | null) => (seconds === null ? '' : ` after ${formatDuration(seconds)}`);
 
 function detailLines(parts: (string | null | undefined | false)[], { paint, width }: RenderContext): string[] {
   const known = parts.filter((part): part is string => typeof part === 'string' && part !== '');

@@ -4,14 +4,14 @@ import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Node } from '../../../contract/node.ts';
 import { allocationMeans } from '../../../lifecycle/deadlines/rescue-window.ts';
 import { titleLine } from '../machines/node.ts';
-import { ageSince, momentAndDistance, relative, taken } from '../text/duration.ts';
+import { ageSince, formatDuration, formatMoment, relative } from '../text/duration.ts';
 import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { allocationTones } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
 const between = (from: string | null, to: string | null) =>
-  from && to ? taken((Date.parse(to) - Date.parse(from)) / 1000) : null;
+  from && to ? formatDuration((Date.parse(to) - Date.parse(from)) / 1000) : null;
 
 export interface PastFacts {
   /** The request to release it, if any. */
@@ -39,7 +39,7 @@ export function pastAllocationLines(
   const { nowMs, commandLine, paint } = context;
   const { allocation_id: id, verdict, reason, released_at, active_at, status } = allocation;
   const facts: Fact[] = [
-    ['released', momentAndDistance(released_at, nowMs)],
+    ['released', formatMoment(released_at, nowMs)],
     ['by', request?.actor && printable(request.actor.name)],
     ['requested', request && `${relative(request.at, nowMs)}: ${printable(request.summary)}`],
     ['because', reason === verdict?.reason ? null : printable(reason ?? '')],

@@ -4,7 +4,7 @@ import type { NodeActed } from '../../../contract/supervision/explanation.ts';
 import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { NodeActionName } from '../../../lifecycle/actions/actions.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';
-import { momentAndDistance, momentsInFull } from '../text/duration.ts';
+import { formatMoment, momentsInFull } from '../text/duration.ts';
 import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
@@ -82,7 +82,7 @@ export function actedLines(action: string, acted: NodeActed | AllocationActed, c
     ...renderFacts(
       [
         ['status', isPending ? change : status],
-        ['deadline', momentAndDistance(deadline, nowMs)],
+        ['deadline', formatMoment(deadline, nowMs)],
       ],
       context,
     ),

@@ -2,7 +2,7 @@
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
 import { type Diagnostics, readDiagnostics, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
-import { elapsed, momentAndDistance } from '../text/duration.ts';
+import { elapsed, formatMoment } from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
@@ -56,7 +56,7 @@ function factLines(fact: Evidence, maxLines: number, context: RenderContext): st
     ),
     ...renderFacts(
       [
-        ['at', momentAndDistance(fact.at, context.nowMs)],
+        ['at', formatMoment(fact.at, context.nowMs)],
         ['host', host && printable(host.name)],
         ['up for', host && elapsed(host.uptime_seconds)],
         ['load', host?.load_average.map((each) => each.toFixed(2)).join(' ')],
@@ -86,7 +86,7 @@ function probeLines(probe: Operation | null, context: RenderContext): string[] {
   return renderFacts(
     [
       ['last probe', printable(says || probe.status)],
-      ['probed', momentAndDistance(probe.created_at, context.nowMs)],
+      ['probed', formatMoment(probe.created_at, context.nowMs)],
     ],
     context,
   );

@@ -1,6 +1,6 @@
 /** Verdicts that did not take effect, as text: held back, or recorded by an observe-only pool. */
 import type { Held, WouldHave } from '../../../contract/node.ts';
-import { ageSince, momentAndDistance, momentInFull, relative } from '../text/duration.ts';
+import { ageSince, formatMoment, momentInFull, relative } from '../text/duration.ts';
 import { printable } from '../text/text.ts';
 
 const causes: Record<Held['kind'], string> = {
@@ -20,7 +20,7 @@ export const wouldHaveConcern = (verdict: WouldHave): string =>
 
 /** For the facts of one node. */
 export const heldFact = (held: Held, nowMs: number): string =>
-  `would be ${held.to}, but ${why(held)}; held until ${momentAndDistance(held.held_until, nowMs)}  [${held.rule}]`;
+  `would be ${held.to}, but ${why(held)}; held until ${formatMoment(held.held_until, nowMs)}  [${held.rule}]`;
 
 export const wouldHaveFact = (verdict: WouldHave, nowMs: number): string =>
   `been ${verdict.to}, but its pool is observe-only: ${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`;

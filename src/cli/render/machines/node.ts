@@ -8,7 +8,7 @@ import {
   isReleaseFailed,
   nextTrySentence,
 } from '../allocations/release-failure.ts';
-import { age, ageSince, momentAndDistance, momentInFull, relative, secondsSince } from '../text/duration.ts';
+import { age, ageSince, formatMoment, momentInFull, relative, secondsSince } from '../text/duration.ts';
 import { nodeTones, type Tone } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
@@ -94,15 +94,15 @@ export function nodeLines(node: Node, explanation: Explanation, nowMs: number, f
     ['held', node.held && heldFact(node.held, nowMs), 'warn'],
     ['would have', node.would_have && wouldHaveFact(node.would_have, nowMs), 'warn'],
     ['waits for', node.waiting_for && printable(node.waiting_for)],
-    ['deadline', explanation.deadline_at && momentAndDistance(explanation.deadline_at, nowMs) + budget],
-    ['last seen', momentAndDistance(node.last_seen_at, nowMs)],
-    ['registered', momentAndDistance(node.registered_at, nowMs)],
+    ['deadline', explanation.deadline_at && formatMoment(explanation.deadline_at, nowMs) + budget],
+    ['last seen', formatMoment(node.last_seen_at, nowMs)],
+    ['registered', formatMoment(node.registered_at, nowMs)],
     ['report', reportText(node.reported) && printable(reportText(node.reported) ?? '')],
     ['upstream', node.observed && `${printable(node.observed.state)}  (seen ${relative(node.observed.at, nowMs)})`],
     ['endpoint', node.endpoint && printable(node.endpoint)],
     ['restarts', node.restarts > 0 ? String(node.restarts) : null],
     ['labels', printable(labelText(node.labels))],
-    ['created', momentAndDistance(node.created_at, nowMs)],
+    ['created', formatMoment(node.created_at, nowMs)],
   ];
   const since = `for ${ageSince(node.status_since, nowMs)}`;
   return [
@@ -126,8 +126,8 @@ export function stateLines(state: NodeState, fit: Fit): string[] {
     ['held', state.held && heldFact(state.held, thenMs), 'warn'],
     ['would have', state.would_have && wouldHaveFact(state.would_have, thenMs), 'warn'],
     ['waits for', state.waiting_for && printable(state.waiting_for)],
-    ['deadline', momentAndDistance(state.deadline_at, thenMs)],
-    ['registered', momentAndDistance(state.registered_at, thenMs)],
+    ['deadline', formatMoment(state.deadline_at, thenMs)],
+    ['registered', formatMoment(state.registered_at, thenMs)],
     ['report', state.reported_status],
     ['upstream', state.observed && `${printable(state.observed.state)}  (seen ${relative(state.observed.at, thenMs)})`],
     ['endpoint', state.endpoint && printable(state.endpoint)],

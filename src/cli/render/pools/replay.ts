@@ -1,7 +1,7 @@
 /** A replay as text: how many decisions differ, each with its node, and what cannot be judged. */
 import type { ReplayDifference, ReplayedPool, ReplayReply } from '../../../contract/supervision/replay.ts';
 import { type DifferenceKind, differenceKinds } from '../../../lifecycle/replay/difference.ts';
-import { elapsed, momentInFull, momentsInFull, usual } from '../text/duration.ts';
+import { elapsed, formatUsual, momentInFull, momentsInFull } from '../text/duration.ts';
 import { hintLines } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Column, type Fit, renderTable } from '../text/table.ts';
@@ -33,7 +33,7 @@ function meanShift(kind: DifferenceKind, differences: readonly ReplayDifference[
   const moves = alike.map(laterBy).filter((seconds) => seconds !== null);
   if (moves.length === 0) return '';
   const mean = moves.reduce((sum, seconds) => sum + Math.abs(seconds), 0) / moves.length;
-  return moves.length === 1 ? ` by ${usual(mean)}` : ` by ${usual(mean)} on average`;
+  return moves.length === 1 ? ` by ${formatUsual(mean)}` : ` by ${formatUsual(mean)} on average`;
 }
 
 const worstFirst = ['bad', 'good', 'even'];

@@ -1,6 +1,6 @@
 /** The brake as text: holds, maintenance windows, and gaps of the control plane. */
 import type { Brake } from '../../../contract/supervision/supervision.ts';
-import { age, ageSince, momentInFull, relative, secondsSince, taken } from '../text/duration.ts';
+import { age, ageSince, formatDuration, momentInFull, relative, secondsSince } from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
 import { type Column, type Fact, renderFacts, renderTable } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
@@ -54,7 +54,7 @@ const pastColumns = (nowMs: number): Column<Hold>[] => [
 
 const gapColumns = (nowMs: number): Column<Gap>[] => [
   { title: 'ENDED', value: (gap) => relative(gap.ended_at, nowMs) },
-  { title: 'LASTED', value: (gap) => taken(gap.seconds), align: 'right' },
+  { title: 'LASTED', value: (gap) => formatDuration(gap.seconds), align: 'right' },
   { title: 'DEADLINES MOVED', value: (gap) => String(gap.deadlines_moved), align: 'right' },
   { title: 'WHY', value: (gap) => printable(gap.cause), drop: 5, below: true },
 ];

@@ -1,6 +1,6 @@
 /** Findings as text, with both sides. */
 import type { Finding, FindingDecided, RowDifference } from '../../../contract/supervision/finding.ts';
-import { momentsInFull, relative, usual } from '../text/duration.ts';
+import { formatUsual, momentsInFull, relative } from '../text/duration.ts';
 import type { RenderContext } from '../text/hints.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
@@ -33,7 +33,7 @@ const wholeSide = (side: Finding['ours']): string =>
 function failureCount({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): string | null {
   const { failures_allowed, window_seconds } = ours;
   if (typeof theirs.failures !== 'number' || typeof window_seconds !== 'number') return null;
-  return `${theirs.failures} failures within ${usual(window_seconds)}, ${failures_allowed} allowed`;
+  return `${theirs.failures} failures within ${formatUsual(window_seconds)}, ${failures_allowed} allowed`;
 }
 
 /** The sentence of these findings says everything. */

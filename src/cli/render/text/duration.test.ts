@@ -1,6 +1,16 @@
 /** Formatting and parsing durations. */
 import { expect, test } from 'vitest';
-import { age, ageSince, elapsed, momentInFull, parseDuration, relative, taken, usual, usualRange } from './duration.ts';
+import {
+  age,
+  ageSince,
+  elapsed,
+  formatDuration,
+  formatUsual,
+  momentInFull,
+  parseDuration,
+  relative,
+  usualRange,
+} from './duration.ts';
 
 test.each([
   [-3, '0s'],
@@ -14,7 +24,7 @@ test.each([
   [3.24, '3.2s'],
   [0, '0.0s'],
   [12.7, '12s'],
-])('formats a duration of %d s as %s', (seconds, text) => expect(taken(seconds)).toBe(text));
+])('formats a duration of %d s as %s', (seconds, text) => expect(formatDuration(seconds)).toBe(text));
 
 test.each([
   [0.4, 'under 1 s'],
@@ -22,7 +32,7 @@ test.each([
   [90, '90 s'],
   [423, '7 min'],
   [7200, '2 h'],
-])('formats a usual duration of %d s as %s', (seconds, text) => expect(usual(seconds)).toBe(text));
+])('formats a usual duration of %d s as %s', (seconds, text) => expect(formatUsual(seconds)).toBe(text));
 
 test.each([
   [-10, '0s'],

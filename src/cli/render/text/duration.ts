@@ -17,7 +17,7 @@ export function elapsed(seconds: number): string {
 }
 
 /** The duration of something finished; below 10 s with tenths. */
-export const taken = (seconds: number): string =>
+export const formatDuration = (seconds: number): string =>
   seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : elapsed(seconds);
 
 /** Rounds to a fitting unit, for expectations. */
@@ -28,7 +28,7 @@ function rounded(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
 }
 
 /** A usual duration: `90 s`, `7 min`, `2 h`. */
-export function usual(seconds: number): string {
+export function formatUsual(seconds: number): string {
   if (seconds < 1) return 'under 1 s';
   const { amount, unit } = rounded(seconds);
   return `${amount} ${unit}`;
@@ -36,7 +36,7 @@ export function usual(seconds: number): string {
 
 /** `5–10 min`: the 50th and the 90th percentile. */
 export function usualRange(p50_seconds: number, p90_seconds: number): string {
-  const [low, high] = [usual(p50_seconds), usual(p90_seconds)];
+  const [low, high] = [formatUsual(p50_seconds), formatUsual(p90_seconds)];
   if (low === high) return low;
   const from = rounded(p50_seconds);
   return p50_seconds >= 1 && from.unit === rounded(p90_seconds).unit ? `${from.amount}–${high}` : `${low} to ${high}`;
@@ -80,8 +80,8 @@ export const momentInFull = (at: string): string => {
 export const momentsInFull = (text: string): string =>
   text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, momentInFull);
 
-/** A moment with its distance from now. Null stays null, so that the fact is left out. */
-export const momentAndDistance = (at: string | null, nowMs: number): string | null =>
+/** A moment and how far it is from now. Null stays null, so that the fact is left out. */
+export const formatMoment = (at: string | null, nowMs: number): string | null =>
   at && `${momentInFull(at)}  (${relative(at, nowMs)})`;
 
 const units: Record<string, number> = { s: 1, m: minute, h: hour, d: day };

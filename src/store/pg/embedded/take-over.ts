@@ -1,7 +1,7 @@
 /**
- * Changes the owner of a cluster while the former owner may still run programs. Each entry is
- * opened without following links and changed by its descriptor, so that swapping an entry for a
- * link cannot change anything outside.
+ * Changes the owner of a database cluster's directory while the former owner may still run
+ * programs. Opens each entry without following links and changes it by its descriptor, so that the
+ * former owner cannot redirect the change to a file outside the directory by planting a link.
  */
 import { closeSync, constants, fchownSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,12 +12,13 @@ import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
- * On Linux the entries are reached by the directory's descriptor, wherever its path leads by now.
+ * The path under which to open a directory's entries. On Linux it goes through the open descriptor,
+ * so that it stays valid when the former owner renames the directory or replaces it by a link.
  */
-const below = (descriptor: number, path: string) =>
+const pathThroughDescriptor = (descriptor: number, path: string) =>
   process.platform === 'linux' ? `/proc/self/fd/${descriptor}` : path;
 
-/** Undefined for links and sockets, which are left alone. */
+/** Undefined for links and sockets, which keep their owner, and for entries that have vanished. */
 function openWithoutLinks(path: string): number | undefined {
   try {
     return openSync(path, flags);
@@ -34,7 +35,7 @@ function takeEntry(path: string, shown: string, from: Account, to: Account): voi
   try {
     const entry = fstatSync(descriptor);
     if (!entry.isDirectory() && !entry.isFile()) return;
-    // The new owner has it already if an earlier start was interrupted.
+    // An earlier start that was interrupted has already given some entries to the new owner.
     if (entry.uid !== from.uid && entry.uid !== to.uid)
       throw new EmbeddedPostgresError(
         'data_directory_foreign',
@@ -42,9 +43,10 @@ function takeEntry(path: string, shown: string, from: Account, to: Account): voi
         `Find out who put it there. If it belongs to the database, run chown ${from.name} on it; otherwise move it elsewhere. Then start again.`,
       );
     if (entry.isDirectory())
-      for (const name of readdirSync(below(descriptor, path)))
-        takeEntry(join(below(descriptor, path), name), join(shown, name), from, to);
-    // The directory last, so that an interrupted start begins again.
+      for (const name of readdirSync(pathThroughDescriptor(descriptor, path)))
+        takeEntry(join(pathThroughDescriptor(descriptor, path), name), join(shown, name), from, to);
+    // A directory changes after its entries: if the start is interrupted, the next one sees the
+    // former owner on the directory and repeats the takeover.
     fchownSync(descriptor, to.uid, to.gid);
   } finally {
     closeSync(descriptor);
