@@ -4,8 +4,8 @@
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { FaultEntry } from '../src/contract/errors/error-entry.ts';
 import { type ErrorEntry, errorCatalogue } from '../src/contract/errors/errors.ts';
+import type { FaultEntry } from '../src/contract/errors/find-error.ts';
 import { type PathFault, pathFaults } from '../src/contract/errors/path-faults.ts';
 import type { Access, RouteDeclaration } from '../src/contract/route.ts';
 import { routes } from '../src/contract/routes.ts';

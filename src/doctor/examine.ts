@@ -3,7 +3,7 @@
  * the first failure, because later layers could only fail too. The CLI, the agent and the tests all
  * call `examine`.
  */
-import { findError } from '../contract/errors/error-entry.ts';
+import { findError } from '../contract/errors/find-error.ts';
 import type { DoctorTarget, Found, LayerName, LayerReport, Outcome } from './examination.ts';
 import { skipped } from './examination.ts';
 import { agreeOnTls, openConnection, resolveName, trustCertificate } from './path-checks.ts';

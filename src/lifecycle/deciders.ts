@@ -10,7 +10,7 @@ import { resolveBudget } from './deadlines/budgets.ts';
 import { judgeLiveness } from './deadlines/liveness.ts';
 import { isConfirmed } from './findings/findings.ts';
 import { isOrphaned } from './findings/residue.ts';
-import { effectOfRegistration } from './model/registration.ts';
+import { effectOfRegistration } from './model/registration-effect.ts';
 import { effectOfBeat } from './model/reports.ts';
 import { isObserveOnly } from './model/rules.ts';
 

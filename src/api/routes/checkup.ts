@@ -4,8 +4,8 @@
  */
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
-import { findError } from '../../contract/errors/error-entry.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import { findError } from '../../contract/errors/find-error.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/supervision/checkup.ts';
 import { type CheckedLayer, checkNode, isPingOver } from '../../lifecycle/explain/checkup.ts';

@@ -6,8 +6,8 @@ import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
 import { limitErrors } from './limit-errors.ts';
-import { secretErrors } from './pool-errors.ts';
 import type { OwnerLayer } from './problem.ts';
+import { secretErrors } from './secret-errors.ts';
 
 export interface ErrorEntry {
   status: number;

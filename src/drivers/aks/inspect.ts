@@ -18,7 +18,7 @@ import { type AksHost, belongsToInstance, clusterType, type Placed, placesOf } f
 import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy, isReady, poolsInWords } from './cluster-words.ts';
 import { ownRoles } from './ensure/ensure-roles.ts';
-import { followOperation, isComing } from './ensure/follow.ts';
+import { followOperation, isComing } from './ensure/follow-operation.ts';
 import { clusterId, nodeGroupOf } from './place.ts';
 import { idsIn, isOfInstallation, tagNames } from './tags.ts';
 

@@ -8,7 +8,7 @@ import type { Cluster } from './azure/azure-clusters.ts';
 import { isBusy } from './cluster-words.ts';
 import { ask_again_ms } from './ensure/ensure-group.ts';
 import { ownRoles } from './ensure/ensure-roles.ts';
-import { followOperation, isComing } from './ensure/follow.ts';
+import { followOperation, isComing } from './ensure/follow-operation.ts';
 import { clusterId, placeState } from './place.ts';
 
 const max_named = 5;

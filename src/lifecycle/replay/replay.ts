@@ -6,9 +6,9 @@ import type { BudgetSettings } from '../deadlines/budgets.ts';
 import { heartbeatPolicy } from '../deadlines/heartbeat-policy.ts';
 import { replayAbsence } from './absences.ts';
 import { replayBoot } from './boots.ts';
-import { replayBrake } from './brake.ts';
 import type { Difference, DifferenceKind, ReplayOutcome, UnknownKind } from './difference.ts';
 import type { History, ReplayPolicy } from './history.ts';
+import { replayBrake } from './replay-brake.ts';
 
 export interface UnknownTotal {
   kind: UnknownKind;

@@ -1,7 +1,7 @@
 /** Computes the progress of an operation from its rows; every surface shows the same object. */
 import type { Progress } from '../../contract/progress.ts';
+import { createPercentFloor } from '../../lifecycle/progress/percent-floor.ts';
 import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
-import { createPercentFloor } from '../../lifecycle/progress/shown-percent.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
 import { amendOperation, type OperationDraft } from './operation-updates.ts';
 

@@ -3,7 +3,7 @@
  * release has its own retries.
  */
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 export const cleanDeadline = (services: SweepServices) =>
   defineDeadlineRule(services, {

@@ -3,7 +3,7 @@ import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 export const drainDeadline = (services: SweepServices) =>
   defineDeadlineRule(services, {

@@ -1,7 +1,7 @@
 /** `offline-deadline`: offline → failed, if a node stays away past its deadline. */
 import type { DueNode } from '../../store/supervision/due-rows.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 /** The provider has seen it ended or absent since it fell silent. */
 const isGone = ({ observed_state, observed_since }: DueNode) =>

@@ -7,7 +7,7 @@ import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
 import { phaseOf } from '../../lifecycle/progress/progress.ts';
 import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/launch-steps.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 /** A driver with a single phase does not name it in the plan. */
 function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {

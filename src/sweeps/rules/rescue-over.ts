@@ -5,7 +5,7 @@
 import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 export const rescueOver = (services: SweepServices) =>
   defineDeadlineRule(services, {

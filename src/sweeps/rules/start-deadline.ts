@@ -4,7 +4,7 @@
  */
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 const found: Record<NonNullable<Prerequisites>, string> = {
   unchecked: 'it never said whether its prerequisites are met',

@@ -3,7 +3,7 @@
  * start-up is over.
  */
 import type { SweepServices } from '../runner/services.ts';
-import { defineDeadlineRule } from './deadline-rule.ts';
+import { defineDeadlineRule } from './define-deadline-rule.ts';
 
 export const stuckStarting = (services: SweepServices) =>
   defineDeadlineRule(services, {

@@ -1,6 +1,7 @@
 /** The page that a problem's `type` links to: every code of the catalogue, under its own anchor. */
-import type { FaultEntry } from '../../../contract/errors/error-entry.ts';
+
 import { errorCatalogue } from '../../../contract/errors/errors.ts';
+import type { FaultEntry } from '../../../contract/errors/find-error.ts';
 import { pathFaults } from '../../../contract/errors/path-faults.ts';
 
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

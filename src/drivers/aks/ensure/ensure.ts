@@ -15,7 +15,7 @@ import { placeIn, placeState } from '../place.ts';
 import { aksSpec } from '../spec.ts';
 import { ensureGroup } from './ensure-group.ts';
 import { ensureRoles } from './ensure-roles.ts';
-import { type Followed, followOperation, isRecorded } from './follow.ts';
+import { type Followed, followOperation, isRecorded } from './follow-operation.ts';
 import { type Making, phases, wantedCluster } from './plan.ts';
 
 export function ensure(host: AksHost, target: EnsureTarget): Promise<DriverOutcome> {

@@ -1,8 +1,8 @@
 /** Runs a history in memory, with rows changed as the store changes them: thousands cost little. */
 import { moment } from '../../../../src/base/clock.ts';
 import { quantileShares, type StepHistory } from '../../../../src/lifecycle/progress/expectation.ts';
+import { createPercentFloor } from '../../../../src/lifecycle/progress/percent-floor.ts';
 import { type ProgressFacts, progressOf, type StepFacts } from '../../../../src/lifecycle/progress/progress.ts';
-import { createPercentFloor } from '../../../../src/lifecycle/progress/shown-percent.ts';
 import type { History, PlannedStep, ProgressEvent } from './events.ts';
 import { createWatcher } from './watcher.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { effectOfRegistration, type RegistrationEffect } from './registration.ts';
+import { effectOfRegistration, type RegistrationEffect } from './registration-effect.ts';
 import type { NodeStatus } from './states.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createPercentFloor } from './shown-percent.ts';
+import { createPercentFloor } from './percent-floor.ts';
 
 test('never lowers the percentage of an operation', () => {
   const shown = createPercentFloor();
