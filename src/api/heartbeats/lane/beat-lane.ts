@@ -7,9 +7,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
-import type { CorrelationId } from '../../../base/ids.ts';
-import { randomHex } from '../../../base/random-hex.ts';
-import { traceparentOf } from '../../../base/telemetry/trace.ts';
+import { newCorrelationId } from '../../../base/ids.ts';
+import { newSpanId, traceparentOf } from '../../../base/telemetry/trace.ts';
 import { Heartbeat, type HeartbeatReply } from '../../../contract/agent/agent.ts';
 import type { ApiProblem } from '../../../contract/errors/errors.ts';
 import { problemBody } from '../../../contract/errors/problem-body.ts';
@@ -28,12 +27,11 @@ const checkBeat = compileCheck(Heartbeat, 'body') as (value: unknown) => Heartbe
 /** Our agents' heartbeats are much shorter. */
 const maxBytes = 4096;
 const maxHosts = 100;
-const commonHeaderList = Object.entries(commonHeaders).flat();
 const json = 'application/json; charset=utf-8';
+/** Ends with the name of the length, whose value differs. */
+const jsonHeaders = [...Object.entries(commonHeaders).flat(), 'content-type', json, 'content-length'];
 const readable = new Set(['application/json', json]);
 const usualScheme = 'Bearer ';
-const traceBytes = 16;
-const spanBytes = 8;
 
 /** Bodies that were read before the request was handed to Fastify. */
 const bodiesRead = new WeakMap<IncomingMessage, Buffer>();
@@ -59,44 +57,29 @@ function bodyLength({ headers }: IncomingMessage): number | undefined {
   return readable.has(type) && length <= maxBytes ? length : undefined;
 }
 
-interface Written {
-  status: number;
-  type: string;
-  body: string;
-  /** Our own texts are ASCII; latin1 spares Node the check. */
-  encoding: 'latin1' | 'utf8';
-  more: readonly string[];
+/**
+ * Without a correlation id: a plain heartbeat leaves no log line, span or evidence that the id could
+ * be found in.
+ */
+function sendAccepted(response: ServerResponse, reply: HeartbeatReply): void {
+  const { node_status, heartbeat_interval_seconds, tasks_waiting } = reply;
+  const body = `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`;
+  response.writeHead(200, [...jsonHeaders, String(body.length)]);
+  // The body is ASCII; latin1 spares Node the check.
+  response.end(body, 'latin1');
 }
 
-/** Trace and span id from one draw of random bytes. */
-function newIds(): { trace_id: CorrelationId; span_id: string } {
-  const drawn = randomHex(traceBytes + spanBytes);
-  return { trace_id: drawn.slice(0, 2 * traceBytes) as CorrelationId, span_id: drawn.slice(2 * traceBytes) };
-}
-
-function write(response: ServerResponse, reply: HeartbeatReply, shed: ApiProblem | undefined): void {
-  const { trace_id, span_id } = newIds();
-  const headers = ['x-correlation-id', trace_id, 'traceparent', traceparentOf({ trace_id, span_id, sampled: true })];
-  const { status, type, body, encoding, more } = shed ? shedReply(shed, trace_id) : acceptedReply(reply);
-  const length = String(Buffer.byteLength(body, encoding));
-  headers.push(...commonHeaderList, ...more, 'content-type', type, 'content-length', length);
-  response.writeHead(status, headers);
-  response.end(body, encoding);
-}
-
-const nothingMore: readonly string[] = [];
-const acceptedReply = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: HeartbeatReply): Written => ({
-  status: 200,
-  type: json,
-  body: `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`,
-  encoding: 'latin1',
-  more: nothingMore,
-});
-
-function shedReply(problem: ApiProblem, id: CorrelationId): Written {
-  const body = problemBody(problem, id);
-  const more = ['retry-after', String(Math.ceil(body.retry_after_seconds ?? 0))];
-  return { status: body.status, type: problemType, body: JSON.stringify(body), encoding: 'utf8', more };
+function sendShed(response: ServerResponse, shed: ApiProblem): void {
+  const id = newCorrelationId();
+  const problem = problemBody(shed, id);
+  response.writeHead(problem.status, {
+    ...commonHeaders,
+    'x-correlation-id': id,
+    traceparent: traceparentOf({ trace_id: id, span_id: newSpanId(), sampled: true }),
+    'retry-after': String(Math.ceil(problem.retry_after_seconds ?? 0)),
+    'content-type': problemType,
+  });
+  response.end(JSON.stringify(problem));
 }
 
 /** Validated heartbeats by their text: an agent sends one of a few texts all its life. */
@@ -175,7 +158,11 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
       const holdMs = services.rates.beatHoldMs(session, services.clock.nowMs());
       const reply = session.is_outdated ? undefined : answer(session, bytes?.toString() ?? '', services);
       if (reply) {
-        const send = () => write(response, reply, shedOf(reply, services));
+        const send = () => {
+          const shed = shedOf(reply, services);
+          if (shed) sendShed(response, shed);
+          else sendAccepted(response, reply);
+        };
         return holdMs === 0 ? send() : void services.clock.after(holdMs, send);
       }
       if (bytes) bodiesRead.set(request, bytes);
