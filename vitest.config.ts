@@ -1,16 +1,19 @@
-/** The suites. One embedded PostgreSQL serves the whole run (test/support/run/global-setup.ts); each test file clones a database. */
+/**
+ * Defines the test suites. One embedded PostgreSQL serves the whole run
+ * (test/support/run/global-setup.ts); each test file clones a database.
+ */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { FileOrder } from './test/support/run/file-order.ts';
 
-/** The suites start hundreds of processes of the same few programs; what Node compiled for one it need not compile again. */
+/** The suites start the same few programs hundreds of times; the cache saves compiling them again. */
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
 
-/** Bounds for a slow machine under load; a test that needs them is waiting for a condition, not sleeping. */
+/** The timeouts allow for a slow machine under load. Tests wait for conditions and never sleep. */
 const shared = {
   pool: 'forks' as const,
-  // A worker keeps what it has loaded from file to file (shared-worker.ts).
+  // A worker keeps loaded modules from one file to the next (shared-worker.ts).
   isolate: false,
   setupFiles: ['test/support/run/shared-worker.ts'],
   testTimeout: 120_000,
@@ -18,10 +21,10 @@ const shared = {
   teardownTimeout: 30_000,
 };
 
-/** Many files wait more than they work. The database serves so many servers at once and not many more. */
+/** More workers than cores, because most tests wait. The database cannot serve many more servers. */
 const maxWorkers = Math.min(availableParallelism() + 3, 6);
 
-/** These files give up the rights of root for good, so each has a process of its own. */
+/** These files give up root for good, so each gets its own process. */
 const unprivileged = '**/*.unprivileged.test.ts';
 
 const suite = (name: string, include: string[]) => ({
@@ -49,7 +52,10 @@ const suites: Record<string, string[]> = {
   browser: ['test/browser/**/*.test.ts'],
 };
 
-/** A worker serves one project. Where nobody asks for one suite, all are one project, and their files can follow each other. */
+/**
+ * A worker serves only one project. A full run puts all suites into one project, so that a worker
+ * can take any file next.
+ */
 const oneSuite = process.argv.some((word) => word.startsWith('--project'));
 
 export default defineConfig({

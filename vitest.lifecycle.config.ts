@@ -1,11 +1,14 @@
-/** The pure rules alone: no database, no servers. Mutation testing runs these thousands of times. */
+/**
+ * Runs only the tests of the pure rules, without a database or servers. Mutation testing runs them
+ * thousands of times.
+ */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
     isolate: false,
     include: ['src/lifecycle/**/*.test.ts'],
-    // The instrumented code is several times slower, and what it is measured by is whether it ends, not when.
+    // Instrumented code is several times slower. Only endless loops should time out.
     testTimeout: 60_000,
   },
 });

@@ -58,8 +58,8 @@ function bodyLength({ headers }: IncomingMessage): number | undefined {
 }
 
 /**
- * Without a correlation id: a plain heartbeat leaves no log line, span or evidence that the id could
- * be found in.
+ * Sends no correlation id, because a plain heartbeat leaves no log line, span or evidence in which
+ * to look for it.
  */
 function sendAccepted(response: ServerResponse, reply: HeartbeatReply): void {
   const { node_status, heartbeat_interval_seconds, tasks_waiting } = reply;
