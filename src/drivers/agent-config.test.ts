@@ -1,6 +1,6 @@
 /** Over which connections an agent that a driver launches may send its credential. */
 import { expect, it } from 'vitest';
-import { newTarget } from '../../test/support/ec2/ec2-world.ts';
+import { newTarget } from '../../test/support/ec2/ec2-fixture.ts';
 import { agentIdentity } from './agent-config.ts';
 
 const identityFor = (server_url: string, other_server_urls: string[]) => {

@@ -10,7 +10,7 @@ import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';
 import { type StubbornMachines, stubbornMachines, stubbornPool } from '../scenarios/support/stubborn-machines.ts';
 import { allocate, release, waitForStatus, waitForStatuses } from '../support/allocations.ts';
-import { type Ledger, openLedger } from '../support/ledger.ts';
+import { type Ledger, openLedger } from '../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { expectNoBarriers, navigateTo, openBrowser, signIn, statusOf, visit } from './support/console.ts';

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, agentBench } from '../../src/agent/testing/agent-process.ts';
 import type { LogLine } from '../../src/contract/node.ts';
+import { type Ledger, openLedger } from '../support/database-connection.ts';
 import { freePort } from '../support/free-port.ts';
-import { type Ledger, openLedger } from '../support/ledger.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 

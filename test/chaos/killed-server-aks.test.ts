@@ -9,7 +9,7 @@ import { clusterSpec } from '../scenarios/support/azure.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../support/allocations.ts';
 import { type Arm, startArm } from '../support/arm/arm.ts';
 import { paths } from '../support/arm/faults.ts';
-import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
+import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/database-connection.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';

@@ -6,8 +6,8 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { allocate, declarePool, release, waitForStatus } from '../support/allocations.ts';
+import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/database-connection.ts';
 import { freePort } from '../support/free-port.ts';
-import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';

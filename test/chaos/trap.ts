@@ -3,7 +3,7 @@
  * recorded yet. The insert of the record waits for a lock that the test holds until it has killed
  * the server.
  */
-import type { Ledger } from '../support/ledger.ts';
+import type { Ledger } from '../support/database-connection.ts';
 import { until } from '../support/until.ts';
 
 const lock = 20_261;

@@ -13,7 +13,7 @@ import {
   waitForStatus,
   waitForStatuses,
 } from '../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger, waitForOperations } from '../support/ledger.ts';
+import { expectNothingLeft, type Ledger, openLedger, waitForOperations } from '../support/database-connection.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tagNames } from '../../src/drivers/ec2/tags.ts';
 import { max_user_data_bytes } from '../../src/drivers/ec2/user-data.ts';
+import { type Ledger, openLedger } from '../support/database-connection.ts';
 import { type BootingMachines, bootingMachines } from '../support/ec2/booting.ts';
+import { accountSecrets, usualSpec } from '../support/ec2/ec2-fixture.ts';
 import { type Ec2Server, startEc2 } from '../support/ec2/ec2-server.ts';
-import { accountSecrets, usualSpec } from '../support/ec2/ec2-world.ts';
-import { type Ledger, openLedger } from '../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { seededRandom } from '../properties/support/random.ts';
 import { declarePool } from '../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
+import { expectNothingLeft, type Ledger, openLedger } from '../support/database-connection.ts';
 import { createCaller, type Log } from './random-calls/caller.ts';
 import { type Replicas, startReplicas } from './random-calls/replicas.ts';
 import { everyAllocation, releaseAll, retireAll } from './random-calls/settle.ts';

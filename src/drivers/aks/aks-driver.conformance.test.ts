@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest';
-import { aksWorld } from '../../../test/support/arm/aks-world.ts';
+import { aksWorld } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { describeDriver } from '../conformance.ts';
 

@@ -1,6 +1,6 @@
 /** How the aks driver handles Azure's answers while a cluster comes up. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type AksWorld, aksWorld, loadSdks, usualSpec } from '../../../test/support/arm/aks-world.ts';
+import { type AksWorld, aksWorld, loadSdks, usualSpec } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { Refusal, refusals } from '../../../test/support/arm/refusal.ts';

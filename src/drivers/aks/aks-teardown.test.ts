@@ -1,6 +1,6 @@
 /** The resources that the aks driver deletes, and those it never does. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
-import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-world.ts';
+import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { until } from '../../../test/support/until.ts';

@@ -3,7 +3,7 @@
  * polled no earlier than it says.
  */
 import { expect, it } from 'vitest';
-import { aksWorld, loadSdks } from '../../../test/support/arm/aks-world.ts';
+import { aksWorld, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { refusals } from '../../../test/support/arm/refusal.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { dockerWorld } from '../../../test/support/docker/docker-world.ts';
+import { dockerWorld } from '../../../test/support/docker/docker-fixture.ts';
 import type { TestEngine } from '../../../test/support/docker/engine.ts';
 import { startPodman } from '../../../test/support/docker/podman.ts';
 import { describeDriver } from '../conformance.ts';

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { driverOptions, newTarget } from '../../../test/support/docker/docker-world.ts';
+import { driverOptions, newTarget } from '../../../test/support/docker/docker-fixture.ts';
 import { type SilentListener, silentListener } from '../../../test/support/silent-listener.ts';
 import { systemClock } from '../../base/clock.ts';
 import { createDockerDriver } from './docker-driver.ts';

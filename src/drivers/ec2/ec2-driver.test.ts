@@ -3,7 +3,7 @@
  * connections; and that no answer contains a secret.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { accountSecrets, type Ec2World, ec2World, newTarget, region } from '../../../test/support/ec2/ec2-world.ts';
+import { accountSecrets, type Ec2World, ec2World, newTarget, region } from '../../../test/support/ec2/ec2-fixture.ts';
 import { tagsFor } from '../../../test/support/ec2/query.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { handle } from '../conformance.ts';

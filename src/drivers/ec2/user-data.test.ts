@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import type { FakeInstance } from '../../../test/support/ec2/account.ts';
 import { type BootingMachines, bootingMachines } from '../../../test/support/ec2/booting.ts';
-import { newTarget } from '../../../test/support/ec2/ec2-world.ts';
+import { newTarget } from '../../../test/support/ec2/ec2-fixture.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import { until } from '../../../test/support/until.ts';
 import { sha256 } from '../../base/files/agent-bundle.ts';

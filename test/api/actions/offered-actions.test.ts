@@ -11,7 +11,7 @@ import {
   whyNotOnAllocation,
 } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import { allocationStatusNames, nodeStatusNames } from '../../../src/lifecycle/model/states.ts';
-import { type ActionWorld, openActionWorld, someday } from '../support/action-world.ts';
+import { type ActionWorld, openActionWorld, someday } from '../support/action-fixture.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
 
 let world: ActionWorld;

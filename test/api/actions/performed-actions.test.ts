@@ -6,7 +6,7 @@ import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/act
 import type { allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import type { NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import { until } from '../../support/until.ts';
-import { type ActionWorld, openActionWorld, type Standing } from '../support/action-world.ts';
+import { type ActionWorld, openActionWorld, type Standing } from '../support/action-fixture.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
 
 let world: ActionWorld;

@@ -26,10 +26,10 @@ import { mustHave, type Stage } from './commands/stage.ts';
 import { type InvariantChecks, openInvariantChecks, type Violation } from './invariants.ts';
 import { sharedPools } from './pools.ts';
 import { count, type Report } from './report.ts';
+import { openWorld, type Replica } from './sequence-fixture.ts';
 import type { Round, Sequence } from './sequences.ts';
 import { type NodeView, readStates, type Turn } from './views.ts';
 import { recordOf } from './violation-report.ts';
-import { openWorld, type Replica } from './world.ts';
 
 interface Chosen {
   turn: Turn;

@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger } from '../../support/ledger.ts';
+import { expectNothingLeft, type Ledger, openLedger } from '../../support/database-connection.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';

@@ -5,13 +5,13 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
 import { allocate, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { usualSpec as clusterSpec } from '../../support/arm/aks-world.ts';
+import { usualSpec as clusterSpec } from '../../support/arm/aks-fixture.ts';
 import { type Arm, startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
 import { Refusal } from '../../support/arm/refusal.ts';
+import { type Ledger, openLedger } from '../../support/database-connection.ts';
+import { accountSecrets, usualSpec as machineSpec } from '../../support/ec2/ec2-fixture.ts';
 import { type Ec2Server, startEc2 } from '../../support/ec2/ec2-server.ts';
-import { accountSecrets, usualSpec as machineSpec } from '../../support/ec2/ec2-world.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

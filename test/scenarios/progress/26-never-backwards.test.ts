@@ -8,7 +8,7 @@ import type { Composition } from '../../../src/server/opening.ts';
 import type * as steps from '../../../src/store/operations/steps.ts';
 import { openEvents } from '../../api/support/event-reader.ts';
 import { testDatabase } from '../../support/database.ts';
-import { openLedger } from '../../support/ledger.ts';
+import { openLedger } from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
 import { phases, slowCluster, stepOf, waitOutcome } from '../support/slow-cluster.ts';

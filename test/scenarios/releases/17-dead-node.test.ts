@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/server/opening.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft } from '../../support/ledger.ts';
+import { expectNothingLeft } from '../../support/database-connection.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { scenario } from '../support/scenario.ts';
 

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { buildTrap } from '../../chaos/trap.ts';
 import { declarePool } from '../../support/allocations.ts';
+import { openLedger } from '../../support/database-connection.ts';
 import { freePort } from '../../support/free-port.ts';
-import { openLedger } from '../../support/ledger.ts';
 import { spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import {

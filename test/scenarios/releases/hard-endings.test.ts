@@ -8,7 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { declarePool, release } from '../../support/allocations.ts';
-import { openLedger } from '../../support/ledger.ts';
+import { openLedger } from '../../support/database-connection.ts';
 import { inProcessServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft, type Ledger } from '../../support/ledger.ts';
+import { expectNothingLeft, type Ledger } from '../../support/database-connection.ts';
 import type { TestServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Client } from '../../../src/contract/client.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import type { RecoveryRequest } from '../../../src/contract/supervision/recovery.ts';
-import type { Ledger } from '../../support/ledger.ts';
+import type { Ledger } from '../../support/database-connection.ts';
 
 export interface Target {
   ordinal: number;

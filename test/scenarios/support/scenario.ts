@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Deciders } from '../../../src/lifecycle/deciders.ts';
 import type { Composition } from '../../../src/server/opening.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { type Ledger, openLedger } from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

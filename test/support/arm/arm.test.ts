@@ -9,7 +9,7 @@ import { until } from '../until.ts';
 import { type Arm, startArm } from './arm.ts';
 import { paths } from './faults.ts';
 import { refusals } from './refusal.ts';
-import { tinyPace } from './world.ts';
+import { tinyPace } from './subscription.ts';
 
 let arm: Arm;
 let aks: ContainerServiceClient;

@@ -19,7 +19,6 @@ import { type ArmAnswer, Refusal } from './refusal.ts';
 import { resourceGroupRoutes } from './resource-groups.ts';
 import { assignmentId, roleAssignmentRoutes } from './role-assignments.ts';
 import { type ArmRequest, router } from './route.ts';
-import { tokenEndpoint } from './token-endpoint.ts';
 import {
   type ArmPace,
   type ArmPhase,
@@ -29,7 +28,8 @@ import {
   sameName,
   type Tags,
   tinyPace,
-} from './world.ts';
+} from './subscription.ts';
+import { tokenEndpoint } from './token-endpoint.ts';
 
 export interface ArmResource {
   /**

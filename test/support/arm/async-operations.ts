@@ -3,7 +3,7 @@ import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { moment } from '../../../src/base/clock.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import type { ArmRequest, Route } from './route.ts';
-import type { ArmWorld, Operation } from './world.ts';
+import type { ArmWorld, Operation } from './subscription.ts';
 
 const key = randomBytes(32);
 const iso = (ms: number) => moment(ms).toISOString();

@@ -5,7 +5,7 @@
 import { newOperation } from './async-operations.ts';
 import type { ArmFaults } from './faults.ts';
 import { type Refusal, refusals } from './refusal.ts';
-import type { ArmWorld, Cluster, Operation } from './world.ts';
+import type { ArmWorld, Cluster, Operation } from './subscription.ts';
 
 const detailOf = ({ code, message }: Refusal) => ({ code, message });
 

@@ -2,8 +2,8 @@
 import type { ArmAnswer } from './refusal.ts';
 import { wireGroup } from './resource-groups.ts';
 import type { ArmRequest, Route } from './route.ts';
+import { type ArmWorld, sameName, type Tags } from './subscription.ts';
 import { wireCluster } from './wire-cluster.ts';
-import { type ArmWorld, sameName, type Tags } from './world.ts';
 
 /** Small, so that a caller that ignores the next page is caught. */
 const page_size = 2;

@@ -6,8 +6,8 @@ import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { groupNotFound, groupToWriteInto } from './resource-groups.ts';
 import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
+import type { ArmWorld, Cluster, Pool, Tags } from './subscription.ts';
 import { wireCluster, wirePool } from './wire-cluster.ts';
-import type { ArmWorld, Cluster, Pool, Tags } from './world.ts';
 
 interface WireBody {
   location: string;

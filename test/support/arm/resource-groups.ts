@@ -2,7 +2,7 @@
 import { groupLocationHeader, newOperation } from './async-operations.ts';
 import { Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Route } from './route.ts';
-import { type ArmWorld, type Group, sameName, type Tags } from './world.ts';
+import { type ArmWorld, type Group, sameName, type Tags } from './subscription.ts';
 
 export const groupNotFound = (name: string) =>
   new Refusal(404, 'ResourceGroupNotFound', `Resource group '${name}' could not be found.`);

@@ -5,7 +5,7 @@
 import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
-import { type ArmWorld, type Assignment, isWithin, sameName } from './world.ts';
+import { type ArmWorld, type Assignment, isWithin, sameName } from './subscription.ts';
 
 interface WireBody {
   properties: { roleDefinitionId: string; principalId: string; principalType?: string };

@@ -1,6 +1,6 @@
 /** A cluster and its pools in AKS's format. */
 import { moment } from '../../../src/base/clock.ts';
-import type { ArmWorld, Cluster, Pool } from './world.ts';
+import type { ArmWorld, Cluster, Pool } from './subscription.ts';
 
 const poolProperties = (cluster: Cluster, pool: Pool) => ({
   count: pool.count,

@@ -12,7 +12,7 @@ import type { DockerDriverOptions } from '../../../src/drivers/docker/docker-dri
 import { containerName } from '../../../src/drivers/docker/labels.ts';
 import type { EnsureTarget } from '../../../src/drivers/driver.ts';
 import { until } from '../until.ts';
-import { type DockerWorld, dockerWorld } from './docker-world.ts';
+import { type DockerWorld, dockerWorld } from './docker-fixture.ts';
 import type { StartEngine, TestEngine } from './engine.ts';
 import { type Registry, startRegistry } from './registry.ts';
 

@@ -14,8 +14,8 @@ import { answerTask, leaseNext, queueTask } from '../../../../src/store/agents/t
 import { saveProbeResults } from '../../../../src/store/supervision/probes.ts';
 import { joinSecret } from '../pools.ts';
 import { at } from '../random.ts';
+import { staleSeconds } from '../sequence-fixture.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
-import { staleSeconds } from '../world.ts';
 import { allowRefusal, mustHave, type Stage } from './stage.ts';
 
 const beats: Heartbeat[] = [

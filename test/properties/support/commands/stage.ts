@@ -2,7 +2,7 @@
 import type { NodeInstanceId } from '../../../../src/base/ids.ts';
 import { ApiProblem } from '../../../../src/contract/errors/errors.ts';
 import { isUniqueViolation } from '../../../../src/store/pg/database.ts';
-import type { World } from '../world.ts';
+import type { World } from '../sequence-fixture.ts';
 
 export interface Stage {
   world: World;

@@ -2,7 +2,7 @@
 import type { Node } from '../../../src/contract/node.ts';
 import type { ActionSubject } from '../../../src/lifecycle/actions/actions.ts';
 import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/model/states.ts';
-import { type Ledger, openLedger } from '../../support/ledger.ts';
+import { type Ledger, openLedger } from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 
 export interface Standing {
