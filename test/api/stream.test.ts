@@ -8,13 +8,13 @@ import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import { type EventReader, facts, openEvents } from './support/event-reader.ts';
 import type { Machine } from './support/machine.ts';
-import { activeOne, externalPool, operationsAtRest, type TenantWorld, tenantWorld } from './support/tenants.ts';
+import { activeOne, externalPool, operationsAtRest, type TenantFixture, tenantFixture } from './support/tenants.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 beforeAll(async () => {
-  world = await tenantWorld();
+  fixture = await tenantFixture();
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 const say = (machine: Machine, kind: string, data: Record<string, unknown> = {}) =>
   machine.call('agent-evidence', {
@@ -23,14 +23,14 @@ const say = (machine: Machine, kind: string, data: Record<string, unknown> = {})
 
 /** With a fleet token, which has no write limit. */
 const state = (kind: string, data: Record<string, unknown> = {}) =>
-  world.client.call('evidence-create', {
+  fixture.client.call('evidence-create', {
     body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'transport', kind, summary: kind, data }] },
   });
 
 /** The facts committed after a cursor, in commit order. */
 async function committedAfter(cursor: string): Promise<string[]> {
   const [xid, seq] = cursor.split('-');
-  const rows = await world.tables.query<{ cursor: string }>(
+  const rows = await fixture.tables.query<{ cursor: string }>(
     `select xid::text || '-' || seq as cursor from evidence where (xid, seq) > ($1::text::xid8, $2::bigint) order by xid, seq`,
     [xid, seq],
   );
@@ -43,7 +43,7 @@ const sees = (reader: EventReader, kind: string) =>
 describe('resuming', () => {
   it('loses and repeats nothing during changes', async () => {
     const evidence = '?topics=evidence';
-    const steady = await openEvents(world.url, world.token, evidence);
+    const steady = await openEvents(fixture.url, fixture.token, evidence);
     const start = (await steady.waitFor('its first position', ({ name }) => name === 'position')).id ?? '';
 
     const seen: string[] = [];
@@ -51,7 +51,7 @@ describe('resuming', () => {
     const restless = (async () => {
       for (let cursor = start; ; ) {
         const last = ended;
-        const reader = await openEvents(world.url, world.token, evidence, cursor);
+        const reader = await openEvents(fixture.url, fixture.token, evidence, cursor);
         if (last) await sees(reader, 'the.end');
         else await until('a fact or two', () => facts(reader).length >= 2 || ended, { every_ms: 1 });
         await reader.close();
@@ -61,19 +61,19 @@ describe('resuming', () => {
       }
     })();
 
-    const writers = [world.acme, world.globex].map(async ({ machine, client, name }) => {
+    const writers = [fixture.acme, fixture.globex].map(async ({ machine, client, name }) => {
       for (let round = 0; round < 60; round++) {
         await say(machine, `${name}.${round}`);
         if (round % 20 === 0) await client.call('allocation-create', { body: { pool: externalPool } });
       }
     });
     await Promise.all(writers);
-    const waiting = await world.client.call('allocation-list', { query: { status: 'requested' } });
+    const waiting = await fixture.client.call('allocation-list', { query: { status: 'requested' } });
     for (const { allocation_id } of waiting.items)
-      await world.client.call('allocation-release', { params: { id: allocation_id } });
-    await operationsAtRest(world.client);
+      await fixture.client.call('allocation-release', { params: { id: allocation_id } });
+    await operationsAtRest(fixture.client);
     ended = true;
-    await say(world.acme.machine, 'the.end');
+    await say(fixture.acme.machine, 'the.end');
     await restless;
     await sees(steady, 'the.end');
     const committed = await committedAfter(start);
@@ -86,8 +86,8 @@ describe('resuming', () => {
   });
 
   it('delivers the whole history from the beginning, then live facts', async () => {
-    const reader = await openEvents(world.url, world.token, '?topics=evidence&cursor=0-0');
-    await say(world.acme.machine, 'after.history');
+    const reader = await openEvents(fixture.url, fixture.token, '?topics=evidence&cursor=0-0');
+    await say(fixture.acme.machine, 'after.history');
     await sees(reader, 'after.history');
     expect(facts(reader)).toEqual((await committedAfter('0-0')).slice(0, facts(reader).length));
     await reader.close();
@@ -96,18 +96,21 @@ describe('resuming', () => {
   it('refuses an invalid cursor', async () => {
     for (const cursor of ['nonsense', '1', '99999999999999999999-0', '1-1; drop table nodes', '-1-1']) {
       expectProblem(
-        await callRoute(world.url, 'stream-open', { query: { cursor } }, { bearer: world.token }),
+        await callRoute(fixture.url, 'stream-open', { query: { cursor } }, { bearer: fixture.token }),
         'invalid_cursor',
       );
       const headers = { 'last-event-id': cursor };
-      expectProblem(await callRoute(world.url, 'stream-open', {}, { bearer: world.token, headers }), 'invalid_cursor');
+      expectProblem(
+        await callRoute(fixture.url, 'stream-open', {}, { bearer: fixture.token, headers }),
+        'invalid_cursor',
+      );
     }
   });
 });
 
 describe('what a reader gets', () => {
   it('is filtered by its query', async () => {
-    const { acme, globex } = world;
+    const { acme, globex } = fixture;
     const { node_id, allocation_id, workflow_id } = acme.allocation;
     const queries = {
       all: '?topics=evidence',
@@ -119,7 +122,10 @@ describe('what a reader gets', () => {
     };
     const readers = Object.fromEntries(
       await Promise.all(
-        Object.entries(queries).map(async ([name, query]) => [name, await openEvents(world.url, world.token, query)]),
+        Object.entries(queries).map(async ([name, query]) => [
+          name,
+          await openEvents(fixture.url, fixture.token, query),
+        ]),
       ),
     ) as Record<keyof typeof queries, EventReader>;
     await say(acme.machine, 'of.acme');
@@ -143,7 +149,7 @@ describe('what a reader gets', () => {
   });
 
   it('is limited to its tenant, live and from history, also after a node changed tenants', async () => {
-    const { acme, globex } = world;
+    const { acme, globex } = fixture;
     // The node of acme is released and goes to globex.
     const { allocation } = await acme.client.call('allocation-release', {
       params: { id: acme.allocation.allocation_id },
@@ -152,7 +158,7 @@ describe('what a reader gets', () => {
       const now = await acme.client.call('allocation-get', { params: { id: allocation.allocation_id } });
       return now.status === 'released';
     });
-    const live = await openEvents(world.url, acme.token);
+    const live = await openEvents(fixture.url, acme.token);
     const created = await globex.client.call('allocation-create', { body: { pool: externalPool, name: 'moved' } });
     const moved = await activeOne(globex.client, created.allocation.allocation_id);
     expect(moved.node_id).toBe(acme.machine.node_id);
@@ -165,10 +171,10 @@ describe('what a reader gets', () => {
     });
     await acme.machine.log(100, 'said to globex only');
 
-    const ofGlobex = await openEvents(world.url, globex.token, '?cursor=0-0');
+    const ofGlobex = await openEvents(fixture.url, globex.token, '?cursor=0-0');
     await sees(ofGlobex, 'words.of.globex');
-    const ofAcme = await openEvents(world.url, acme.token, '?cursor=0-0');
-    const all = await openEvents(world.url, world.token, '?cursor=0-0&topics=evidence');
+    const ofAcme = await openEvents(fixture.url, acme.token, '?cursor=0-0');
+    const all = await openEvents(fixture.url, fixture.token, '?cursor=0-0&topics=evidence');
     await sees(all, 'words.of.globex');
     const reached = facts(all).at(-1) ?? '';
     await ofAcme.waitFor(
@@ -186,41 +192,44 @@ describe('what a reader gets', () => {
       expect(text).not.toContain(foreign);
 
     const node = { params: { id: acme.machine.node_id } };
-    const logsOf = async (bearer: string) => (await callRoute(world.url, 'node-logs', node, { bearer })).text;
+    const logsOf = async (bearer: string) => (await callRoute(fixture.url, 'node-logs', node, { bearer })).text;
     expect(await logsOf(acme.token)).toContain('acme keeps this to itself');
     expect(await logsOf(acme.token)).not.toContain('said to globex only');
     expect(await logsOf(globex.token)).toContain('said to globex only');
     expect(await logsOf(globex.token)).not.toContain('acme keeps this to itself');
     const timeline = (
-      await callRoute(world.url, 'node-timeline', { ...node, query: { limit: 500 } }, { bearer: acme.token })
+      await callRoute(fixture.url, 'node-timeline', { ...node, query: { limit: 500 } }, { bearer: acme.token })
     ).text;
     expect(timeline).not.toContain('words.of.globex');
     expect(timeline).not.toContain(moved.allocation_id);
-    expectProblem(await callRoute(world.url, 'node-get', node, { bearer: acme.token }), 'node_not_found');
+    expectProblem(await callRoute(fixture.url, 'node-get', node, { bearer: acme.token }), 'node_not_found');
     for (const reader of [live, ofAcme, ofGlobex, all]) await reader.close();
   });
 });
 
 describe('an open stream', () => {
   it('sends keep-alives', async () => {
-    const reader = await openEvents(world.url, world.token);
+    const reader = await openEvents(fixture.url, fixture.token);
     await until('a sign of life', () => reader.comments.includes('alive'), { seconds: 60 });
     await reader.close();
   });
 
   it('ends with its token', async () => {
-    const [revoked, expiring] = [await world.tokenFor('viewer'), await world.tokenFor('viewer', { ttl_seconds: 5 })];
-    const readers = [await openEvents(world.url, revoked.token), await openEvents(world.url, expiring.token)];
-    await world.client.call('token-delete', { params: { id: revoked.token_id } });
+    const [revoked, expiring] = [
+      await fixture.tokenFor('viewer'),
+      await fixture.tokenFor('viewer', { ttl_seconds: 5 }),
+    ];
+    const readers = [await openEvents(fixture.url, revoked.token), await openEvents(fixture.url, expiring.token)];
+    await fixture.client.call('token-delete', { params: { id: revoked.token_id } });
     for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 60 });
   });
 
   it('drops a reader that does not read, and no other', { timeout: 180_000 }, async () => {
-    const quick = await openEvents(world.url, world.token, '?topics=evidence');
-    const { hostname, port } = new URL(world.url);
+    const quick = await openEvents(fixture.url, fixture.token, '?topics=evidence');
+    const { hostname, port } = new URL(fixture.url);
     const slow = net.connect(Number(port), hostname);
     slow.on('error', () => undefined);
-    slow.write(`GET /v1/stream HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${world.token}\r\n\r\n`);
+    slow.write(`GET /v1/stream HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${fixture.token}\r\n\r\n`);
     await new Promise((resolve) => slow.once('data', resolve));
     slow.pause();
     // At the pace of the quick reader, so that only the other one falls behind.

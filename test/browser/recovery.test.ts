@@ -7,10 +7,10 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import type { Composition } from '../../src/server/opening.ts';
 import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
-import type { World } from '../scenarios/support/scenario.ts';
+import type { ScenarioContext } from '../scenarios/support/scenario.ts';
 import { type StubbornMachines, stubbornMachines, stubbornPool } from '../scenarios/support/stubborn-machines.ts';
 import { allocate, release, waitForStatus, waitForStatuses } from '../support/allocations.ts';
-import { type Ledger, openLedger } from '../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { expectNoBarriers, navigateTo, openBrowser, signIn, statusOf, visit } from './support/console.ts';
@@ -35,7 +35,7 @@ let browser: Browser;
 /** One person, signed in once, for all tests. */
 let page: Page;
 let complaints: string[];
-let ledger: Ledger;
+let db: DatabaseConnection;
 let fleet: BeatingFleet;
 let stubborn: StubbornMachines;
 let forced: string;
@@ -43,9 +43,9 @@ let stuck: string[];
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer({ composition }), openBrowser()]);
   const { client } = server;
-  ledger = await openLedger(server.database_url);
+  db = await openDatabaseConnection(server.database_url);
   await client.call('pool-put', { params: { pool: 'pier' }, body: { driver: 'external', heartbeat } });
-  fleet = await beatingFleet({ server, client } as World, 'pier', 3, 0.5);
+  fleet = await beatingFleet({ server, client } as ScenarioContext, 'pier', 3, 0.5);
   await client.call('node-act', { params: { id: machine(2), action: 'quarantine' }, body: { reason: 'set aside' } });
   await client.call('pool-put', { params: { pool: 'stubborn' }, body: stubbornPool });
   stubborn = await stubbornMachines(server, 'stubborn', 3);
@@ -62,19 +62,19 @@ afterEach(() => expect(complaints).toEqual([]));
 afterAll(async () => {
   await browser?.close();
   await fleet?.end();
-  await ledger?.close();
+  await db?.close();
   await server?.stop();
   await stubborn?.end();
 });
 
 /** Residue of a machine on this host from long ago, and of another one that was collected. */
 async function leaveResidue(): Promise<void> {
-  await ledger.rows(
+  await db.query(
     `insert into residue (residue_id, driver, pool, kind, resource, node_id, node_instance_id, why, reason, since)
      values ('res_1', 'local', 'local', 'directory', $1, 'node_1', 'inst_1', 'orphan', 'nobody owns it', now())`,
     [join(server.nodes_dir, 'inst_1')],
   );
-  await ledger.rows(
+  await db.query(
     `insert into evidence (at, layer, kind, summary, data, node_id)
      values (now(), 'node', 'evidence.frozen', 'what the agent knew was kept', $2, $1)`,
     [machine(2), { processes: [{ pid: 4711, state: 'D', rss_bytes: 5_242_880, command: 'train --epochs 9' }] }],
@@ -135,7 +135,7 @@ it('drains, quarantines and reactivates a machine, each with a preview', async (
   expect((await server.client.call('node-get', { params: { id: machine(0) } })).status).toBe('ready');
   // A preview only reads and leaves nothing on the timeline.
   const requestFacts = `select 1 from evidence where node_id = $1 and kind = 'request.served'`;
-  expect(await ledger.count(requestFacts, [machine(0)])).toBe(0);
+  expect(await db.countRows(requestFacts, [machine(0)])).toBe(0);
   await confirm(page, 'Drain', 'its fan is loud');
 
   await statusOf(page, 'quarantined').waitFor();
@@ -160,7 +160,7 @@ it('shows drift with both sides, on its own page and on the machine’s, and rep
     [1, 'degraded'],
     [2, 'failed'],
   ] as const)
-    await ledger.rows('update nodes set status = $2 where node_id = $1', [machine(i), status]);
+    await db.query('update nodes set status = $2 where node_id = $1', [machine(i), status]);
   const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Drift/ });
   await place.getByText('2 open').waitFor();
   const found = page.getByRole('listitem').filter({ has: page.locator(`[href$="${machine(2)}"]`) });
@@ -200,7 +200,7 @@ it('lists what needs a person on the start page, worst first, and reorders it as
   const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /^Attention/ });
   const counted = Number(/\d+/.exec(await place.innerText())?.[0]);
   // Once its tries are used up, a release moves to the top.
-  await ledger.rows(`update allocations set release_tries = 9 where allocation_id = $1`, [forced]);
+  await db.query(`update allocations set release_tries = 9 where allocation_id = $1`, [forced]);
   // A direct write notifies no one, so the page is reloaded.
   await page.goto(`${server.url}/attention`);
   await shelf(/^Releases that gave up: 1/).waitFor();

@@ -9,7 +9,7 @@ import type { Node } from '../../src/contract/node.ts';
 import { openDatabase } from '../../src/store/pg/database.ts';
 import { recordStagedBoots } from '../../src/store/testing/staged-boots.ts';
 import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
-import type { World } from '../scenarios/support/scenario.ts';
+import type { ScenarioContext } from '../scenarios/support/scenario.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await server.client.call('pool-put', { params: { pool: 'harbour' }, body: { driver: 'external', heartbeat } });
   await recordSlowerBoots();
-  fleet = await beatingFleet({ server, client: server.client } as World, 'harbour', poolSize, 0.5);
+  fleet = await beatingFleet({ server, client: server.client } as ScenarioContext, 'harbour', poolSize, 0.5);
 });
 afterAll(async () => {
   await browser?.close();

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, agentBench } from '../../src/agent/testing/agent-process.ts';
 import type { LogLine } from '../../src/contract/node.ts';
-import { type Ledger, openLedger } from '../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -43,7 +43,7 @@ echo final; sleep 60`;
 
 let first: SpawnedServer;
 let server: SpawnedServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 let bench: AgentBench;
 let port: number;
 
@@ -51,12 +51,12 @@ beforeAll(async () => {
   port = await freePort();
   first = await spawnServer({ port });
   server = first;
-  ledger = await openLedger(first.database_url);
+  db = await openDatabaseConnection(first.database_url);
   bench = agentBench();
 });
 afterAll(async () => {
   await bench?.clear();
-  await ledger?.close();
+  await db?.close();
   if (server !== first) await server?.stop();
   await first?.stop();
 });
@@ -78,7 +78,7 @@ it('stores every spooled line once and in order', async () => {
   const nobody = { enrollment_token: null, node_id: null, node_instance_id: null };
   const config = { ...nobody, join_token: token, server_url: first.url, command: ['/bin/sh', '-c', flood] };
   const dir = bench.dir();
-  const stored = () => ledger.count('select 1 from node_log_chunks cross join generate_series(1, lines)');
+  const stored = () => db.countRows('select 1 from node_log_chunks cross join generate_series(1, lines)');
   const moreLines = async () => {
     const before = await stored();
     await until('more lines', async () => (await stored()) > before + 200);
@@ -91,17 +91,17 @@ it('stores every spooled line once and in order', async () => {
   const agent = bench.start(dir, config);
   await moreLines();
 
-  await ledger.rows(`${trap} ${shut}`);
+  await db.query(`${trap} ${shut}`);
   await until('lines that are being stored', async () => {
-    if ((await ledger.count(held)) > 0) return true;
+    if ((await db.countRows(held)) > 0) return true;
     // Only inserts are held; statements that merge neighbours or look for new lines pass.
-    await ledger.rows(`${open}; ${shut}`);
+    await db.query(`${open}; ${shut}`);
     return false;
   });
   const before = await stored();
   await server.kill();
   // The database finishes the statement, but its client is gone.
-  await ledger.rows(open);
+  await db.query(open);
   await until('lines that are durable without anybody knowing', async () => (await stored()) > before);
   agent.kill('SIGKILL');
   await agent.exit;

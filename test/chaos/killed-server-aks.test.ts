@@ -9,7 +9,12 @@ import { clusterSpec } from '../scenarios/support/azure.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../support/allocations.ts';
 import { type Arm, startArm } from '../support/arm/arm.ts';
 import { paths } from '../support/arm/faults.ts';
-import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/database-connection.ts';
+import {
+  type DatabaseConnection,
+  expectNothingLeft,
+  openDatabaseConnection,
+  unfinishedWorkflows,
+} from '../support/database-connection.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
@@ -26,7 +31,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
   let arm: Arm;
   let first: SpawnedServer;
   let server: SpawnedServer;
-  let ledger: Ledger;
+  let db: DatabaseConnection;
   let trap: Trap;
   let id: string;
 
@@ -34,12 +39,12 @@ describe('kill -9 in each step of an AKS cluster', () => {
     arm = await startArm();
     first = await spawnServer({ env: arm.environment() });
     server = first;
-    ledger = await openLedger(first.database_url);
-    trap = await buildTrap(ledger);
+    db = await openDatabaseConnection(first.database_url);
+    trap = await buildTrap(db);
     await declarePool(first.client, 'clusters', { driver: 'aks', spec: clusterSpec(arm) });
   });
   afterAll(async () => {
-    await ledger?.close();
+    await db?.close();
     if (server !== first) await server?.stop();
     await first?.stop();
     await arm?.stop();
@@ -108,12 +113,12 @@ describe('kill -9 in each step of an AKS cluster', () => {
       id = await allocate(server.client, 'clusters');
     });
     await waitForStatus(server.client, id, 'active');
-    await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
+    await until('the engine to be done', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
     expect(requestsTo('PUT', paths.cluster).map(({ status }) => status)).toEqual([201]);
     expect(arm.clustersCreated()).toBe(1);
-    expect(await ledger.facts(id, 'allocation.active')).toBe(1);
-    expect(await ledger.facts(id, 'operation.succeeded')).toBe(1);
-    expect(await ledger.facts(id, 'operation.taken_over')).toBe(points.length);
+    expect(await db.countEvidence(id, 'allocation.active')).toBe(1);
+    expect(await db.countEvidence(id, 'operation.succeeded')).toBe(1);
+    expect(await db.countEvidence(id, 'operation.taken_over')).toBe(points.length);
     expect(arm.resources().filter(({ kind }) => kind === 'role_assignment')).toHaveLength(1);
   }, 600_000);
 
@@ -129,10 +134,10 @@ describe('kill -9 in each step of an AKS cluster', () => {
     ];
     await dieAtEach(points, () => release(server.client, id));
     await waitForStatus(server.client, id, 'released');
-    await expectNothingLeft(ledger, first.nodes_dir, 1);
+    await expectNothingLeft(db, first.nodes_dir, 1);
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
-    expect(await ledger.facts(id, 'allocation.released')).toBe(1);
-    expect(await ledger.facts(id, 'proof.absent')).toBeGreaterThan(0);
+    expect(await db.countEvidence(id, 'allocation.released')).toBe(1);
+    expect(await db.countEvidence(id, 'proof.absent')).toBeGreaterThan(0);
     expect(arm.clustersCreated()).toBe(1);
   }, 600_000);
 
@@ -145,11 +150,11 @@ describe('kill -9 in each step of an AKS cluster', () => {
     );
     arm.letGo();
     await waitForStatus(server.client, id, 'released');
-    await expectNothingLeft(ledger, first.nodes_dir, 1);
+    await expectNothingLeft(db, first.nodes_dir, 1);
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
-    expect(await ledger.facts(id, 'allocation.active')).toBe(0);
+    expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
     expect(requestsTo('POST', paths.abort).filter(({ status }) => status < 300)).toHaveLength(1);
-    const everything = await ledger.rows('select data, summary from evidence');
+    const everything = await db.query('select data, summary from evidence');
     expect(JSON.stringify(everything) + server.output()).not.toMatch(/arm-planted/);
   }, 600_000);
 });

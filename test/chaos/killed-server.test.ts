@@ -6,7 +6,12 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { allocate, declarePool, release, waitForStatus } from '../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/database-connection.ts';
+import {
+  type DatabaseConnection,
+  expectNothingLeft,
+  openDatabaseConnection,
+  unfinishedWorkflows,
+} from '../support/database-connection.ts';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
@@ -31,8 +36,8 @@ const releasePoints = [
 ];
 
 /** The stages of the plan without a kill; a new stage must get a point. */
-const untriedStages = async (ledger: Ledger, kind: string, points: string[]) => {
-  const planned = await ledger.rows<{ name: string }>(
+const untriedStages = async (db: DatabaseConnection, kind: string, points: string[]) => {
+  const planned = await db.query<{ name: string }>(
     'select name from steps join operations using (workflow_id) where kind = $1 order by ordinal',
     [kind],
   );
@@ -46,7 +51,7 @@ const heartbeat = { interval_seconds: 2, stale_after_seconds: 600 };
 describe('kill -9 in each step', () => {
   let first: SpawnedServer;
   let server: SpawnedServer;
-  let ledger: Ledger;
+  let db: DatabaseConnection;
   let trap: Trap;
   let launches: LaunchWatch;
   let port: number;
@@ -57,14 +62,14 @@ describe('kill -9 in each step', () => {
     port = await freePort();
     first = await spawnServer({ port });
     server = first;
-    ledger = await openLedger(first.database_url);
-    trap = await buildTrap(ledger);
-    launches = watchLaunches(ledger.installation_id);
+    db = await openDatabaseConnection(first.database_url);
+    trap = await buildTrap(db);
+    launches = watchLaunches(db.installation_id);
     await declarePool(first.client, 'killed', { heartbeat });
   });
   afterAll(async () => {
     launches?.stop();
-    await ledger?.close();
+    await db?.close();
     if (server !== first) await server?.stop();
     await first?.stop();
   });
@@ -97,31 +102,31 @@ describe('kill -9 in each step', () => {
       allocation_id = await allocate(server.client, 'killed');
     });
     const active = await waitForStatus(server.client, allocation_id, 'active');
-    await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
+    await until('the engine to be done', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
 
-    expect(await untriedStages(ledger, 'node-provision', provisionPoints)).toEqual([]);
-    expect(await ledger.facts(allocation_id, 'allocation.active')).toBe(1);
-    expect(await ledger.facts(allocation_id, 'operation.succeeded')).toBe(1);
-    const instances = await ledger.rows<{ node_instance_id: string }>('select node_instance_id from instances');
+    expect(await untriedStages(db, 'node-provision', provisionPoints)).toEqual([]);
+    expect(await db.countEvidence(allocation_id, 'allocation.active')).toBe(1);
+    expect(await db.countEvidence(allocation_id, 'operation.succeeded')).toBe(1);
+    const instances = await db.query<{ node_instance_id: string }>('select node_instance_id from instances');
     expect(instances).toHaveLength(1);
     node_instance_id = instances[0]?.node_instance_id ?? '';
     expect(active.node_id).toBeTruthy();
     // One process for the whole story, however often the server that launched it died.
     expect([...launches.agents()].map(([id, pids]) => [id, pids.size])).toEqual([[node_instance_id, 1]]);
-    expect(await ledger.facts(allocation_id, 'operation.taken_over')).toBe(provisionPoints.length);
+    expect(await db.countEvidence(allocation_id, 'operation.taken_over')).toBe(provisionPoints.length);
   }, 600_000);
 
   it('release: takes the machine down once, with proof', async () => {
     await dieAtEach(releasePoints, () => release(server.client, allocation_id));
     await waitForStatus(server.client, allocation_id, 'released');
-    await expectNothingLeft(ledger, first.nodes_dir, 1);
+    await expectNothingLeft(db, first.nodes_dir, 1);
 
-    expect(await untriedStages(ledger, 'allocation-release', releasePoints)).toEqual([]);
-    expect(await ledger.facts(allocation_id, 'allocation.released')).toBe(1);
-    expect(await ledger.facts(allocation_id, 'allocation.releasing')).toBe(1);
-    expect(await ledger.facts(allocation_id, 'node.retired')).toBe(1);
-    expect(await ledger.facts(allocation_id, 'proof.absent')).toBeGreaterThan(0);
-    expect(await ledger.count(`select 1 from operations where kind = 'allocation-release'`)).toBe(1);
+    expect(await untriedStages(db, 'allocation-release', releasePoints)).toEqual([]);
+    expect(await db.countEvidence(allocation_id, 'allocation.released')).toBe(1);
+    expect(await db.countEvidence(allocation_id, 'allocation.releasing')).toBe(1);
+    expect(await db.countEvidence(allocation_id, 'node.retired')).toBe(1);
+    expect(await db.countEvidence(allocation_id, 'proof.absent')).toBeGreaterThan(0);
+    expect(await db.countRows(`select 1 from operations where kind = 'allocation-release'`)).toBe(1);
     expect([...launches.agents()].map(([id, pids]) => [id, pids.size])).toEqual([[node_instance_id, 1]]);
   }, 300_000);
 });

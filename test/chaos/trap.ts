@@ -3,7 +3,7 @@
  * recorded yet. The insert of the record waits for a lock that the test holds until it has killed
  * the server.
  */
-import type { Ledger } from '../support/database-connection.ts';
+import type { DatabaseConnection } from '../support/database-connection.ts';
 import { until } from '../support/until.ts';
 
 const lock = 20_261;
@@ -40,20 +40,20 @@ const waiting = `
     and database = (select oid from pg_database where datname = current_database())`;
 
 /** Needs the engine's tables, so a server must have started on this database before. */
-export async function buildTrap(ledger: Ledger): Promise<Trap> {
-  await ledger.rows(trapSql);
+export async function buildTrap(db: DatabaseConnection): Promise<Trap> {
+  await db.query(trapSql);
   return {
     async set(step) {
-      await ledger.rows(`select pg_advisory_lock(${lock})`);
-      await ledger.rows('insert into chaos_trap values ($1)', [step]);
+      await db.query(`select pg_advisory_lock(${lock})`);
+      await db.query('insert into chaos_trap values ($1)', [step]);
     },
     async sprung() {
-      await until('a server to wait in the trap', async () => (await ledger.count(waiting)) > 0, { seconds: 180 });
+      await until('a server to wait in the trap', async () => (await db.countRows(waiting)) > 0, { seconds: 180 });
     },
     async clear(dead) {
-      await ledger.rows('delete from chaos_trap');
-      if (dead === 'killed') await ledger.rows(`select pg_terminate_backend(pid) from (${waiting}) as trapped`);
-      await ledger.rows(`select pg_advisory_unlock(${lock})`);
+      await db.query('delete from chaos_trap');
+      if (dead === 'killed') await db.query(`select pg_terminate_backend(pid) from (${waiting}) as trapped`);
+      await db.query(`select pg_advisory_unlock(${lock})`);
     },
   };
 }

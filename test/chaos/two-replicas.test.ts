@@ -13,7 +13,12 @@ import {
   waitForStatus,
   waitForStatuses,
 } from '../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger, waitForOperations } from '../support/database-connection.ts';
+import {
+  type DatabaseConnection,
+  expectNothingLeft,
+  openDatabaseConnection,
+  waitForOperations,
+} from '../support/database-connection.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';
@@ -25,7 +30,7 @@ const promisedSeconds = 30;
 /** Created the database. */
 let elder: SpawnedServer;
 let younger: SpawnedServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 let launches: LaunchWatch;
 let gates: string;
 
@@ -45,13 +50,13 @@ const startServer = async (beside?: SpawnedServer) => {
 beforeEach(async () => {
   gates = await mkdtemp(join(tmpdir(), 'slipway-gates-'));
   elder = await startServer();
-  ledger = await openLedger(elder.database_url);
-  launches = watchLaunches(ledger.installation_id);
+  db = await openDatabaseConnection(elder.database_url);
+  launches = watchLaunches(db.installation_id);
   younger = await startServer(elder);
 });
 afterEach(async () => {
   launches?.stop();
-  await ledger?.close();
+  await db?.close();
   // Kills a frozen one too, which would not react to SIGTERM.
   for (const server of servers) await server.kill();
   for (const server of servers.splice(0)) await server.stop();
@@ -61,7 +66,7 @@ afterEach(async () => {
 const secondsSince = (startedMs: number) => (performance.now() - startedMs) / 1000;
 
 const operationsAt = (ids: string[], kind: string, step: string) =>
-  ledger.rows<{ allocation_id: string; replica_id: string }>(
+  db.query<{ allocation_id: string; replica_id: string }>(
     `select operations.allocation_id, operations.replica_id
      from operations
      join steps using (workflow_id)
@@ -73,7 +78,7 @@ const operationsAt = (ids: string[], kind: string, step: string) =>
   );
 
 const replicaOf = async (server: SpawnedServer) =>
-  (await ledger.rows<{ replica_id: string }>('select replica_id from replicas where pid = $1', [server.pid]))[0]
+  (await db.query<{ replica_id: string }>('select replica_id from replicas where pid = $1', [server.pid]))[0]
     ?.replica_id;
 
 const waitUntilAllRun = (arriving: string[], leaving: string[]) =>
@@ -105,7 +110,7 @@ async function ownOperations(server: SpawnedServer, arriving: string[], leaving:
 }
 
 async function expectOnceEach(kind: string, ids: string[]): Promise<void> {
-  for (const id of ids) expect(await ledger.facts(id, kind), `${kind} of ${id}`).toBe(1);
+  for (const id of ids) expect(await db.countEvidence(id, kind), `${kind} of ${id}`).toBe(1);
 }
 
 const expectOneProcessEach = () => {
@@ -130,7 +135,7 @@ it('both serve, and each sees what the other did', async () => {
   await reader?.cancel();
   await release(younger.client, id);
   await waitForStatus(elder.client, id, 'released');
-  await expectNothingLeft(ledger, elder.nodes_dir, 2);
+  await expectNothingLeft(db, elder.nodes_dir, 2);
 });
 
 describe.each([
@@ -158,7 +163,7 @@ describe.each([
     await openGate();
     await waitForStatuses(living.client, arriving, 'active');
     await waitForStatuses(living.client, leaving, 'released');
-    await waitForOperations(ledger);
+    await waitForOperations(db);
     const seconds = secondsSince(killedMs);
     console.log(
       `${orphaned.length} of ${arriving.length + leaving.length} operations taken over; all finished ${seconds.toFixed(1)} s after kill -9 of ${killed} (promised: ${promisedSeconds} s)`,
@@ -169,28 +174,28 @@ describe.each([
 
     await Promise.all(arriving.map((id) => release(living.client, id)));
     await waitForStatuses(living.client, arriving, 'released');
-    await expectNothingLeft(ledger, elder.nodes_dir, 1);
+    await expectNothingLeft(db, elder.nodes_dir, 1);
     expectOneProcessEach();
   }, 180_000);
 });
 
 it('makes a frozen replica that resumes change nothing more and exit', async () => {
-  const trap = await buildTrap(ledger);
+  const trap = await buildTrap(db);
   // In the launch step: the process runs, and the replica is about to record it.
   await trap.set('launch:ensure:1');
   const id = await allocate(elder.client, 'local');
   await trap.sprung();
-  const [operation] = await ledger.rows<{ replica_id: string }>(
+  const [operation] = await db.query<{ replica_id: string }>(
     'select replica_id from operations where allocation_id = $1',
     [id],
   );
   const [frozen, living] = operation?.replica_id === (await replicaOf(elder)) ? [elder, younger] : [younger, elder];
   process.kill(frozen.pid, 'SIGSTOP');
   await trap.clear('frozen');
-  await until('the other to finish', async () => (await ledger.facts(id, 'operation.succeeded')) === 1, {
+  await until('the other to finish', async () => (await db.countEvidence(id, 'operation.succeeded')) === 1, {
     seconds: 60,
   });
-  expect(await ledger.facts(id, 'operation.taken_over')).toBe(1);
+  expect(await db.countEvidence(id, 'operation.taken_over')).toBe(1);
   await waitForStatus(living.client, id, 'active');
 
   process.kill(frozen.pid, 'SIGCONT');
@@ -199,7 +204,7 @@ it('makes a frozen replica that resumes change nothing more and exit', async () 
   expect(frozen.output()).toContain('declared dead');
   await release(living.client, id);
   await waitForStatus(living.client, id, 'released');
-  await expectNothingLeft(ledger, elder.nodes_dir, 1);
+  await expectNothingLeft(db, elder.nodes_dir, 1);
   await expectOnceEach('allocation.active', [id]);
   await expectOnceEach('allocation.released', [id]);
   expectOneProcessEach();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tagNames } from '../../src/drivers/ec2/tags.ts';
 import { max_user_data_bytes } from '../../src/drivers/ec2/user-data.ts';
-import { type Ledger, openLedger } from '../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
 import { type BootingMachines, bootingMachines } from '../support/ec2/booting.ts';
 import { accountSecrets, usualSpec } from '../support/ec2/ec2-fixture.ts';
 import { type Ec2Server, startEc2 } from '../support/ec2/ec2-server.ts';
@@ -17,7 +17,7 @@ import { until } from '../support/until.ts';
 let machines: BootingMachines;
 let ec2: Ec2Server;
 let server: TestServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 
 const workloadSecret = 'only-the-workload-may-have-this';
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
   machines = bootingMachines();
   ec2 = await startEc2(machines);
   server = await inProcessServer({ args: ['--ec2-endpoint', ec2.endpoint] });
-  ledger = await openLedger(server.database_url);
+  db = await openDatabaseConnection(server.database_url);
   const spec = {
     ...usualSpec,
     prepare: 'echo before the agent > prepared',
@@ -37,7 +37,7 @@ beforeAll(async () => {
   await server.client.call('pool-put', { params: { pool: 'cloud' }, body: { driver: 'ec2', spec } });
 });
 afterAll(async () => {
-  await ledger.close();
+  await db.close();
   await server.stop();
   await ec2.close();
   machines.close();
@@ -75,7 +75,7 @@ it('fetches the agent, enrols, serves, and is proven gone', async () => {
   await becomes(active.allocation_id, 'released');
   expect(instance.state).toBe('terminated');
   expect(ec2.account.parts.size).toBe(0);
-  expect(await ledger.facts(active.allocation_id, 'proof.absent')).toBe(1);
+  expect(await db.countEvidence(active.allocation_id, 'proof.absent')).toBe(1);
 });
 
 it('fails early with the console output if the image has no Node', async () => {
@@ -86,7 +86,7 @@ it('fails early with the console output if the image has no Node', async () => {
 });
 
 it('stores no secret of the account, of a machine or of its workload', async () => {
-  const rows = await ledger.rows<{ text: string }>(
+  const rows = await db.query<{ text: string }>(
     `select e::text as text from evidence e
      union all
      select o::text from operations o

@@ -5,8 +5,8 @@ import { describeDriver, handle } from '../../src/drivers/conformance.ts';
 import { labelNames } from '../../src/drivers/docker/labels.ts';
 import { describeContainerDeadlines, describeContainers, stageWith } from '../scenarios/support/containers.ts';
 import { allocate, release, waitForStatus } from '../support/allocations.ts';
-import { type Ledger, openLedger } from '../support/database-connection.ts';
-import { dockerWorld } from '../support/docker/docker-fixture.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
+import { dockerFixture } from '../support/docker/docker-fixture.ts';
 import { dockerdIn } from '../support/docker/dockerd.ts';
 import { describeDockerDriver } from '../support/docker/driver-tests.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
@@ -25,7 +25,7 @@ withOutsider(
         const stage = stageWith(dockerdIn(place, { live_restore: false }));
         describeContainers(stage, 20, []);
         describeContainerDeadlines(stage);
-        describeDriver('docker', async () => dockerWorld(stage.engine));
+        describeDriver('docker', async () => dockerFixture(stage.engine));
       });
 
     // Containers keep running without the daemon, so a launch does not depend on the moment of the
@@ -36,10 +36,10 @@ withOutsider(
 
       it('restarts a container that its host took down', async () => {
         const { engine } = stage;
-        const world = dockerWorld(engine);
-        const { target, done } = handle(world, world.withSpec({}));
+        const fixture = dockerFixture(engine);
+        const { target, done } = handle(fixture, fixture.withSpec({}));
         await done('ensure');
-        const [container] = await world.containersOf(target);
+        const [container] = await fixture.containersOf(target);
         const inspect = () => engine.call<{ State: State }>('GET', `/containers/${container?.Id}/json`);
         const { Pid: pid } = (await inspect()).body.State;
         const shim = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
@@ -48,27 +48,27 @@ withOutsider(
         await engine.start();
         expect((await inspect()).body.State).toMatchObject({ Status: 'exited', ExitCode: 255 });
         expect(await done('ensure')).toMatchObject({ outcome: 'done', state: { starts: 2 } });
-        expect(await world.machines(target)).toBe(1);
-        await world.close();
+        expect(await fixture.machines(target)).toBe(1);
+        await fixture.close();
       });
 
       let first: SpawnedServer;
       let server: SpawnedServer;
-      let ledger: Ledger;
+      let db: DatabaseConnection;
       const replacements: SpawnedServer[] = [];
       beforeAll(async () => {
         first = await spawnServer({ args: stage.args });
         server = first;
-        ledger = await openLedger(first.database_url);
+        db = await openDatabaseConnection(first.database_url);
         const spec = { image: stage.engine.image, network: 'host' };
         await first.client.call('pool-put', { params: { pool: 'containers' }, body: { driver: 'docker', spec } });
       });
       afterAll(async () => {
-        await ledger?.close();
+        await db?.close();
         for (const each of replacements.toReversed()) await each.stop();
         await first?.stop();
       });
-      const ownContainers = () => stage.engine.containers({ [labelNames.installation_id]: ledger.installation_id });
+      const ownContainers = () => stage.engine.containers({ [labelNames.installation_id]: db.installation_id });
 
       const restart = {
         async server() {
@@ -102,7 +102,7 @@ withOutsider(
           await release(server.client, id);
           await waitForStatus(server.client, id, 'released');
           expect(await ownContainers()).toEqual([]);
-          expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+          expect(await db.countEvidence(id, 'proof.absent')).toBe(1);
         },
       );
     });

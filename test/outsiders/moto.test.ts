@@ -7,7 +7,7 @@ import { DescribeInstancesCommand, EC2Client } from '@aws-sdk/client-ec2';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tagNames } from '../../src/drivers/ec2/tags.ts';
 import { waitForStatus } from '../support/allocations.ts';
-import { type Ledger, openLedger } from '../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../support/database-connection.ts';
 import { accountSecrets, region } from '../support/ec2/ec2-fixture.ts';
 import { freePort } from '../support/free-port.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
@@ -27,7 +27,7 @@ withOutsider('moto', ({ python, env }) => {
   let cloud: EC2Client;
   let first: SpawnedServer;
   let server: SpawnedServer;
-  let ledger: Ledger;
+  let db: DatabaseConnection;
   const started: SpawnedServer[] = [];
   const serverEnv: Record<string, string> = { ...accountSecrets };
 
@@ -57,14 +57,14 @@ withOutsider('moto', ({ python, env }) => {
     );
     serverEnv.SLIPWAY_EC2_ENDPOINT = endpoint;
     await start();
-    ledger = await openLedger(server.database_url);
+    db = await openDatabaseConnection(server.database_url);
     await server.client.call('pool-put', {
       params: { pool: 'cloud' },
       body: { driver: 'ec2', spec: { region, image_id, instance_type: 't3.small' } },
     });
   });
   afterAll(async () => {
-    await ledger?.close();
+    await db?.close();
     for (const each of started) if (each !== first) await each.stop();
     await first?.stop();
     cloud?.destroy();
@@ -81,7 +81,7 @@ withOutsider('moto', ({ python, env }) => {
 
   const nodeOf = (id: string) =>
     until('a node for the allocation', async () => {
-      const [row] = await ledger.rows<{ node_id: string | null }>(
+      const [row] = await db.query<{ node_id: string | null }>(
         `select allocation.node_id from allocations allocation join operations on operations.node_id = allocation.node_id
          where allocation.allocation_id = $1 and operations.status = 'running'`,
         [id],
@@ -105,7 +105,7 @@ withOutsider('moto', ({ python, env }) => {
         await until(
           'the server to wait for its registration',
           async () =>
-            (await ledger.count(
+            (await db.countRows(
               `select 1 from steps join operations using (workflow_id)
              where operations.node_id = $1 and steps.name = 'register' and steps.status = 'running'`,
               [node_id],
@@ -115,7 +115,7 @@ withOutsider('moto', ({ python, env }) => {
         await server.client.call('allocation-release', { params: { id } });
         await waitForStatus(server.client, id, 'released');
         expect(await machinesOf(node_id)).toEqual(['terminated']);
-        expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+        expect(await db.countEvidence(id, 'proof.absent')).toBe(1);
       }
     },
   );

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { seededRandom } from '../properties/support/random.ts';
 import { declarePool } from '../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger } from '../support/database-connection.ts';
+import { type DatabaseConnection, expectNothingLeft, openDatabaseConnection } from '../support/database-connection.ts';
 import { createCaller, type Log } from './random-calls/caller.ts';
 import { type Replicas, startReplicas } from './random-calls/replicas.ts';
 import { everyAllocation, releaseAll, retireAll } from './random-calls/settle.ts';
@@ -21,13 +21,13 @@ const maxNodes = share(6, 16);
 const pool = 'random';
 
 let replicas: Replicas;
-let ledger: Ledger;
+let db: DatabaseConnection;
 beforeAll(async () => {
   replicas = await startReplicas();
-  ledger = await openLedger(replicas.both[0].database_url);
+  db = await openDatabaseConnection(replicas.both[0].database_url);
 });
 afterAll(async () => {
-  await ledger?.close();
+  await db?.close();
   await replicas?.stop();
 });
 
@@ -40,7 +40,7 @@ function watchOccupancy() {
   let over = false;
   const watching = (async () => {
     while (!over) {
-      const [row] = await ledger.rows<{ machines: number; allocations: number; twice: number }>(
+      const [row] = await db.query<{ machines: number; allocations: number; twice: number }>(
         `select (select count(*)::int from nodes where status <> 'retired' and pool = $1) as machines,
                 (select count(*)::int from allocations where status = 'active' and pool = $1) as allocations,
                 (select count(*)::int from (select node_id from allocations
@@ -96,14 +96,14 @@ it('loses nothing, leaves nothing behind and does what it predicted', { timeout:
   // One outcome for each allocation, and no allocation without a request.
   const allocations = await everyAllocation(client);
   expect(new Set(allocations.map(({ allocation_id }) => allocation_id))).toEqual(done.allocations);
-  const outcomes = await ledger.rows<{ allocation_id: string; released: number }>(
+  const outcomes = await db.query<{ allocation_id: string; released: number }>(
     `select allocation_id, count(*)::int as released from evidence where kind = 'allocation.released'
      group by allocation_id having count(*) <> 1`,
   );
   expect(outcomes, 'allocations that were released twice').toEqual([]);
 
   // Each prediction matches the evidence of the same request.
-  const changes = await ledger.rows<{ correlation_id: string; kind: string }>(
+  const changes = await db.query<{ correlation_id: string; kind: string }>(
     `select distinct on (correlation_id) correlation_id, kind from evidence
      where kind like 'node.%' and data ? 'from' and correlation_id = any($1) order by correlation_id, xid, seq`,
     [done.predictions.map(({ correlation_id }) => correlation_id)],
@@ -122,7 +122,7 @@ it('loses nothing, leaves nothing behind and does what it predicted', { timeout:
     expect(page.miscounted ?? []).toEqual([]);
     cursor = page.next_cursor;
   }
-  await expectNothingLeft(ledger, first.nodes_dir, 2);
+  await expectNothingLeft(db, first.nodes_dir, 2);
   console.log(
     `${allocations.length} allocations, ${log.calls} calls, ${log.repeats} repeats, ${replicas.kills()} kills, ` +
       `${done.predictions.length} actions (${became.size} changed a status), ${looks} looks: nothing lost, left or in limbo`,

@@ -1,68 +1,77 @@
-/** A test's own view of the database and the host: recorded rows, open work, leftovers. */
+/**
+ * A test's own connection to the server's database, and checks that no work, process or directory is
+ * left.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';
 import { expect } from 'vitest';
 import { findTaggedProcesses } from './tagged-processes.ts';
 import { until } from './until.ts';
 
-export interface Ledger {
-  rows<R extends object>(text: string, values?: unknown[]): Promise<R[]>;
-  count(text: string, values?: unknown[]): Promise<number>;
+export interface DatabaseConnection {
+  query<R extends object>(text: string, values?: unknown[]): Promise<R[]>;
+  countRows(text: string, values?: unknown[]): Promise<number>;
   /** Counts the evidence rows of one kind about an allocation. */
-  facts(allocation_id: string, kind: string): Promise<number>;
+  countEvidence(allocation_id: string, kind: string): Promise<number>;
   installation_id: string;
   client: pg.Client;
   close(): Promise<void>;
 }
 
-export async function openLedger(database_url: string): Promise<Ledger> {
+export async function openDatabaseConnection(database_url: string): Promise<DatabaseConnection> {
   const client = new pg.Client(database_url);
   await client.connect();
-  const rows = async <R extends object>(text: string, values: unknown[] = []) =>
+  const query = async <R extends object>(text: string, values: unknown[] = []) =>
     (await client.query(text, values)).rows as R[];
-  const count = async (text: string, values: unknown[] = []) => (await rows(text, values)).length;
-  const [installation] = await rows<{ installation_id: string }>('select installation_id from installation');
+  const countRows = async (text: string, values: unknown[] = []) => (await query(text, values)).length;
+  const [installation] = await query<{ installation_id: string }>('select installation_id from installation');
   return {
-    rows,
-    count,
-    facts: (allocation_id, kind) =>
-      count('select 1 from evidence where allocation_id = $1 and kind = $2', [allocation_id, kind]),
+    query,
+    countRows,
+    countEvidence: (allocation_id, kind) =>
+      countRows('select 1 from evidence where allocation_id = $1 and kind = $2', [allocation_id, kind]),
     installation_id: installation?.installation_id ?? '',
     client,
     close: () => client.end(),
   };
 }
 
-export const openRuns = `select workflow_uuid, status from dbos.workflow_status where status in ('PENDING', 'ENQUEUED', 'DELAYED')`;
+/** Selects the engine's workflows that have not ended. */
+export const unfinishedWorkflows = `select workflow_uuid, status from dbos.workflow_status where status in ('PENDING', 'ENQUEUED', 'DELAYED')`;
 
-const open = {
+const unfinished = {
   operations: `select kind, status from operations where status in ('queued', 'running', 'cancelling')`,
-  runs: openRuns,
+  workflows: unfinishedWorkflows,
   tasks: `select type, status from tasks where status in ('queued', 'leased')`,
   allocations: `select allocation_id, status from allocations where status not in ('released', 'failed')`,
   nodes: `select node_id, status from nodes where status <> 'retired'`,
 };
 
-/**
- * A machine may serve before its operation has ended, and before a surviving replica resumes the
- * operation of a dead one.
- */
-export const openOperations = (ledger: Ledger) => ledger.rows<{ kind: string; status: string }>(open.operations);
+export const readUnfinishedOperations = (db: DatabaseConnection) =>
+  db.query<{ kind: string; status: string }>(unfinished.operations);
 
-export async function waitForOperations(ledger: Ledger): Promise<void> {
-  await until('all operations to end', async () => (await openOperations(ledger)).length === 0, { seconds: 60 });
+/**
+ * A machine may serve before its operation has ended. After a replica died, another one must first
+ * resume its operations.
+ */
+export async function waitForOperations(db: DatabaseConnection): Promise<void> {
+  await until('all operations to end', async () => (await readUnfinishedOperations(db)).length === 0, { seconds: 60 });
 }
 
 /**
- * Checks that everything was released: no open row, no process, no directory, and a lease for each
- * living replica only.
+ * Checks that everything was released: no unfinished row, process or directory is left, and only
+ * running replicas hold a lease.
  */
-export async function expectNothingLeft(ledger: Ledger, nodes_dir: string, replicas: number): Promise<void> {
+export async function expectNothingLeft(db: DatabaseConnection, nodes_dir: string, replicas: number): Promise<void> {
   // An operation ends a moment after its last status change.
-  await waitForOperations(ledger);
-  await until('the engine to have recorded it', async () => (await ledger.count(open.runs)) === 0, { seconds: 60 });
-  for (const [what, text] of Object.entries(open)) expect(await ledger.rows(text), `open ${what}`).toEqual([]);
-  expect(findTaggedProcesses(ledger.installation_id), 'processes').toEqual([]);
+  await waitForOperations(db);
+  await until(
+    'the engine to record that all workflows ended',
+    async () => (await db.countRows(unfinished.workflows)) === 0,
+    { seconds: 60 },
+  );
+  for (const [what, text] of Object.entries(unfinished)) expect(await db.query(text), `unfinished ${what}`).toEqual([]);
+  expect(findTaggedProcesses(db.installation_id), 'processes').toEqual([]);
   expect(existsSync(nodes_dir) ? readdirSync(nodes_dir) : [], 'directories').toEqual([]);
-  expect(await ledger.count('select 1 from replicas where ended_at is null'), 'replicas with a lease').toBe(replicas);
+  expect(await db.countRows('select 1 from replicas where ended_at is null'), 'replicas with a lease').toBe(replicas);
 }

@@ -1,7 +1,7 @@
 /** A cluster that somebody else has changed is not called gone, and nothing is taken from it. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { azureRole } from '../../../test/scenarios/support/azure.ts';
-import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
+import { type AksFixture, aksFixture, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { Refusal } from '../../../test/support/arm/refusal.ts';
@@ -11,9 +11,9 @@ import { clusterName } from './place.ts';
 
 const arm = await startArm();
 await loadSdks(arm);
-let world: AksWorld;
+let world: AksFixture;
 beforeEach(() => {
-  world = aksWorld(arm);
+  world = aksFixture(arm);
 });
 afterEach(() => world.close());
 afterAll(() => arm.stop());

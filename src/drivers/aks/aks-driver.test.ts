@@ -1,6 +1,6 @@
 /** How the aks driver handles Azure's answers while a cluster comes up. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type AksWorld, aksWorld, loadSdks, usualSpec } from '../../../test/support/arm/aks-fixture.ts';
+import { type AksFixture, aksFixture, loadSdks, usualSpec } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { Refusal, refusals } from '../../../test/support/arm/refusal.ts';
@@ -13,9 +13,9 @@ import { tagsOf } from './tags.ts';
 
 const arm = await startArm();
 await loadSdks(arm);
-let world: AksWorld;
+let world: AksFixture;
 beforeEach(() => {
-  world = aksWorld(arm);
+  world = aksFixture(arm);
 });
 afterEach(() => world.close());
 afterAll(() => arm.stop());
@@ -244,7 +244,7 @@ describe('role assignments', () => {
     const exists = new Refusal(409, 'RoleAssignmentExists', 'The role assignment already exists.');
     const { roles = [] } = usualSpec(arm.subscription_id);
     const scope = `/subscriptions/${arm.subscription_id}`;
-    world = aksWorld(arm, { allow_roles_anywhere: true });
+    world = aksFixture(arm, { allow_roles_anywhere: true });
     const wide = roles.map((role) => ({ ...role, scope }));
     await handle(world, world.withSpec({ roles: wide })).done('ensure');
     await handle(world, world.withSpec({ roles: wide })).done('ensure');
@@ -297,7 +297,7 @@ describe('secrets', () => {
   it('reports a failed sign-in without its secret', async () => {
     const environment = { ...arm.environment(), AZURE_CLIENT_SECRET: 'wrong-planted-secret' };
     const credential = createCredential(environment, arm.ca);
-    world = aksWorld(arm, { environment, credential });
+    world = aksFixture(arm, { environment, credential });
     const answer = await world.open().ensure(world.withSpec({}));
     expect(answer).toMatchObject({ outcome: 'failed', code: 'azure_sign_in_failed', retryable: true });
     expect(answer.message).toContain('AADSTS7000215');

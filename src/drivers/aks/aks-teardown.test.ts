@@ -1,6 +1,6 @@
 /** The resources that the aks driver deletes, and those it never does. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
-import { type AksWorld, aksWorld, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
+import { type AksFixture, aksFixture, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { until } from '../../../test/support/until.ts';
@@ -10,9 +10,9 @@ import { clusterName } from './place.ts';
 
 const arm = await startArm();
 await loadSdks(arm);
-let world: AksWorld;
+let world: AksFixture;
 beforeEach(() => {
-  world = aksWorld(arm);
+  world = aksFixture(arm);
 });
 afterEach(() => world.close());
 afterAll(() => arm.stop());
@@ -117,7 +117,7 @@ it('finds resources of an unknown pool by tag, and deletes all of them', async (
 });
 
 it("two installations in one subscription do not touch each other's resources", async () => {
-  const other = aksWorld(arm);
+  const other = aksFixture(arm);
   const [ours, theirs] = [handle(world, world.withSpec({})), handle(other, other.withSpec({}))];
   await ours.done('ensure');
   await theirs.done('ensure');
@@ -130,7 +130,7 @@ it("two installations in one subscription do not touch each other's resources", 
 });
 
 it('calls Azure only if a pool uses it', async () => {
-  world = aksWorld(arm, { subscriptionsInUse: async () => [] });
+  world = aksFixture(arm, { subscriptionsInUse: async () => [] });
   expect(await world.open().list_owned(world.installation_id)).toEqual([]);
   expect(arm.requests).toEqual([]);
 });

@@ -3,7 +3,7 @@
  * polled no earlier than it says.
  */
 import { expect, it } from 'vitest';
-import { aksWorld, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
+import { aksFixture, loadSdks } from '../../../test/support/arm/aks-fixture.ts';
 import { startArm } from '../../../test/support/arm/arm.ts';
 import { paths } from '../../../test/support/arm/faults.ts';
 import { refusals } from '../../../test/support/arm/refusal.ts';
@@ -21,7 +21,7 @@ it('reports at least every 20 s, and polls the operation as often as Azure wants
   const arm = await startArm({ clock, pace: usual });
   try {
     await loadSdks(arm);
-    const world = aksWorld(arm, { clock, look_seconds: 10 });
+    const world = aksFixture(arm, { clock, look_seconds: 10 });
     const target = world.withSpec({});
     const began_ms = clock.nowMs();
     const answers: { at: number; answer: DriverOutcome }[] = [];

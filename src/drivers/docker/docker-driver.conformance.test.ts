@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { dockerWorld } from '../../../test/support/docker/docker-fixture.ts';
+import { dockerFixture } from '../../../test/support/docker/docker-fixture.ts';
 import type { TestEngine } from '../../../test/support/docker/engine.ts';
 import { startPodman } from '../../../test/support/docker/podman.ts';
 import { describeDriver } from '../conformance.ts';
@@ -10,4 +10,4 @@ beforeAll(async () => {
 });
 afterAll(() => engine.close());
 
-describeDriver('docker', async () => dockerWorld(engine));
+describeDriver('docker', async () => dockerFixture(engine));

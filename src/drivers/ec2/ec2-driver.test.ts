@@ -3,7 +3,13 @@
  * connections; and that no answer contains a secret.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { accountSecrets, type Ec2World, ec2World, newTarget, region } from '../../../test/support/ec2/ec2-fixture.ts';
+import {
+  accountSecrets,
+  type Ec2Fixture,
+  ec2Fixture,
+  newTarget,
+  region,
+} from '../../../test/support/ec2/ec2-fixture.ts';
 import { tagsFor } from '../../../test/support/ec2/query.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { handle } from '../conformance.ts';
@@ -12,9 +18,9 @@ import { settle_seconds } from './ec2-host.ts';
 import { instanceTags, tagNames } from './tags.ts';
 
 const ours = 'installation-a';
-let world: Ec2World;
+let world: Ec2Fixture;
 beforeEach(async () => {
-  world = await ec2World();
+  world = await ec2Fixture();
 });
 afterEach(() => world.close());
 

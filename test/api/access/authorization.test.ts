@@ -10,9 +10,9 @@ import { until } from '../../support/until.ts';
 import { callRoute, expectProblem, type Input, type Sent, send } from '../support/calls.ts';
 import { expectTheirError } from '../support/compat-clients.ts';
 import { examplesFor } from '../support/examples.ts';
-import { enrolledAgain, readyMachine, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+import { enrolledAgain, readyMachine, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '', relay: '' };
 let examples: Record<OperationName, Input>;
 
@@ -28,45 +28,45 @@ const withAccess = <K extends Access['kind']>(kind: K) =>
 
 /** Finished, so that nothing changes by itself while a test compares tables. */
 async function answeredPing(): Promise<string> {
-  const { machine } = world.acme;
-  const { task_id } = await world.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
+  const { machine } = fixture.acme;
+  const { task_id } = await fixture.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
   const params = { id: machine.node_id, task_id };
-  await machine.work(async () => (await world.client.call('node-ping-get', { params })).over);
+  await machine.work(async () => (await fixture.client.call('node-ping-get', { params })).over);
   return task_id;
 }
 
 beforeAll(async () => {
   // The test sends hundreds of wrong tokens from one address.
-  world = await tenantWorld({ args: ['--token-failures', '1000000'] });
-  for (const role of roles) bearers[role] = (await world.tokenFor(role)).token;
-  bearers.expired = (await world.tokenFor('admin', { ttl_seconds: 0.001 })).token;
-  const revoked = await world.tokenFor('admin');
-  await world.client.call('token-delete', { params: { id: revoked.token_id } });
+  fixture = await tenantFixture({ args: ['--token-failures', '1000000'] });
+  for (const role of roles) bearers[role] = (await fixture.tokenFor(role)).token;
+  bearers.expired = (await fixture.tokenFor('admin', { ttl_seconds: 0.001 })).token;
+  const revoked = await fixture.tokenFor('admin');
+  await fixture.client.call('token-delete', { params: { id: revoked.token_id } });
   bearers.revoked = revoked.token;
-  bearers.relay = (await world.tokenFor('relay', { pool: 'outside' })).token;
-  bearers.machine = world.acme.machine.credential;
-  const join = await world.client.call('join-token-create', { params: { pool: 'outside' } });
+  bearers.relay = (await fixture.tokenFor('relay', { pool: 'outside' })).token;
+  bearers.machine = fixture.acme.machine.credential;
+  const join = await fixture.client.call('join-token-create', { params: { pool: 'outside' } });
   const task_id = await answeredPing();
-  examples = examplesFor(world, { join_token_id: join.token_id, task_id });
+  examples = examplesFor(fixture, { join_token_id: join.token_id, task_id });
   // A machine whose node was enrolled again: the old instance is fenced.
-  const old = await readyMachine(world, 'twice');
+  const old = await readyMachine(fixture, 'twice');
   bearers.fenced = old.credential;
   await old.beat('stopping');
-  await enrolledAgain(world, old);
+  await enrolledAgain(fixture, old);
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 /** Comparing all tables is slow, so it is done before the first call and after the last. */
 async function changesNothing(name: string, calls: () => Promise<void>): Promise<void> {
-  const before = await world.tables.snapshot();
+  const before = await fixture.tables.snapshot();
   await calls();
-  expect(await world.tables.snapshot(), `${name} changed something`).toEqual(before);
+  expect(await fixture.tables.snapshot(), `${name} changed something`).toEqual(before);
 }
 
 const refuses = (name: OperationName, ...all: [Sent, ErrorCode][]): Promise<void> =>
   changesNothing(name, async () => {
     for (const [sent, code] of all) {
-      const answer = await callRoute(world.url, name, examples[name], sent);
+      const answer = await callRoute(fixture.url, name, examples[name], sent);
       expectProblem(answer, code, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
     }
   });
@@ -79,7 +79,7 @@ it('has exactly the public routes of the specification, public keys, and the age
     'agent-bundle',
   ]);
   for (const path of ['/healthz', '/readyz', '/docs', '/openapi.json', '/docs/errors'])
-    expect((await send(world.url, 'GET', path)).status, path).toBe(200);
+    expect((await send(fixture.url, 'GET', path)).status, path).toBe(200);
 });
 
 describe.each(withAccess('person'))('$name', ({ name, access }) => {
@@ -114,7 +114,7 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
 
   if (access.tenants === 'none')
     it('refuses the token of a tenant', async () => {
-      const { token } = await world.tokenFor(access.role, { tenant: 'acme' });
+      const { token } = await fixture.tokenFor(access.role, { tenant: 'acme' });
       await refuses(name, [{ bearer: token }, 'scope_insufficient']);
     });
 
@@ -123,19 +123,21 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     it('answers permitted callers', async () => {
       // The example is in use; a certificate is about a release (evidence-seals.test.ts).
       const answer = name === 'allocation-certificate' ? 409 : 200;
-      expect((await callRoute(world.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(answer);
+      expect((await callRoute(fixture.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(
+        answer,
+      );
     });
 
   // Routes that create something show nothing of another tenant; the stream has its own test.
   const namesSomething = method === 'GET' || (routes[name] as RouteDeclaration).params !== undefined;
   if (access.tenants === 'own' && namesSomething && !ownTests.includes(name))
     it('shows nothing of one tenant to another', async () => {
-      const { acme, globex } = world;
-      const before = await world.tables.snapshot();
-      const answer = await callRoute(world.url, name, examples[name], { bearer: globex.token });
+      const { acme, globex } = fixture;
+      const before = await fixture.tables.snapshot();
+      const answer = await callRoute(fixture.url, name, examples[name], { bearer: globex.token });
       if (examples[name].params)
         expectProblem(answer, ['allocation_not_found', 'node_not_found', 'operation_not_found', 'session_not_found']);
-      expect(await world.tables.snapshot()).toEqual(before);
+      expect(await fixture.tables.snapshot()).toEqual(before);
       const { allocation, machine } = acme;
       for (const own of [allocation.allocation_id, machine.node_id, machine.node_instance_id, 'acme'])
         expect(answer.text, `${name} shows ${own}`).not.toContain(own);
@@ -155,7 +157,7 @@ describe.each(withAccess('agent'))('$name', ({ name, access }) => {
       [{}, 'token_missing'],
       [{ bearer: 'swc_wrong' }, 'credential_unknown'],
       [{ bearer: bearers.admin }, 'credential_unknown'],
-      [{ bearer: world.acme.token }, 'credential_unknown'],
+      [{ bearer: fixture.acme.token }, 'credential_unknown'],
       [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
       [{ bearer: bearers.fenced }, 'instance_fenced'],
     );
@@ -174,12 +176,12 @@ describe.each(Object.entries(protocolRoutes))('%s', (name, route: ProtocolRoute)
       [{ bearer: bearers.admin }, route.access === 'either' ? 'join_token_invalid' : wrong],
       [{ headers: { 'x-api-key': 'swj_wrong' } }, route.access === 'instance' ? 'token_missing' : 'join_token_invalid'],
       [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
-      [{ bearer: world.join_token, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
+      [{ bearer: fixture.join_token, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
     ];
     const path = protocolPath(route).replace('{id}', 'acme-machine');
     await changesNothing(name, async () => {
       for (const [sent, denied] of refused) {
-        const answer = await send(world.url, route.method, path, { ...(route.body && { body: {} }), ...sent });
+        const answer = await send(fixture.url, route.method, path, { ...(route.body && { body: {} }), ...sent });
         expectTheirError(answer, errorCatalogue[denied].status, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
       }
     });
@@ -198,7 +200,7 @@ describe('credentials in the body', () => {
   it.each(['expired', 'revoked', 'machine', 'relay'] as const)(
     'a session is not opened by a token that is %s',
     async (kind) => {
-      const answer = await callRoute(world.url, 'session-create', { body: { token: bearers[kind] } });
+      const answer = await callRoute(fixture.url, 'session-create', { body: { token: bearers[kind] } });
       const codes = { expired: 'token_expired', relay: 'role_insufficient' } as const;
       expectProblem(answer, (codes as Partial<Record<string, ErrorCode>>)[kind] ?? 'token_unknown');
       expect(answer.headers.get('set-cookie')).toBeNull();
@@ -217,18 +219,18 @@ describe('credentials in the body', () => {
   });
 
   it('accepts a heartbeat of a batch only with its own credential', async () => {
-    const before = await world.tables.snapshot();
+    const before = await fixture.tables.snapshot();
     const beats = ['swc_wrong', bearers.admin, bearers.fenced].map((credential) => ({
       credential,
       status: 'stopping',
     }));
-    const answer = await callRoute(world.url, 'agent-heartbeats', { body: { beats } }, { bearer: bearers.admin });
+    const answer = await callRoute(fixture.url, 'agent-heartbeats', { body: { beats } }, { bearer: bearers.admin });
     expect((answer.body.results as { code: string }[]).map(({ code }) => code)).toEqual([
       'credential_unknown',
       'credential_unknown',
       'instance_fenced',
     ]);
-    expect(await world.tables.snapshot()).toEqual(before);
+    expect(await fixture.tables.snapshot()).toEqual(before);
   });
 });
 
@@ -251,7 +253,7 @@ it('records every denial in the audit, with actor and operation', async () => {
   await until('the audit to have every denial', async () => {
     const pages = await Promise.all(
       (['newest', 'oldest'] as const).map((order) =>
-        world.client.call('audit-list', { query: { kind: 'request.denied', limit: 500, order } }),
+        fixture.client.call('audit-list', { query: { kind: 'request.denied', limit: 500, order } }),
       ),
     );
     const recorded = new Set(pages.flatMap(({ items }) => items.map(({ data }) => `${data.operation} ${data.code}`)));
@@ -266,17 +268,17 @@ it('records every denial in the audit, with actor and operation', async () => {
 describe('a refused action', () => {
   const found = (query: { target_id: string; actor?: string; action: string; code: ErrorCode }) =>
     until(`${query.action} of ${query.target_id} in the audit`, async () => {
-      const { items } = await world.client.call('audit-list', { query });
+      const { items } = await fixture.client.call('audit-list', { query });
       return items.length > 0 ? items : undefined;
     });
 
   it("on another tenant's target is found by actor, action and target, and hidden from both tenants", async () => {
-    const { acme, globex } = world;
+    const { acme, globex } = fixture;
     const { allocation_id, workflow_id } = acme.allocation;
     for (const name of ['allocation-release', 'allocation-retry', 'allocation-act', 'operation-cancel'] as const)
       for (let times = 0; times < 2; times++)
-        await callRoute(world.url, name, examples[name], { bearer: globex.token });
-    const { items: tokens } = await world.client.call('token-list', {});
+        await callRoute(fixture.url, name, examples[name], { bearer: globex.token });
+    const { items: tokens } = await fixture.client.call('token-list', {});
     for (const [action, target_id] of [
       ['allocation-release', allocation_id],
       ['allocation-retry', allocation_id],
@@ -296,9 +298,9 @@ describe('a refused action', () => {
   });
 
   it('is found by its target also if the role was insufficient or the caller unknown', async () => {
-    const { node_id } = world.acme.machine;
+    const { node_id } = fixture.acme.machine;
     for (const sent of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
-      await callRoute(world.url, 'node-act', examples['node-act'], sent);
+      await callRoute(fixture.url, 'node-act', examples['node-act'], sent);
     for (const code of ['role_insufficient', 'token_missing', 'token_unknown'] as const)
       expect((await found({ target_id: node_id, action: 'extend-deadline', code }))[0]).toMatchObject({
         kind: 'request.denied',
@@ -307,14 +309,14 @@ describe('a refused action', () => {
   });
 
   it('on residue or a finding carries the ids of its subject', async () => {
-    const { node_id, node_instance_id } = world.acme.machine;
+    const { node_id, node_instance_id } = fixture.acme.machine;
     const ids = [node_id, node_instance_id];
-    await world.tables.query(
+    await fixture.tables.query(
       `insert into residue (residue_id, driver, kind, resource, node_id, node_instance_id, why, reason, since, status)
        values ('res_gone', 'external', 'vm', 'vm/1', $1, $2, 'orphan', 'left', now(), 'gone')`,
       ids,
     );
-    await world.tables.query(
+    await fixture.tables.query(
       `insert into findings (finding_id, kind, what, subject, pool, node_id, node_instance_id, ours, theirs, first_seen_at, seen_at, status, closed_at)
        values ('find_done', 'drift', 'machine_absent', $1, 'outside', $1, $2, '{}', '{}', now(), now(), 'resolved', now())`,
       ids,
@@ -325,7 +327,7 @@ describe('a refused action', () => {
       ['drift-repair', 'find_done'],
     ] as const) {
       const call = { params: { id: target_id }, body: { reason: 'away with it' } };
-      expectProblem(await callRoute(world.url, name, call, { bearer: bearers.operator }), 'action_illegal');
+      expectProblem(await callRoute(fixture.url, name, call, { bearer: bearers.operator }), 'action_illegal');
       expect((await found({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
         node_id,
         node_instance_id,

@@ -13,51 +13,51 @@ import { tenantOnly } from '../../../src/lifecycle/visibility.ts';
 import { recordEvidence } from '../../../src/store/evidence/evidence.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { until } from '../../support/until.ts';
-import { type Tenant, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+import { type Tenant, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 let db: Database;
 beforeAll(async () => {
-  world = await tenantWorld();
-  db = openDatabase({ url: world.database_url });
+  fixture = await tenantFixture();
+  db = openDatabase({ url: fixture.database_url });
 });
 afterAll(async () => {
   await db.close();
-  await world.stop();
+  await fixture.stop();
 });
 
-const explained = (client: Client) => client.call('node-explain', { params: { id: world.globex.machine.node_id } });
+const explained = (client: Client) => client.call('node-explain', { params: { id: fixture.globex.machine.node_id } });
 
 /** As if the machine of globex had served this tenant before. */
 const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({
-  node_id: world.globex.machine.node_id as NodeId,
-  node_instance_id: world.globex.machine.node_instance_id as NodeInstanceId,
+  node_id: fixture.globex.machine.node_id as NodeId,
+  node_instance_id: fixture.globex.machine.node_instance_id as NodeInstanceId,
   allocation_id: allocation.allocation_id as AllocationId,
 });
 
 it('cites only evidence of the tenant', async () => {
   const fact = { at: now(systemClock), layer: 'rule', kind: 'node.explained', data: {} } as const;
   await recordEvidence(db, [
-    { ...fact, summary: 'told of acme', ...idsOf(world.acme) },
-    { ...fact, summary: 'told of globex', ...idsOf(world.globex) },
+    { ...fact, summary: 'told of acme', ...idsOf(fixture.acme) },
+    { ...fact, summary: 'told of globex', ...idsOf(fixture.globex) },
   ]);
   const summaries = async (client: Client) => {
     const { because } = await explained(client);
     return because.evidence.map(({ summary }) => summary).filter((summary) => summary.startsWith('told of'));
   };
-  await until('operators to be told of both', async () => (await summaries(world.client)).length === 2);
-  expect(await summaries(world.globex.client)).toEqual(['told of globex']);
+  await until('operators to be told of both', async () => (await summaries(fixture.client)).length === 2);
+  expect(await summaries(fixture.globex.client)).toEqual(['told of globex']);
 });
 
 it('shows neither findings nor residue, which may concern an earlier tenant', async () => {
-  const { node_id, node_instance_id, allocation_id } = idsOf(world.acme);
+  const { node_id, node_instance_id, allocation_id } = idsOf(fixture.acme);
   const ids = [node_id, node_instance_id, allocation_id];
-  await world.tables.query(
+  await fixture.tables.query(
     `insert into findings (finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id, ours, theirs, first_seen_at, seen_at, opened_at, status)
      values ('find_acme', 'drift', 'row_differs', $1, 'outside', $1, $2, $3, '{}', '{}', now(), now(), now(), 'open')`,
     ids,
   );
-  await world.tables.query(
+  await fixture.tables.query(
     `insert into residue (residue_id, driver, pool, kind, resource, node_id, node_instance_id, allocation_id, why, reason, since)
      values ('res_acme', 'external', 'outside', 'machine', 'disk of acme', $1, $2, $3, 'force-release', 'no proof', now())`,
     ids,
@@ -66,15 +66,15 @@ it('shows neither findings nor residue, which may concern an earlier tenant', as
     const { findings, residue } = await explained(client);
     return { findings: findings.map(({ finding_id }) => finding_id), residue };
   };
-  expect(await seen(world.client)).toEqual({ findings: ['find_acme'], residue: ['res_acme'] });
-  expect(await seen(world.globex.client)).toEqual({ findings: [], residue: [] });
-  expect(JSON.stringify(await explained(world.globex.client))).not.toContain('acme');
+  expect(await seen(fixture.client)).toEqual({ findings: ['find_acme'], residue: ['res_acme'] });
+  expect(await seen(fixture.globex.client)).toEqual({ findings: [], residue: [] });
+  expect(JSON.stringify(await explained(fixture.globex.client))).not.toContain('acme');
 });
 
 it('names no holder that got the machine during the request', async () => {
-  const { allocation_id, node_id } = idsOf(world.globex);
+  const { allocation_id, node_id } = idsOf(fixture.globex);
   const ownedBy = (tenant: string) =>
-    world.tables.query('update allocations set tenant = $1 where allocation_id = $2', [tenant, allocation_id]);
+    fixture.tables.query('update allocations set tenant = $1 where allocation_id = $2', [tenant, allocation_id]);
   let reads = 0;
   const overtaken: Database = {
     ...db,

@@ -11,14 +11,14 @@ import {
   whyNotOnAllocation,
 } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import { allocationStatusNames, nodeStatusNames } from '../../../src/lifecycle/model/states.ts';
-import { type ActionWorld, openActionWorld, someday } from '../support/action-fixture.ts';
+import { type ActionFixture, openActionFixture, someday } from '../support/action-fixture.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
 
-let world: ActionWorld;
+let fixture: ActionFixture;
 beforeAll(async () => {
-  world = await openActionWorld();
+  fixture = await openActionFixture();
 });
-afterAll(() => world?.stop());
+afterAll(() => fixture?.stop());
 
 const dryRun = { reason: 'to see', seconds: 60, dry_run: true };
 
@@ -29,10 +29,10 @@ async function answersAs(
   why_not: string | null,
 ): Promise<void> {
   const answer = await callRoute(
-    world.server.url,
+    fixture.server.url,
     route,
     { params: { id, action }, body: dryRun },
-    { bearer: world.server.token },
+    { bearer: fixture.server.token },
   );
   if (why_not === null) {
     expect(answer.status, `${route} ${action}: ${answer.text}`).toBe(200);
@@ -45,35 +45,35 @@ async function answersAs(
 
 /** The rows that an action would change, and its evidence. */
 const snapshot = async () => [
-  await world.ledger.rows('select status, deadline_at, held, workflow_id from nodes'),
-  await world.ledger.rows('select status, deadline_at, node_id, workflow_id from allocations'),
-  await world.ledger.rows('select workflow_id, status from operations order by workflow_id'),
-  await world.ledger.rows(`select kind from evidence where kind like 'action.%'`),
+  await fixture.db.query('select status, deadline_at, held, workflow_id from nodes'),
+  await fixture.db.query('select status, deadline_at, node_id, workflow_id from allocations'),
+  await fixture.db.query('select workflow_id, status from operations order by workflow_id'),
+  await fixture.db.query(`select kind from evidence where kind like 'action.%'`),
 ];
 
 describe.each(nodeStatusNames)('for a node that is %s', (node) => {
   it.each([
-    { allocation: 'released', bound: false, much: true },
-    { allocation: 'released', bound: false, much: false },
-    { allocation: 'releasing', bound: true, much: true },
-    { allocation: 'release_failed', bound: true, much: true },
-    { allocation: 'failed', bound: true, much: true },
+    { allocation: 'released', bound: false, hasOptionalFields: true },
+    { allocation: 'released', bound: false, hasOptionalFields: false },
+    { allocation: 'releasing', bound: true, hasOptionalFields: true },
+    { allocation: 'release_failed', bound: true, hasOptionalFields: true },
+    { allocation: 'failed', bound: true, hasOptionalFields: true },
   ] as const)(
-    'offers the actions of the table, with an allocation that is $allocation (much: $much)',
+    'offers the actions of the table, with an allocation that is $allocation (optional fields: $hasOptionalFields)',
     async (around) => {
-      await world.stand({ node, ...around });
+      await fixture.setStatuses({ node, ...around });
       const before = await snapshot();
-      const subject = await world.subjectNow(around.allocation);
-      const { items } = await world.server.client.call('node-actions', { params: { id: world.node_id } });
+      const subject = await fixture.subjectNow(around.allocation);
+      const { items } = await fixture.server.client.call('node-actions', { params: { id: fixture.node_id } });
       // After a failed release, its retry comes first.
       const first = around.allocation === 'release_failed' ? (['retry-release'] as const) : [];
       expect(items.map(({ action }) => action)).toEqual([...new Set([...first, ...nodeActionNames])]);
       for (const { action, open, why_not } of items) {
         expect(why_not, action).toBe(whyNotOnNode(action, subject));
         expect(open, action).toBe(why_not === null);
-        await answersAs('node-act', world.node_id, action, why_not);
+        await answersAs('node-act', fixture.node_id, action, why_not);
       }
-      const explained = await world.server.client.call('node-explain', { params: { id: world.node_id } });
+      const explained = await fixture.server.client.call('node-explain', { params: { id: fixture.node_id } });
       expect(explained.actions).toEqual(items);
       expect(await snapshot(), 'a dry run changes nothing').toEqual(before);
     },
@@ -82,30 +82,32 @@ describe.each(nodeStatusNames)('for a node that is %s', (node) => {
 
 describe.each(allocationStatusNames)('for an allocation that is %s', (allocation) => {
   it.each([
-    { node: 'ready', bound: false, much: true },
-    { node: 'starting', bound: true, much: true },
-    { node: 'failed', bound: true, much: true },
-    { node: 'retired', bound: true, much: true },
-    { node: 'cleaning', bound: true, much: false },
+    { node: 'ready', bound: false, hasOptionalFields: true },
+    { node: 'starting', bound: true, hasOptionalFields: true },
+    { node: 'failed', bound: true, hasOptionalFields: true },
+    { node: 'retired', bound: true, hasOptionalFields: true },
+    { node: 'cleaning', bound: true, hasOptionalFields: false },
   ] as const)(
-    'offers the actions of the table, with a node that is $node (bound: $bound, much: $much)',
+    'offers the actions of the table, with a node that is $node (bound: $bound, optional fields: $hasOptionalFields)',
     async (around) => {
-      await world.stand({ allocation, ...around });
+      await fixture.setStatuses({ allocation, ...around });
       const before = await snapshot();
-      const node = await world.readNode();
-      const own = node.allocation_id === world.allocation_id ? await world.subjectNow(allocation) : null;
+      const node = await fixture.readNode();
+      const own = node.allocation_id === fixture.allocation_id ? await fixture.subjectNow(allocation) : null;
       const subject = {
         status: allocation,
-        deadline_at: around.much ? someday : null,
-        node_id: around.bound ? world.node_id : null,
+        deadline_at: around.hasOptionalFields ? someday : null,
+        node_id: around.bound ? fixture.node_id : null,
         node: own,
       };
-      const { items } = await world.server.client.call('allocation-actions', { params: { id: world.allocation_id } });
+      const { items } = await fixture.server.client.call('allocation-actions', {
+        params: { id: fixture.allocation_id },
+      });
       expect(items.map(({ action }) => action)).toEqual(allocationActionNames);
       for (const { action, open, why_not } of items) {
         expect(why_not, action).toBe(whyNotOnAllocation(action, subject));
         expect(open, action).toBe(why_not === null);
-        await answersAs('allocation-act', world.allocation_id, action, why_not);
+        await answersAs('allocation-act', fixture.allocation_id, action, why_not);
       }
       expect(await snapshot(), 'a dry run changes nothing').toEqual(before);
     },
@@ -113,30 +115,30 @@ describe.each(allocationStatusNames)('for an allocation that is %s', (allocation
 });
 
 it('shows no old deadline for a node whose failed release waits for a retry', async () => {
-  await world.stand({ node: 'cleaning', allocation: 'release_failed', bound: true, much: true });
-  expect(await world.readNode()).toMatchObject({ deadline_at: null, budget_seconds: null });
-  await world.stand({ node: 'cleaning', allocation: 'releasing', bound: true, much: true });
-  expect(await world.readNode()).toMatchObject({ deadline_at: someday });
+  await fixture.setStatuses({ node: 'cleaning', allocation: 'release_failed', bound: true, hasOptionalFields: true });
+  expect(await fixture.readNode()).toMatchObject({ deadline_at: null, budget_seconds: null });
+  await fixture.setStatuses({ node: 'cleaning', allocation: 'releasing', bound: true, hasOptionalFields: true });
+  expect(await fixture.readNode()).toMatchObject({ deadline_at: someday });
 });
 
 it('lists the same actions in the CLI', async () => {
-  await world.stand({ node: 'failed', allocation: 'failed', bound: true, much: true });
-  const settings = { server: world.server.url, env: { SLIPWAY_TOKEN: world.server.token } };
+  await fixture.setStatuses({ node: 'failed', allocation: 'failed', bound: true, hasOptionalFields: true });
+  const settings = { server: fixture.server.url, env: { SLIPWAY_TOKEN: fixture.server.token } };
   const cli = async (id: string) => JSON.parse((await runCli(['actions', id, '--json'], settings)).stdout);
-  expect(await cli(world.node_id)).toEqual(
-    await world.server.client.call('node-actions', { params: { id: world.node_id } }),
+  expect(await cli(fixture.node_id)).toEqual(
+    await fixture.server.client.call('node-actions', { params: { id: fixture.node_id } }),
   );
-  expect(await cli(world.allocation_id)).toEqual(
-    await world.server.client.call('allocation-actions', { params: { id: world.allocation_id } }),
+  expect(await cli(fixture.allocation_id)).toEqual(
+    await fixture.server.client.call('allocation-actions', { params: { id: fixture.allocation_id } }),
   );
 });
 
 describe('to a tenant', () => {
   it('offers the actions for tenants, and no fleet actions', async () => {
-    await world.stand({ node: 'failed', allocation: 'failed', bound: true, much: true });
-    const { items } = await world.server
-      .as(world.tenant_token)
-      .call('allocation-actions', { params: { id: world.allocation_id } });
+    await fixture.setStatuses({ node: 'failed', allocation: 'failed', bound: true, hasOptionalFields: true });
+    const { items } = await fixture.server
+      .as(fixture.tenant_token)
+      .call('allocation-actions', { params: { id: fixture.allocation_id } });
     for (const { action, open, why_not } of items)
       if (allocationActions[action].for === 'fleet')
         expect({ open, why_not }, action).toEqual({
@@ -147,12 +149,12 @@ describe('to a tenant', () => {
   });
 
   it.each(allocationActionNames)('answers %s as the table says', async (action) => {
-    await world.stand({ node: 'failed', allocation: 'failed', bound: true, much: true });
+    await fixture.setStatuses({ node: 'failed', allocation: 'failed', bound: true, hasOptionalFields: true });
     const answer = await callRoute(
-      world.server.url,
+      fixture.server.url,
       'allocation-act',
-      { params: { id: world.allocation_id, action }, body: dryRun },
-      { bearer: world.tenant_token },
+      { params: { id: fixture.allocation_id, action }, body: dryRun },
+      { bearer: fixture.tenant_token },
     );
     if (allocationActions[action].for === 'fleet') expectProblem(answer, 'scope_insufficient');
     else expect(answer.status).toBe(action === 'retry-release' ? 409 : 200);
@@ -160,10 +162,10 @@ describe('to a tenant', () => {
 });
 
 it('offers nothing to a viewer', async () => {
-  const looker = world.server.as(world.viewer_token);
+  const looker = fixture.server.as(fixture.viewer_token);
   const offered = [
-    ...(await looker.call('node-actions', { params: { id: world.node_id } })).items,
-    ...(await looker.call('allocation-actions', { params: { id: world.allocation_id } })).items,
+    ...(await looker.call('node-actions', { params: { id: fixture.node_id } })).items,
+    ...(await looker.call('allocation-actions', { params: { id: fixture.allocation_id } })).items,
   ];
   expect(new Set(offered.map(({ open, why_not }) => `${open} ${why_not}`))).toEqual(
     new Set(['false Your token is read-only; this needs the role operator.']),
@@ -171,18 +173,18 @@ it('offers nothing to a viewer', async () => {
 });
 
 it('refuses a retry while the pool is paused, also as a dry run', async () => {
-  await world.stand({ node: 'failed', allocation: 'failed', bound: true, much: true });
+  await fixture.setStatuses({ node: 'failed', allocation: 'failed', bound: true, hasOptionalFields: true });
   const pause = (paused: boolean) =>
-    world.server.client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external', paused } });
+    fixture.server.client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external', paused } });
   await pause(true);
   for (const [route, id] of [
-    ['node-act', world.node_id],
-    ['allocation-act', world.allocation_id],
+    ['node-act', fixture.node_id],
+    ['allocation-act', fixture.allocation_id],
   ] as const)
     for (const dry_run of [true, false]) {
       const wanted = { params: { id, action: 'retry' }, body: { reason: 'again', dry_run } };
       expectProblem(
-        await callRoute(world.server.url, route, wanted, { bearer: world.server.token }),
+        await callRoute(fixture.server.url, route, wanted, { bearer: fixture.server.token }),
         'pool_paused',
         route,
       );
@@ -191,12 +193,12 @@ it('refuses a retry while the pool is paused, also as a dry run', async () => {
 });
 
 it.each([
-  ['node-act', () => ({ id: world.node_id, action: 'retry' })],
-  ['allocation-act', () => ({ id: world.allocation_id, action: 'retry' })],
-  ['allocation-release', () => ({ id: world.allocation_id })],
+  ['node-act', () => ({ id: fixture.node_id, action: 'retry' })],
+  ['allocation-act', () => ({ id: fixture.allocation_id, action: 'retry' })],
+  ['allocation-release', () => ({ id: fixture.allocation_id })],
 ] as const)('refuses a blank reason: %s', async (route, params) => {
   const wanted = { params: params(), body: { reason: ' \t ' } };
-  const answer = await callRoute(world.server.url, route, wanted, { bearer: world.server.token });
+  const answer = await callRoute(fixture.server.url, route, wanted, { bearer: fixture.server.token });
   expectProblem(answer, 'invalid_request');
   expect(answer.body).toMatchObject({ detail: '/body/reason must not be blank.' });
 });

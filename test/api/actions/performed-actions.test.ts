@@ -6,53 +6,58 @@ import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/act
 import type { allocationActionNames } from '../../../src/lifecycle/actions/allocation-actions.ts';
 import type { NodeStatus } from '../../../src/lifecycle/model/states.ts';
 import { until } from '../../support/until.ts';
-import { type ActionWorld, openActionWorld, type Standing } from '../support/action-fixture.ts';
+import { type ActionFixture, openActionFixture, type SubjectStatuses } from '../support/action-fixture.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
 
-let world: ActionWorld;
+let fixture: ActionFixture;
 beforeAll(async () => {
-  world = await openActionWorld();
+  fixture = await openActionFixture();
 });
-afterAll(() => world?.stop());
+afterAll(() => fixture?.stop());
 
 const audited = (kind: string, action: string) =>
   until(`${kind} of ${action} in the audit`, async () => {
-    const { items } = await world.server.client.call('audit-list', { query: { kind, limit: 500 } });
+    const { items } = await fixture.server.client.call('audit-list', { query: { kind, limit: 500 } });
     return items.find((fact) => fact.data.action === action);
   });
 
 describe('the audit', () => {
   it('records a refusal once, with actor, target and both reasons', async () => {
-    await world.stand({ node: 'ready', allocation: 'active', bound: true, much: false });
+    await fixture.setStatuses({ node: 'ready', allocation: 'active', bound: true, hasOptionalFields: false });
     const refuse = (id: string, route: 'node-act' | 'allocation-act', action: string, reason: string) =>
-      callRoute(world.server.url, route, { params: { id, action }, body: { reason } }, { bearer: world.server.token });
+      callRoute(
+        fixture.server.url,
+        route,
+        { params: { id, action }, body: { reason } },
+        { bearer: fixture.server.token },
+      );
     for (const reason of ['let it go', 'let it go at last'])
-      expectProblem(await refuse(world.node_id, 'node-act', 'retire', reason), 'action_illegal');
+      expectProblem(await refuse(fixture.node_id, 'node-act', 'retire', reason), 'action_illegal');
     expect(await audited('action.refused', 'retire')).toMatchObject({
       layer: 'operator',
       summary: 'retire was refused: An allocation uses it; release that first.',
       data: { action: 'retire', operation: 'node-act', code: 'action_illegal', reason: 'let it go' },
       actor: { kind: 'token', name: 'admin' },
-      node_id: world.node_id,
-      allocation_id: world.allocation_id,
+      node_id: fixture.node_id,
+      allocation_id: fixture.allocation_id,
     });
-    expectProblem(await refuse(world.allocation_id, 'allocation-act', 'retry', 'again'), 'action_illegal');
+    expectProblem(await refuse(fixture.allocation_id, 'allocation-act', 'retry', 'again'), 'action_illegal');
     expect(await audited('action.refused', 'retry')).toMatchObject({
       data: { reason: 'again', why_not: 'It is active; this needs failed.' },
-      node_id: world.node_id,
-      allocation_id: world.allocation_id,
+      node_id: fixture.node_id,
+      allocation_id: fixture.allocation_id,
     });
-    const { items } = await world.server.client.call('audit-list', { query: { kind: 'action.refused' } });
+    const { items } = await fixture.server.client.call('audit-list', { query: { kind: 'action.refused' } });
     expect(items.map(({ data }) => data.action).toSorted(), 'repeats are only counted').toEqual(['retire', 'retry']);
   });
 
   /**
-   * A standing in which each action works without a machine that answers. A missing action does not
+   * Statuses in which each action works without a machine that answers. A missing action does not
    * compile.
    */
   const doable = {
     retry: { node: 'failed', allocation: 'failed', bound: true },
-    'extend-deadline': { node: 'starting', much: true },
+    'extend-deadline': { node: 'starting', hasOptionalFields: true },
     drain: { node: 'ready' },
     undrain: { node: 'draining' },
     quarantine: { node: 'ready' },
@@ -60,32 +65,36 @@ describe('the audit', () => {
     'retry-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
     'force-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
     'accept-key': { node: 'cleaning', key: 'unproven' },
-    'apply-held-verdict': { node: 'offline', much: true },
+    'apply-held-verdict': { node: 'offline', hasOptionalFields: true },
     reimage: { node: 'ready', pool: 'local' },
     probe: { node: 'ready' },
     'collect-diagnostics': { node: 'quarantined' },
     're-enroll': { node: 'offline' },
     retire: { node: 'ready' },
-  } satisfies Record<NodeActionName, Partial<Standing> & { node: NodeStatus; pool?: 'local'; key?: 'unproven' }>;
+  } satisfies Record<NodeActionName, Partial<SubjectStatuses> & { node: NodeStatus; pool?: 'local'; key?: 'unproven' }>;
 
   it.each(nodeActionNames)('records %s of a node, with actor and reason', async (action) => {
-    const { pool, bound, key, ...standing }: Partial<Standing> & { node: NodeStatus; pool?: string; key?: string } =
-      doable[action];
-    await world.stand({ allocation: 'released', bound: bound ?? false, much: false, ...standing });
-    await world.ledger.rows('update nodes set pool = $1', [pool ?? 'outside']);
+    const {
+      pool,
+      bound,
+      key,
+      ...statuses
+    }: Partial<SubjectStatuses> & { node: NodeStatus; pool?: string; key?: string } = doable[action];
+    await fixture.setStatuses({ allocation: 'released', bound: bound ?? false, hasOptionalFields: false, ...statuses });
+    await fixture.db.query('update nodes set pool = $1', [pool ?? 'outside']);
     if (key === 'unproven')
-      await world.ledger.rows(
+      await fixture.db.query(
         `update instances set key_unproven_since = now(), agent_public_key = 'a key' where node_id = $1`,
-        [world.node_id],
+        [fixture.node_id],
       );
-    await world.ledger.rows(`update nodes set held = held || '{"rule": "offline-deadline"}' where held is not null`);
+    await fixture.db.query(`update nodes set held = held || '{"rule": "offline-deadline"}' where held is not null`);
     const reason = `${action} was needed`;
     const fingerprint = fingerprintOf('a key');
     const answer = await callRoute(
-      world.server.url,
+      fixture.server.url,
       'node-act',
-      { params: { id: world.node_id, action }, body: { reason, seconds: 60, fingerprint } },
-      { bearer: world.server.token },
+      { params: { id: fixture.node_id, action }, body: { reason, seconds: 60, fingerprint } },
+      { bearer: fixture.server.token },
     );
     expect(answer.status, answer.text).toBe(200);
     const { predicts, node } = answer.body as unknown as NodeActed;
@@ -95,32 +104,32 @@ describe('the audit', () => {
       layer: 'operator',
       data: { action, reason },
       actor: { kind: 'token', name: 'admin' },
-      node_id: world.node_id,
+      node_id: fixture.node_id,
     });
   });
 });
 
 describe('for an allocation whose machine is gone', () => {
   const act = (action: (typeof allocationActionNames)[number], more: object = {}) =>
-    world.server.client.call('allocation-act', {
-      params: { id: world.allocation_id, action },
+    fixture.server.client.call('allocation-act', {
+      params: { id: fixture.allocation_id, action },
       body: { reason: `${action} was needed`, ...more },
     });
   const done = async (action: string) =>
-    world.ledger.count(
+    fixture.db.countRows(
       `select 1 from evidence where kind = 'action.done' and allocation_id = $1 and data ->> 'action' = $2 and data ->> 'reason' = $3`,
-      [world.allocation_id, action, `${action} was needed`],
+      [fixture.allocation_id, action, `${action} was needed`],
     );
 
   /** No operation runs here, so an earlier forced release must not count for the next test. */
   const forgetForced = () =>
-    world.ledger.rows(
+    fixture.db.query(
       `update operations set status = 'cancelled', finished_at = now() where kind = 'allocation-force-release' and status = 'queued'`,
     );
 
   it('retries a failed release', async () => {
     await forgetForced();
-    await world.stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
     const before = await done('retry-release');
     const { allocation, operation, predicts } = await act('retry-release');
     expect(allocation.status).toBe('releasing');
@@ -132,18 +141,18 @@ describe('for an allocation whose machine is gone', () => {
   });
 
   it('refuses a retry that lost to a forced release, and names that', async () => {
-    await world.stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
     await forgetForced();
     const forced = (await act('force-release')).operation?.workflow_id;
     // The state that the other caller saw, before the forced release was committed.
-    await world.stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
     const before = await done('retry-release');
-    const params = { id: world.allocation_id, action: 'retry-release' };
+    const params = { id: fixture.allocation_id, action: 'retry-release' };
     const answer = await callRoute(
-      world.server.url,
+      fixture.server.url,
       'allocation-act',
       { params, body: { reason: 'once more' } },
-      { bearer: world.server.token },
+      { bearer: fixture.server.token },
     );
     expectProblem(answer, 'action_illegal');
     expect(answer.body.detail).toContain(`forced by now, by operation ${forced}`);
@@ -152,7 +161,7 @@ describe('for an allocation whose machine is gone', () => {
   });
 
   it('forces a release', async () => {
-    await world.stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
     await forgetForced();
     const before = await done('force-release');
     const { allocation, operation, predicts } = await act('force-release');
@@ -164,7 +173,7 @@ describe('for an allocation whose machine is gone', () => {
   });
 
   it('retries a failed allocation, then releases it', async () => {
-    await world.stand({ node: 'retired', allocation: 'failed', bound: true, much: false });
+    await fixture.setStatuses({ node: 'retired', allocation: 'failed', bound: true, hasOptionalFields: false });
     const before = await done('retry');
     expect((await act('retry')).operation).toMatchObject({ kind: 'node-provision', status: 'queued' });
     expect(await done('retry')).toBe(before + 1);
@@ -173,11 +182,11 @@ describe('for an allocation whose machine is gone', () => {
   });
 
   it('extends the deadline of an allocation, and of the step it waits in', async () => {
-    await world.stand({ node: 'retired', allocation: 'requested', bound: false, much: true });
+    await fixture.setStatuses({ node: 'retired', allocation: 'requested', bound: false, hasOptionalFields: true });
     const steps = () =>
-      world.ledger.rows<{ within_seconds: number }>(
+      fixture.db.query<{ within_seconds: number }>(
         `select within_seconds from steps join operations using (workflow_id) where allocation_id = $1 and operations.status = 'queued' and within_seconds is not null order by workflow_id, ordinal`,
-        [world.allocation_id],
+        [fixture.allocation_id],
       );
     const before = await steps();
     const { allocation } = await act('extend-deadline', { seconds: 600 });
@@ -189,23 +198,23 @@ describe('for an allocation whose machine is gone', () => {
 });
 
 it('predicts a forced release by what can be proven now', async () => {
-  await world.stand({ node: 'cleaning', allocation: 'release_failed', bound: true, much: false });
+  await fixture.setStatuses({ node: 'cleaning', allocation: 'release_failed', bound: true, hasOptionalFields: false });
   const predicted = async (pool: string) => {
-    await world.ledger.rows('update nodes set pool = $1, pool_generation = 1', [pool]);
+    await fixture.db.query('update nodes set pool = $1, pool_generation = 1', [pool]);
     const body = { reason: 'to see', dry_run: true };
-    const { predicts } = await world.server.client.call('node-act', {
-      params: { id: world.node_id, action: 'force-release' },
+    const { predicts } = await fixture.server.client.call('node-act', {
+      params: { id: fixture.node_id, action: 'force-release' },
       body,
     });
     expect(predicts.says, 'both outcomes are explained').toMatch(/retired.*quarantined/);
     return predicts.status;
   };
   expect(await predicted('outside'), 'only its agent could prove it clean').toBe('quarantined');
-  await world.server.client.call('pool-put', {
+  await fixture.server.client.call('pool-put', {
     params: { pool: 'let-go' },
     body: { driver: 'external', reuse: false },
   });
   expect(await predicted('let-go'), 'ending its credential is the proof').toBe('retired');
   expect(await predicted('local'), 'its driver finds nothing of it').toBe('retired');
-  await world.ledger.rows(`update nodes set pool = 'outside'`);
+  await fixture.db.query(`update nodes set pool = 'outside'`);
 });

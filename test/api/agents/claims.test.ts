@@ -9,18 +9,18 @@ import type { OperationName } from '../../../src/contract/routes.ts';
 import { until } from '../../support/until.ts';
 import { type Answer, callRoute, expectProblem } from '../support/calls.ts';
 import type { Machine } from '../support/machine.ts';
-import { enrolledAgain, readyMachine, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+import { enrolledAgain, readyMachine, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 let fenced: Machine;
 beforeAll(async () => {
-  world = await tenantWorld();
-  fenced = await readyMachine(world, 'replaced');
+  fixture = await tenantFixture();
+  fenced = await readyMachine(fixture, 'replaced');
   await fenced.beat('stopping');
-  await enrolledAgain(world, fenced);
+  await enrolledAgain(fixture, fenced);
   await until('the replica to know', async () => (await fenced.beat()).status === 409);
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 const inMinutes = (minutes: number) => moment(systemClock.nowMs() + minutes * 60_000).toISOString();
 /** The server tolerates clocks that are five minutes apart. */
@@ -30,11 +30,11 @@ const text = { 'content-type': 'text/plain' };
 /**
  * The last heartbeat of each instance; not part of the snapshot, since machines send heartbeats.
  */
-const heard = () => world.tables.query('select * from heartbeats order by node_instance_id');
+const heard = () => fixture.tables.query('select * from heartbeats order by node_instance_id');
 
 /** Waits until every earlier heartbeat is stored: they are written in batches, in order. */
 async function written(): Promise<void> {
-  const witness = world.globex.machine;
+  const witness = fixture.globex.machine;
   const health_score = 1 + Math.floor(Math.random() * 1e6) / 1e5;
   await witness.call('agent-heartbeat', { body: { health_score } });
   await until('the beat to be in the table', async () =>
@@ -44,29 +44,29 @@ async function written(): Promise<void> {
 
 async function expectNothingOf(request: () => Promise<Answer>, code: ErrorCode): Promise<void> {
   await written();
-  const others = async () => JSON.stringify((await heard()).filter(isNot(world.globex.machine)));
-  const [tables, beats] = [await world.tables.snapshot(), await others()];
+  const others = async () => JSON.stringify((await heard()).filter(isNot(fixture.globex.machine)));
+  const [tables, beats] = [await fixture.tables.snapshot(), await others()];
   const answer = await request();
   expectProblem(answer, code);
   const { owner_layer, detail_layer } = { detail_layer: undefined, ...errorCatalogue[code] };
   expect([answer.body.owner_layer, answer.body.detail_layer]).toEqual([owner_layer, detail_layer]);
   await written();
-  expect(await world.tables.snapshot()).toEqual(tables);
+  expect(await fixture.tables.snapshot()).toEqual(tables);
   expect(await others()).toBe(beats);
 }
 const isNot = (machine: Machine) => (row: object) =>
   (row as { node_instance_id?: string }).node_instance_id !== machine.node_instance_id;
 
-const acme = (name: OperationName, body: unknown) => world.acme.machine.call(name, { body });
+const acme = (name: OperationName, body: unknown) => fixture.acme.machine.call(name, { body });
 const beat = (claim: object) => acme('agent-heartbeat', { ...claim });
 const boot = (stage: object) => acme('agent-boot', { stages: [{ name: 'early', seconds: 1 }, stage] });
 const join = (stage: object) =>
-  callRoute(world.url, 'agent-register', {
-    body: { join_token: world.join_token, name: 'newcomer', version: '1', boot: { stages: [stage] } },
+  callRoute(fixture.url, 'agent-register', {
+    body: { join_token: fixture.join_token, name: 'newcomer', version: '1', boot: { stages: [stage] } },
   });
 const batch = (...beats: object[]) =>
-  callRoute(world.url, 'agent-heartbeats', {
-    body: { beats: beats.map((claim) => ({ credential: world.acme.machine.credential, ...claim })) },
+  callRoute(fixture.url, 'agent-heartbeats', {
+    body: { beats: beats.map((claim) => ({ credential: fixture.acme.machine.credential, ...claim })) },
   });
 
 describe('an impossible report', () => {
@@ -108,19 +108,19 @@ describe('an impossible report', () => {
   it('a clock that is a little ahead is accepted', async () => {
     const started_at = inMinutes(4);
     expect((await boot({ name: 'ahead', seconds: 1, started_at })).status).toBe(200);
-    const { node_id } = world.acme.machine;
-    const { stages } = await world.client.call('node-boot', { params: { id: node_id } });
+    const { node_id } = fixture.acme.machine;
+    const { stages } = await fixture.client.call('node-boot', { params: { id: node_id } });
     expect(stages.find(({ name }) => name === 'ahead')).toMatchObject({ started_at });
   });
 });
 
 describe("another node's credential", () => {
-  const ofGlobex = () => ({ node_instance_id: world.globex.machine.node_instance_id, status: 'stopping' });
+  const ofGlobex = () => ({ node_instance_id: fixture.globex.machine.node_instance_id, status: 'stopping' });
 
   it('changes neither node', () => expectNothingOf(() => beat(ofGlobex()), 'credential_mismatch'));
 
   it('in a batch fails only its own heartbeat', async () => {
-    const { node_instance_id } = world.acme.machine;
+    const { node_instance_id } = fixture.acme.machine;
     const { status, body } = await batch(ofGlobex(), { node_instance_id, health_score: 77 });
     expect(status).toBe(200);
     expect(body.results).toEqual([
@@ -130,10 +130,10 @@ describe("another node's credential", () => {
   });
 
   it('the own instance id is accepted, and not stored as a report', async () => {
-    const { node_instance_id, node_id } = world.acme.machine;
+    const { node_instance_id, node_id } = fixture.acme.machine;
     expect((await beat({ node_instance_id, health_score: 78 })).status).toBe(200);
     const node = await until('the beat to be shown', async () => {
-      const seen = await world.client.call('node-get', { params: { id: node_id } });
+      const seen = await fixture.client.call('node-get', { params: { id: node_id } });
       return seen.reported?.health_score === 78 ? seen : undefined;
     });
     expect(node.reported).not.toHaveProperty('node_instance_id');
@@ -151,28 +151,28 @@ describe('a fenced instance', () => {
 
   it('in a batch', async () => {
     await written();
-    const before = await world.tables.snapshot();
+    const before = await fixture.tables.snapshot();
     const { body } = await batch({ credential: fenced.credential, status: 'ready' });
     expect(body.results).toEqual([expect.objectContaining({ code: 'instance_fenced', status: 409 })]);
     await written();
-    expect(await world.tables.snapshot()).toEqual(before);
+    expect(await fixture.tables.snapshot()).toEqual(before);
   });
 });
 
 describe('a boot report in the format of cloud-init', () => {
-  const report = (raw: string) => world.acme.machine.call('agent-boot', {}, { raw, headers: text });
+  const report = (raw: string) => fixture.acme.machine.call('agent-boot', {}, { raw, headers: text });
 
   it('is read like any other', async () => {
     const raw = '-- Boot Record 01 --\n     01.20300s (init-network/config-growpart)\n\n1 boot records analyzed\n';
     expect((await report(raw)).status).toBe(200);
-    const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
+    const { stages } = await fixture.client.call('node-boot', { params: { id: fixture.acme.machine.node_id } });
     const growpart = { name: 'config-growpart', parent: 'init-network', seconds: 1.203 };
     expect(stages).toContainEqual(expect.objectContaining(growpart));
   });
 
   it('keeps when each part began, if it is given', async () => {
     expect((await report('|`->config-ssh ran successfully @04.79500s +00.50000s\n')).status).toBe(200);
-    const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
+    const { stages } = await fixture.client.call('node-boot', { params: { id: fixture.acme.machine.node_id } });
     expect(stages).toContainEqual(expect.objectContaining({ name: 'config-ssh', seconds: 0.5, starts_seconds: 4.795 }));
   });
 
@@ -184,7 +184,7 @@ describe('a boot report in the format of cloud-init', () => {
   ])('%s is refused', (_, raw, code) => expectNothingOf(() => report(raw), code));
 
   it('only where boot reports are read', async () => {
-    const answer = await world.acme.machine.call('agent-evidence', {}, { raw: 'hello', headers: text });
+    const answer = await fixture.acme.machine.call('agent-evidence', {}, { raw: 'hello', headers: text });
     expectProblem(answer, 'unsupported_media_type');
   });
 });

@@ -12,24 +12,24 @@ import {
   agentField,
   expectTheirError,
   nodeRegistration,
-  type ProtocolWorld,
+  type ProtocolFixture,
+  protocolFixture,
   protocolPool,
-  protocolWorld,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
 const base_url = 'http://127.0.0.1:8001';
-let world: ProtocolWorld;
+let fixture: ProtocolFixture;
 let fleet: AgentField;
 let token: string;
 let others: string;
 
 beforeAll(async () => {
-  world = await protocolWorld();
-  ({ join_token: token, others } = world);
-  fleet = agentField(world.url, token);
+  fixture = await protocolFixture();
+  ({ join_token: token, others } = fixture);
+  fleet = agentField(fixture.url, token);
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 it('registers, sends heartbeats, is read and says goodbye, in its own words', async () => {
   const registered = await fleet.register('scout', { lifecycle_status: 'starting', base_url });
@@ -39,7 +39,7 @@ it('registers, sends heartbeats, is read and says goodbye, in its own words', as
   expect(beaten.status).toBe(200);
   expect(beaten.body).toMatchObject({ success: true, message: expect.any(String), timestamp: expect.any(String) });
   await fleet.beat('scout', { status: 'starting', timestamp: '2030-01-01T00:00:00' });
-  expect(await world.node('scout')).toMatchObject({
+  expect(await fixture.node('scout')).toMatchObject({
     status: 'starting',
     pool: 'fleet',
     endpoint: base_url,
@@ -48,7 +48,7 @@ it('registers, sends heartbeats, is read and says goodbye, in its own words', as
 
   await fleet.beat('scout', { status: 'ready', health_score: 97 });
   const ready = await until('its beat to be stored', async () => {
-    const node = await world.node('scout');
+    const node = await fixture.node('scout');
     return node.reported?.health_score === 97 ? node : undefined;
   });
   expect(ready.status).toBe('ready');
@@ -62,33 +62,33 @@ it('registers, sends heartbeats, is read and says goodbye, in its own words', as
   expect((await fleet.call('GET', '/nodes')).body).toMatchObject({ nodes: [read], count: 1, filters: {} });
 
   await fleet.beat('scout', { status: 'degraded' });
-  expect(await world.status('scout')).toBe('degraded');
+  expect(await fixture.status('scout')).toBe('degraded');
   const said = await fleet.call('POST', '/nodes/scout/lifecycle/status', { lifecycle_status: 'ready' });
   expect(said.body).toMatchObject({ success: true, lifecycle_status: 'ready', timestamp: expect.any(String) });
   expect((await fleet.call('POST', '/nodes/scout/actions/ack', { action_id: 'a', status: 'done' })).status).toBe(200);
   const goodbye = await fleet.call('POST', '/nodes/scout/shutdown', { reason: 'signal' });
   expect(goodbye.status).toBe(202);
-  expect(await world.node('scout')).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
+  expect(await fixture.node('scout')).toMatchObject({ status: 'offline', verdict: { rule: 'goodbye' } });
   expect((await fleet.call('GET', '/nodes/scout')).body).toMatchObject({
     lifecycle_status: 'offline',
     health_status: 'inactive',
   });
   await fleet.register('scout');
-  expect(await world.status('scout'), 'it has not said yet that it is ready').toBe('starting');
+  expect(await fixture.status('scout'), 'it has not said yet that it is ready').toBe('starting');
   await fleet.beat('scout', { status: 'ready' });
-  expect(await world.status('scout')).toBe('ready');
+  expect(await fixture.status('scout')).toBe('ready');
 });
 
 it('is admitted by a join token as bearer, as X-API-Key or in the address, and by nothing else', async () => {
   const body = nodeRegistration('keyed');
   const plain = '/compat/agentfield/api/v1/nodes';
-  expect((await send(world.url, 'POST', plain, { body, bearer: token })).status).toBe(201);
-  const beat = (sent: object, path = plain) => send(world.url, 'POST', `${path}/keyed/heartbeat`, sent);
+  expect((await send(fixture.url, 'POST', plain, { body, bearer: token })).status).toBe(201);
+  const beat = (sent: object, path = plain) => send(fixture.url, 'POST', `${path}/keyed/heartbeat`, sent);
   expect((await beat({ headers: { 'x-api-key': token } })).status).toBe(200);
   expect((await beat({}, `/compat/agentfield/${token}/api/v1/nodes`)).status).toBe(200);
   expectTheirError(await beat({}), 401);
   expectTheirError(await beat({ bearer: 'swj_wrong' }), 401);
-  expectTheirError(await beat({ bearer: world.token }), 401);
+  expectTheirError(await beat({ bearer: fixture.token }), 401);
   expectTheirError(await beat({ headers: { 'x-api-key': 'swj_wrong' } }), 401);
   expectTheirError(await beat({}, '/compat/agentfield/swj_wrong/api/v1/nodes'), 401);
   expectTheirError(await beat({ bearer: token, headers: { origin: 'https://elsewhere.example' } }), 403);
@@ -96,7 +96,7 @@ it('is admitted by a join token as bearer, as X-API-Key or in the address, and b
 
 it('reaches only nodes of the pool of its token', async () => {
   await fleet.register('guarded', { lifecycle_status: 'ready' });
-  const strangers = agentField(world.url, others);
+  const strangers = agentField(fixture.url, others);
   for (const [method, path, body] of [
     ['POST', '/nodes/guarded/heartbeat', { status: 'offline' }],
     ['PATCH', '/nodes/guarded/status', { phase: 'offline' }],
@@ -107,7 +107,7 @@ it('reaches only nodes of the pool of its token', async () => {
     ['GET', '/nodes/guarded/status', undefined],
   ] as const)
     expectTheirError(await strangers.call(method, path, body), 404, path);
-  expect(await world.status('guarded')).toBe('ready');
+  expect(await fixture.status('guarded')).toBe('ready');
   expect((await strangers.call('GET', '/nodes')).body).toMatchObject({ nodes: [], count: 0 });
   // The same name in another pool is another node.
   expect((await strangers.register('guarded')).status).toBe(201);
@@ -115,40 +115,40 @@ it('reaches only nodes of the pool of its token', async () => {
 });
 
 it('cannot speak for a machine that has its own credential', async () => {
-  const machine = await startMachine(world.url, { join_token: token, name: 'own-agent' });
+  const machine = await startMachine(fixture.url, { join_token: token, name: 'own-agent' });
   await machine.beat('ready');
   expectTheirError(await fleet.call('POST', '/nodes/own-agent/shutdown', {}), 404);
   expectTheirError(await fleet.register('own-agent'), 409);
-  expect(await world.status('own-agent')).toBe('ready');
+  expect(await fixture.status('own-agent')).toBe('ready');
 });
 
 it('is judged by the interval that it announced or renews, not by ours', async () => {
-  const { token: paced } = await protocolPool(world, 'paced', {
+  const { token: paced } = await protocolPool(fixture, 'paced', {
     heartbeat: { interval_seconds: 60, stale_after_seconds: 5 },
   });
-  const client = agentField(world.url, paced);
+  const client = agentField(fixture.url, paced);
   await client.register('announces');
-  await world.pace('announces', { interval_seconds: 2, stale_seconds: 6 });
+  await fixture.pace('announces', { interval_seconds: 2, stale_seconds: 6 });
   await client.register('says-nothing', { communication_config: null });
-  await world.pace('says-nothing', { interval_seconds: 60, stale_seconds: 180 });
+  await fixture.pace('says-nothing', { interval_seconds: 60, stale_seconds: 180 });
   await client.register('leases', { communication_config: { protocols: null, heartbeat_interval: '1m30s' } });
-  await world.pace('leases', { interval_seconds: 90, stale_seconds: 270 });
+  await fixture.pace('leases', { interval_seconds: 90, stale_seconds: 270 });
   const lease = await client.call('PATCH', '/nodes/leases/status', { phase: 'ready', health_score: 100 });
   expect(lease.body).toMatchObject({ lease_seconds: 300, next_lease_renewal: expect.any(String) });
-  await world.pace('leases', { interval_seconds: 90, stale_seconds: 300 });
-  expect(await world.status('leases')).toBe('ready');
+  await fixture.pace('leases', { interval_seconds: 90, stale_seconds: 300 });
+  expect(await fixture.status('leases')).toBe('ready');
 });
 
 it('is one instance: a replaced process must register first, and a restart is counted', async () => {
   await fleet.register('twin', { instance_id: 'first', lifecycle_status: 'ready', base_url });
   expect((await fleet.beat('twin', { status: 'ready', instance_id: 'first' })).status).toBe(200);
   expectTheirError(await fleet.beat('twin', { status: 'degraded', instance_id: 'second' }), 404);
-  const before = await world.node('twin');
+  const before = await fixture.node('twin');
   expect(before.status).toBe('ready');
   await fleet.register('twin', { instance_id: 'second', base_url });
   expect((await fleet.beat('twin', { status: 'ready', instance_id: 'second' })).status).toBe(200);
   expectTheirError(await fleet.beat('twin', { status: 'offline', instance_id: 'first' }), 404);
-  const { node_instance_id, registered_at, restarts, status } = await world.node('twin');
+  const { node_instance_id, registered_at, restarts, status } = await fixture.node('twin');
   expect([node_instance_id, registered_at, restarts, status]).toEqual([
     before.node_instance_id,
     before.registered_at,
@@ -158,25 +158,25 @@ it('is one instance: a replaced process must register first, and a restart is co
   // After the former process left, another one is a new instance.
   await fleet.call('POST', '/nodes/twin/shutdown', {});
   await fleet.register('twin', { instance_id: 'third', lifecycle_status: 'starting', base_url });
-  const anew = await world.node('twin');
+  const anew = await fixture.node('twin');
   expect(anew.status).toBe('starting');
   expect(anew.node_instance_id).not.toBe(before.node_instance_id);
 });
 
 it('is retired when its tenant releases it, and returns as another node', async () => {
-  const { token: leased } = await protocolPool(world, 'leased');
-  const client = agentField(world.url, leased);
+  const { token: leased } = await protocolPool(fixture, 'leased');
+  const client = agentField(fixture.url, leased);
   await client.register('lent', { lifecycle_status: 'ready' });
-  const { node_id } = await world.node('lent');
-  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'leased' } });
+  const { node_id } = await fixture.node('lent');
+  const { allocation } = await fixture.client.call('allocation-create', { body: { pool: 'leased' } });
   const params = { id: allocation.allocation_id };
   const becomes = (status: string) =>
     until(`the allocation to be ${status}`, async () => {
-      const { status: now } = await world.client.call('allocation-get', { params });
+      const { status: now } = await fixture.client.call('allocation-get', { params });
       return now === status;
     });
   await becomes('active');
-  await world.client.call('allocation-release', { params, body: {} });
+  await fixture.client.call('allocation-release', { params, body: {} });
   await becomes('released');
   // A replica learns of it a moment later.
   const refused = await until('its beat to be refused', async () => {
@@ -185,8 +185,8 @@ it('is retired when its tenant releases it, and returns as another node', async 
   });
   expectTheirError(refused, 404);
   await client.register('lent', { lifecycle_status: 'ready' });
-  expect(await world.node('lent')).toMatchObject({ status: 'ready', allocation_id: null });
-  expect((await world.node('lent')).node_id).not.toBe(node_id);
+  expect(await fixture.node('lent')).toMatchObject({ status: 'ready', allocation_id: null });
+  expect((await fixture.node('lent')).node_id).not.toBe(node_id);
 });
 
 it('keeps its id, even if that is no valid name', async () => {
@@ -195,23 +195,23 @@ it('keeps its id, even if that is no valid name', async () => {
   expect((await fleet.beat(id)).status).toBe(200);
   expect((await fleet.call('GET', `/nodes/${encodeURIComponent(id)}`)).body).toMatchObject({ id });
   expect((await fleet.register(id)).status).toBe(201);
-  const { items } = await world.client.call('node-list', { query: { q: 'team-scout-1-' } });
+  const { items } = await fixture.client.call('node-list', { query: { q: 'team-scout-1-' } });
   expect(items.map(({ labels, restarts }) => [labels.client_id, restarts])).toEqual([[id, 1]]);
 });
 
 it('may send unknown fields, which are kept redacted and within limits', async () => {
   const more = { shiny: { new: true }, api_key: 'hush-hush-hush', novel: 'x'.repeat(200_000) };
   expect((await fleet.register('chatty', more)).status).toBe(201);
-  const { node_id } = await world.node('chatty');
-  const registered = await world.fact(node_id, 'client.registered');
+  const { node_id } = await fixture.node('chatty');
+  const registered = await fixture.fact(node_id, 'client.registered');
   expect(registered.data.said).toMatchObject({ shiny: { new: true }, left_out: ['novel (200002 bytes)'] });
   expect(JSON.stringify(registered)).not.toContain('hush');
   await fleet.beat('chatty', { status: 'moonlit', health_score: 1000, mood: 'blue', password: 'hush-hush-hush' });
-  const said = await world.fact(node_id, 'client.said');
+  const said = await fixture.fact(node_id, 'client.said');
   expect(said.data.said).toMatchObject({ mood: 'blue' });
   expect(JSON.stringify(said)).not.toContain('hush');
   await until('what it says to be with its beats', async () => {
-    const { reported } = await world.node('chatty');
+    const { reported } = await fixture.node('chatty');
     const words = JSON.stringify(reported);
     return words.includes('moonlit') && words.includes('1000') && !words.includes('hush');
   });
@@ -247,19 +247,19 @@ const badBodies: [string, string, string, unknown][] = [
 it('is refused fields of the wrong type, without a change', async () => {
   // A sweep may write meanwhile; a change by these calls would show in every round.
   await until('a round in which nothing is changed', async () => {
-    const before = await world.tables.snapshot();
+    const before = await fixture.tables.snapshot();
     for (const [what, method, path, body] of badBodies)
       expectTheirError(await fleet.call(method, path, body), 400, what);
-    return isDeepStrictEqual(await world.tables.snapshot(), before);
+    return isDeepStrictEqual(await fixture.tables.snapshot(), before);
   });
 });
 
 it('is ready once its address answers a probe, if the pool allows probing it', async () => {
   const { port } = await httpServer((_, reply) => reply.end('well'));
-  const { token: open } = await protocolPool(world, 'probed', { probe: { allow_private: true } });
-  await agentField(world.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
+  const { token: open } = await protocolPool(fixture, 'probed', { probe: { allow_private: true } });
+  await agentField(fixture.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
   const ready = await until('it to be ready', async () => {
-    const node = await world.node('answers');
+    const node = await fixture.node('answers');
     return node.status === 'ready' ? node : undefined;
   });
   expect(ready).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
@@ -280,7 +280,7 @@ it('gets 404 in its own shape for unknown calls', async () => {
     expectTheirError(await fleet.call(method, path, method === 'GET' ? undefined : {}, { headers }), 404, path);
   }
   for (const path of ['', '/', '/nothing', '/swj_x', '/swj_x/api/v2/nodes'])
-    expectTheirError(await send(world.url, 'GET', `/compat/agentfield${path}`), 404, path);
+    expectTheirError(await send(fixture.url, 'GET', `/compat/agentfield${path}`), 404, path);
   expectTheirError(await fleet.call('GET', '/nodes/%ZZ'), 400);
   expectTheirError(await fleet.beat('nobody'), 404);
   expectTheirError(await fleet.call('POST', '/nodes/register', { novel: 'x'.repeat(2 ** 20) }), 413);

@@ -6,23 +6,23 @@ import { until } from '../../support/until.ts';
 import {
   agentField,
   expectTheirError,
-  type ProtocolWorld,
+  type ProtocolFixture,
+  protocolFixture,
   protocolPool,
-  protocolWorld,
 } from '../support/compat-clients.ts';
 
-let world: ProtocolWorld;
+let fixture: ProtocolFixture;
 beforeAll(async () => {
-  world = await protocolWorld();
+  fixture = await protocolFixture();
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 
 /** Two processes of one id. Nothing listens at their addresses, so no probe tells them apart. */
 async function processes(pool: string, id: string, document: object = {}) {
-  const { token } = await protocolPool(world, pool, { ...patient, ...document });
-  const client = agentField(world.url, token);
+  const { token } = await protocolPool(fixture, pool, { ...patient, ...document });
+  const client = agentField(fixture.url, token);
   const process = (instance_id: string, base_url: string) => ({
     base_url,
     register: (lifecycle_status = 'ready') => client.register(id, { lifecycle_status, instance_id, base_url }),
@@ -38,7 +38,7 @@ async function processes(pool: string, id: string, document: object = {}) {
 async function beats(name: string, { beat }: { beat(): Promise<{ status: number }> }): Promise<void> {
   await until('a beat that is taken', async () => (await beat()).status === 200);
   await until('the beat to be in the table', async () => {
-    const rows = await world.tables.query(
+    const rows = await fixture.tables.query(
       `select 1 from heartbeats join nodes using (node_instance_id) where nodes.name = $1 and stale_seconds > 3600`,
       [name],
     );
@@ -51,12 +51,12 @@ const isUnknown = (call: () => Promise<{ status: number }>) =>
   until('the process to be unknown', async () => (await call()).status === 404);
 
 const findingOf = async (node_id: string): Promise<Finding | undefined> =>
-  (await world.client.call('drift-list', { query: { kind: 'identity', node_id } })).items[0];
+  (await fixture.client.call('drift-list', { query: { kind: 'identity', node_id } })).items[0];
 
 const factsOf = async (node_id: string): Promise<number> =>
   Number(
     (
-      await world.tables.query<{ count: string }>('select count(*) as count from evidence where node_id = $1', [
+      await fixture.tables.query<{ count: string }>('select count(*) as count from evidence where node_id = $1', [
         node_id,
       ])
     )[0]?.count,
@@ -74,7 +74,7 @@ describe('two live processes under one id', () => {
 
     expect((await one.register('degraded')).status).toBe(201);
     await beats('twins', one);
-    const { node_id, restarts } = await world.node('twins');
+    const { node_id, restarts } = await fixture.node('twins');
     expect(await findingOf(node_id)).toMatchObject({
       what: 'name_contested',
       status: 'open',
@@ -86,7 +86,7 @@ describe('two live processes under one id', () => {
     expect((await findingOf(node_id))?.says).toContain(`${one.base_url} (from 127.0.0.1)`);
     await until(
       'it to be ready',
-      async () => (await one.beat()).status === 200 && (await world.status('twins')) === 'ready',
+      async () => (await one.beat()).status === 200 && (await fixture.status('twins')) === 'ready',
     );
 
     const before = await factsOf(node_id);
@@ -96,13 +96,13 @@ describe('two live processes under one id', () => {
       expect(refused.body.code).toBe('name_taken');
       await isUnknown(() => two.beat('degraded'));
     }
-    expect(await world.node('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
+    expect(await fixture.node('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
     expect((await factsOf(node_id)) - before, 'facts that 20 refused registrations left').toBeLessThan(5);
 
     // After the holder left, the other one may have the name.
     expect((await one.call('POST', '/shutdown')).status).toBe(202);
     expect((await two.register()).status).toBe(201);
-    expect(await world.node('twins')).toMatchObject({ endpoint: two.base_url });
+    expect(await fixture.node('twins')).toMatchObject({ endpoint: two.base_url });
   });
 
   it('with the same address are still told apart', async () => {
@@ -115,7 +115,7 @@ describe('two live processes under one id', () => {
     await one.register();
     await beats('behind-one-address', one);
     expectTheirError(await two.register(), 409);
-    const { node_id } = await world.node('behind-one-address');
+    const { node_id } = await fixture.node('behind-one-address');
     expect(await findingOf(node_id)).toMatchObject({ theirs: { because: 'two_processes', endpoint: one.base_url } });
   });
 
@@ -129,7 +129,7 @@ describe('two live processes under one id', () => {
     await two.register();
     await beats(`${pool}-twins`, two);
     expectTheirError(await one.register(), 409);
-    const { node_id, endpoint } = await world.node(`${pool}-twins`);
+    const { node_id, endpoint } = await fixture.node(`${pool}-twins`);
     expect(endpoint).toBe(two.base_url);
     expect(await findingOf(node_id)).toMatchObject({
       ours: { endpoint: two.base_url },
@@ -147,7 +147,7 @@ describe('two live processes under one id', () => {
     await isUnknown(() => one.call('POST', '/lifecycle/status', { lifecycle_status: 'degraded' }));
     await isUnknown(() => one.call('POST', '/actions/ack'));
     await isUnknown(() => one.call('POST', '/shutdown'));
-    expect(await world.status('replaced')).toBe('ready');
+    expect(await fixture.status('replaced')).toBe('ready');
     expect((await two.call('PATCH', '/status', { phase: 'ready' })).status).toBe(200);
   });
 });
@@ -158,18 +158,21 @@ describe('a node that starts after its goodbye', () => {
     ['that names the same process', 'same', { instance_id: 'one' }, { instance_id: 'one' }],
     ['that names another process', 'other', { instance_id: 'one' }, { instance_id: 'two' }],
   ])('%s is not ready before it says so', async (_, id, first, again) => {
-    const { token } = await protocolPool(world, `goodbye-${id}`, { ...patient, budgets: { start_seconds: 24 * 3600 } });
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, `goodbye-${id}`, {
+      ...patient,
+      budgets: { start_seconds: 24 * 3600 },
+    });
+    const client = agentField(fixture.url, token);
     await client.register(id, { lifecycle_status: 'ready', ...first });
     expect((await client.call('POST', `/nodes/${id}/shutdown`, {})).status).toBe(202);
-    expect(await world.status(id)).toBe('offline');
-    const { node_id } = await world.node(id);
+    expect(await fixture.status(id)).toBe('offline');
+    const { node_id } = await fixture.node(id);
     const returned = await client.register(id, again);
     expect(returned).toMatchObject({ status: 201, body: { lifecycle_status: 'starting' } });
     await until('a beat that is taken', async () => (await client.beat(id)).status === 200);
-    expect(await world.node(id)).toMatchObject({ node_id, status: 'starting' });
+    expect(await fixture.node(id)).toMatchObject({ node_id, status: 'starting' });
     await until('its word to be taken', async () => (await client.beat(id, { status: 'ready' })).status === 200);
-    expect(await world.status(id)).toBe('ready');
+    expect(await fixture.status(id)).toBe('ready');
   });
 });
 
@@ -180,8 +183,8 @@ describe('an id that is no valid name', () => {
     ['as long as may be', `${'a b'.repeat(66)}xy`],
     ['with a percent sign', '100%25 sure'],
   ])('%s gets a derived name, and keeps its id', async (_, id) => {
-    const { token } = await protocolPool(world, 'odd', patient);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'odd', patient);
+    const client = agentField(fixture.url, token);
     const registered = await client.register(id, { lifecycle_status: 'ready' });
     expect(registered, registered.text).toMatchObject({
       status: 201,
@@ -195,8 +198,8 @@ describe('an id that is no valid name', () => {
   });
 
   it('is found when the Go SDK escapes it twice', async () => {
-    const { token } = await protocolPool(world, 'twice-escaped', patient);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'twice-escaped', patient);
+    const client = agentField(fixture.url, token);
     await client.call('POST', '/nodes', { id: 'go node', base_url: '' });
     const path = `/nodes/${encodeURIComponent(encodeURIComponent('go node'))}`;
     expect((await client.call('PATCH', `${path}/status`, { phase: 'ready', health_score: 100 })).status).toBe(200);
@@ -206,7 +209,7 @@ describe('an id that is no valid name', () => {
   });
 
   it('with a control character is refused', async () => {
-    const { token } = await protocolPool(world, 'controls', patient);
-    expectTheirError(await agentField(world.url, token).register('two\nlines'), 400);
+    const { token } = await protocolPool(fixture, 'controls', patient);
+    expectTheirError(await agentField(fixture.url, token).register('two\nlines'), 400);
   });
 });

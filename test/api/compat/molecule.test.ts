@@ -16,14 +16,14 @@ import {
   expectTheirError,
   molecule,
   nodeRegistration,
-  type ProtocolWorld,
+  type ProtocolFixture,
+  protocolFixture,
   protocolPool,
-  protocolWorld,
   startWorkspace,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
-let world: ProtocolWorld;
+let fixture: ProtocolFixture;
 let collector: Collector;
 let fleet: AgentField;
 let token: string;
@@ -38,15 +38,15 @@ beforeAll(async () => {
       done();
     },
   });
-  world = await protocolWorld({
+  fixture = await protocolFixture({
     args: ['--otlp-endpoint', collector.url],
     log: createLog({ level: 'trace', destination }),
   });
-  ({ join_token: token, others } = world);
-  fleet = agentField(world.url, token);
+  ({ join_token: token, others } = fixture);
+  fleet = agentField(fixture.url, token);
 });
 afterAll(async () => {
-  await world.stop();
+  await fixture.stop();
   await collector.stop();
 });
 
@@ -56,52 +56,52 @@ const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
 
 it('is refused with an invalid address, and told which of its fields holds it', async () => {
   const body = { id: other, url: 'not an address' };
-  const answer = await send(world.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
+  const answer = await send(fixture.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
   expectTheirError(answer, 400);
   expect(answer.body.error).toContain('/body/url ');
 });
 
 it('registers, gets its token once, and sends heartbeats with it', async () => {
-  const workspace = await startWorkspace(world.url, token, id, { url });
-  expect(await world.status(id)).toBe('starting');
+  const workspace = await startWorkspace(fixture.url, token, id, { url });
+  expect(await fixture.status(id)).toBe('starting');
   expect((await workspace.beat()).body).toEqual({ status: 'ok' });
-  expect(await world.node(id)).toMatchObject({ status: 'ready', verdict: null, endpoint: url });
-  await world.pace(id, { interval_seconds: 30, stale_seconds: 24 * 3600 });
+  expect(await fixture.node(id)).toMatchObject({ status: 'ready', verdict: null, endpoint: url });
+  await fixture.pace(id, { interval_seconds: 30, stale_seconds: 24 * 3600 });
 
   expectTheirError(await workspace.beat({}, {}), 401);
   expectTheirError(await workspace.beat({}, { bearer: token }), 401);
   expectTheirError(await workspace.beat({}, { bearer: 'swc_wrong' }), 401);
-  expectTheirError(await molecule(world.url, token, '/registry/register', { body: { id } }), 401);
-  const again = await molecule(world.url, token, '/registry/register', {
+  expectTheirError(await molecule(fixture.url, token, '/registry/register', { body: { id } }), 401);
+  const again = await molecule(fixture.url, token, '/registry/register', {
     body: { id },
     bearer: workspace.auth_token,
   });
   expect(again.body).toEqual({ status: 'registered' });
-  const neighbour = await startWorkspace(world.url, token, other);
+  const neighbour = await startWorkspace(fixture.url, token, other);
   expectTheirError(await workspace.beat({ runtime_state: 'wedged' }, { bearer: neighbour.auth_token }), 403);
   expectTheirError(
     await workspace.beat(
       {},
-      { bearer: (await startMachine(world.url, { join_token: token, name: 'spy' })).credential },
+      { bearer: (await startMachine(fixture.url, { join_token: token, name: 'spy' })).credential },
     ),
     401,
   );
-  expect(await world.status(id)).toBe('ready');
+  expect(await fixture.status(id)).toBe('ready');
   expectTheirError(await fleet.beat(id, { status: 'offline' }), 404);
 
   const card = { workspace_id: id, agent_card: { name: 'renamed', skills: ['a'] } };
-  const updated = await molecule(world.url, token, '/registry/update-card', {
+  const updated = await molecule(fixture.url, token, '/registry/update-card', {
     body: card,
     bearer: workspace.auth_token,
   });
   expect(updated.body).toEqual({ status: 'updated' });
-  const said = await world.fact((await world.node(id)).node_id, 'client.said');
+  const said = await fixture.fact((await fixture.node(id)).node_id, 'client.said');
   expect(said.data.said).toEqual({ agent_card: card.agent_card });
 });
 
 it('is degraded if half of its work fails or it is wedged, and ready again below a tenth', async () => {
   const sick = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
-  const { beat } = await startWorkspace(world.url, token, sick);
+  const { beat } = await startWorkspace(fixture.url, token, sick);
   const stands: [object, string][] = [
     [{ error_rate: 0.49 }, 'ready'],
     [{ error_rate: 0.5, sample_error: 'no answer' }, 'degraded'],
@@ -113,7 +113,7 @@ it('is degraded if half of its work fails or it is wedged, and ready again below
   ];
   for (const [said, status] of stands) {
     expect((await beat(said)).status).toBe(200);
-    expect(await world.status(sick), JSON.stringify(said)).toBe(status);
+    expect(await fixture.status(sick), JSON.stringify(said)).toBe(status);
   }
   await beat({
     error_rate: 17,
@@ -123,11 +123,11 @@ it('is degraded if half of its work fails or it is wedged, and ready again below
     secret: 'hush-hush-hush',
   });
   await until('what it says to be with its beats', async () => {
-    const words = JSON.stringify((await world.node(sick)).reported);
+    const words = JSON.stringify((await fixture.node(sick)).reported);
     return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
   });
-  expect(await world.status(sick)).toBe('ready');
-  const fact = await world.fact((await world.node(sick)).node_id, 'client.said');
+  expect(await fixture.status(sick)).toBe('ready');
+  const fact = await fixture.fact((await fixture.node(sick)).node_id, 'client.said');
   expect(fact.data.said).toEqual({ secret: '[struck out]' });
 });
 
@@ -147,37 +147,37 @@ const badBodies: [string, string, unknown][] = [
 ];
 
 it('is refused fields of the wrong type, without a change', async () => {
-  const { auth_token: bearer } = await startWorkspace(world.url, others, refused);
-  const before = await world.tables.snapshot();
+  const { auth_token: bearer } = await startWorkspace(fixture.url, others, refused);
+  const before = await fixture.tables.snapshot();
   for (const [what, path, body] of badBodies) {
     const isBound = path === '/registry/heartbeat' || path === '/registry/update-card';
-    expectTheirError(await molecule(world.url, others, path, { body, ...(isBound && { bearer }) }), 400, what);
+    expectTheirError(await molecule(fixture.url, others, path, { body, ...(isBound && { bearer }) }), 400, what);
   }
-  expect(await world.tables.snapshot()).toEqual(before);
+  expect(await fixture.tables.snapshot()).toEqual(before);
 });
 
 it('returns by a heartbeat after a verdict; a crash reported by its watcher ends the wait for it', async () => {
   const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
-  const { token: timed } = await protocolPool(world, 'timed', {
+  const { token: timed } = await protocolPool(fixture, 'timed', {
     budgets: { offline_seconds: 0.5 },
     heartbeat: { stale_after_seconds: 1 },
   });
   const becomes = (status: string) =>
     until(`the workspace to be ${status}`, async () => {
-      const node = await world.node(name);
+      const node = await fixture.node(name);
       return node.status === status ? node : undefined;
     });
-  const { beat, auth_token } = await startWorkspace(world.url, timed, name);
+  const { beat, auth_token } = await startWorkspace(fixture.url, timed, name);
   /** As if three of its assumed intervals, a minute and a half, were over. */
   const fallSilent = async () => {
-    await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
+    await fixture.pace(name, { interval_seconds: 30, stale_seconds: 90 });
     // An earlier heartbeat may be stored after this, with its stale time.
     await until('the workspace to be failed', async () => {
-      await world.tables.query(
+      await fixture.tables.query(
         `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where name = $1)`,
         [name],
       );
-      return (await world.node(name)).status === 'failed';
+      return (await fixture.node(name)).status === 'failed';
     });
   };
   await beat();
@@ -185,7 +185,10 @@ it('returns by a heartbeat after a verdict; a crash reported by its watcher ends
   await beat();
   const { node_id } = await becomes('ready');
   const changes = await until('the timeline to tell of it', async () => {
-    const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query: { order: 'oldest' } });
+    const { items } = await fixture.client.call('node-timeline', {
+      params: { id: node_id },
+      query: { order: 'oldest' },
+    });
     const changes = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
     return changes.length >= 7 ? changes : undefined;
   });
@@ -198,23 +201,23 @@ it('returns by a heartbeat after a verdict; a crash reported by its watcher ends
   ]);
 
   await fallSilent();
-  const { operation } = await world.client.call('node-act', {
+  const { operation } = await fixture.client.call('node-act', {
     params: { id: node_id, action: 're-enroll' },
     body: { reason: 'it lost its token' },
   });
   await becomes('provisioning');
   const panic = { error: 'it never came up', log_tail: 'Kernel panic - not syncing: VFS' };
-  await molecule(world.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
+  await molecule(fixture.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
   const failed = await becomes('failed');
   expect(failed.verdict).toMatchObject({ rule: 'provision-error', reason: expect.stringContaining('kernel panicked') });
   const ended = await until('the operation to have ended', async () => {
-    const found = await world.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
+    const found = await fixture.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
     return found.status === 'failed' ? found : undefined;
   });
   expect(ended.error).toMatchObject({ code: 'kernel_panic' });
 
   expectTheirError(await beat(), 409, 'the former instance no longer counts');
-  const again = await startWorkspace(world.url, timed, name, {}, { bearer: auth_token });
+  const again = await startWorkspace(fixture.url, timed, name, {}, { bearer: auth_token });
   expect(again.auth_token).not.toBe(auth_token);
   await again.beat();
   await becomes('ready');
@@ -223,21 +226,21 @@ it('returns by a heartbeat after a verdict; a crash reported by its watcher ends
 it('accepts reports of its watcher, for machines of its own pool only', async () => {
   const failed = `/admin/workspaces/${id}/bootstrap-failed`;
   const found = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
-  expect((await molecule(world.url, token, failed, { body: found })).status).toBe(200);
-  const { node_id, status } = await world.node(id);
-  const diagnosis = await world.fact(node_id, 'bootstrap.diagnosis');
+  expect((await molecule(fixture.url, token, failed, { body: found })).status).toBe(200);
+  const { node_id, status } = await fixture.node(id);
+  const diagnosis = await fixture.fact(node_id, 'bootstrap.diagnosis');
   expect(diagnosis.origin).toBe('report');
   expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: found.error });
   expect(String(diagnosis.data.log_tail).length).toBe(8192);
   expect(status).toBe('ready');
-  expectTheirError(await molecule(world.url, 'swj_wrong', failed, { body: found }), 401);
+  expectTheirError(await molecule(fixture.url, 'swj_wrong', failed, { body: found }), 401);
   const nobody = `/admin/workspaces/${other.replace('02', '77')}/bootstrap-failed`;
-  expectTheirError(await molecule(world.url, token, nobody, { body: found }), 404);
+  expectTheirError(await molecule(fixture.url, token, nobody, { body: found }), 404);
 });
 
 it('gets 404 in its own shape for unknown calls', async () => {
   for (const path of ['/registry/discover', '/registry', '/admin/workspaces', '', '/workspaces/1'])
-    expectTheirError(await molecule(world.url, token, path, { body: {} }), 404, path);
+    expectTheirError(await molecule(fixture.url, token, path, { body: {} }), 404, path);
 });
 
 describe('a token', () => {
@@ -259,8 +262,8 @@ describe('a token', () => {
         '/api/v1/nodes/x/status?a=1',
       ])
         answers.push(
-          await send(world.url, 'GET', `/compat/agentfield/${secret}${path}`, traced),
-          await molecule(world.url, secret, path, { body: {}, ...traced }),
+          await send(fixture.url, 'GET', `/compat/agentfield/${secret}${path}`, traced),
+          await molecule(fixture.url, secret, path, { body: {}, ...traced }),
         );
     const spans = await until('the spans to have come', () =>
       collector.spans.some(({ name }) => name === 'agentfield-node-heartbeat')
@@ -268,12 +271,12 @@ describe('a token', () => {
         : undefined,
     );
     await until('the denial on record', async () => {
-      const rows = await world.tables.query(
+      const rows = await fixture.tables.query(
         `select 1 from evidence where data ->> 'operation' = 'agentfield-node-list' and kind = 'request.denied'`,
       );
       return rows.length > 0;
     });
-    const [kept] = await world.tables.query<{ text: string }>(
+    const [kept] = await fixture.tables.query<{ text: string }>(
       `select string_agg(e::text, ' ') as text from evidence e`,
     );
     const texts = [
@@ -282,7 +285,7 @@ describe('a token', () => {
       kept?.text ?? '',
       ...answers.map(({ text, headers }) => text + JSON.stringify([...headers])),
     ];
-    for (const secret of [plain, token, others, world.token])
+    for (const secret of [plain, token, others, fixture.token])
       expect(
         texts.map((text) => text.includes(secret)),
         secret,
@@ -291,27 +294,27 @@ describe('a token', () => {
   });
 
   it('of a workspace is in no log and no evidence either', async () => {
-    const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c05');
+    const workspace = await startWorkspace(fixture.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c05');
     await workspace.beat({ sample_error: `refused: ${workspace.auth_token}`, note: workspace.auth_token });
-    const [kept] = await world.tables.query<{ text: string }>(
+    const [kept] = await fixture.tables.query<{ text: string }>(
       `select string_agg(e::text, ' ') as text from evidence e`,
     );
     expect([log, kept?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
   });
 
   it('opens nothing after it was revoked', async () => {
-    const { token: lost, token_id } = await protocolPool(world, 'fleet');
-    const client = agentField(world.url, lost);
+    const { token: lost, token_id } = await protocolPool(fixture, 'fleet');
+    const client = agentField(fixture.url, lost);
     await client.register('scout');
     expect((await client.beat('scout')).status).toBe(200);
-    await world.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
+    await fixture.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
     await until('it to be refused', async () => (await client.beat('scout')).status === 401);
     expect((await fleet.beat('scout')).status).toBe(200);
   });
 });
 
 it('answers a heartbeat without a query, while all tables are locked', async () => {
-  const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c06');
+  const workspace = await startWorkspace(fixture.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c06');
   await workspace.beat();
   await fleet.register('steady', { lifecycle_status: 'ready' });
   await fleet.beat('steady', { status: 'ready' });
@@ -326,16 +329,16 @@ it('answers a heartbeat without a query, while all tables are locked', async () 
   // Facts of the registration arrive later and cause one more read; after that there is none. A
   // read while the tables are locked one by one could deadlock with us.
   await until('beats to be answered while nobody can read a table', async () => {
-    await world.tables.query('begin');
+    await fixture.tables.query('begin');
     try {
-      await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
+      await fixture.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
     } catch {
-      await world.tables.query('rollback');
+      await fixture.tables.query('rollback');
       return false;
     }
     const answered = beats();
     const inTime = await Promise.race([answered, pause(systemClock, 2_000).then(() => 'too late')]);
-    await world.tables.query('rollback');
+    await fixture.tables.query('rollback');
     await answered;
     return inTime === '200';
   });

@@ -9,18 +9,18 @@ import {
   agentField,
   expectTheirError,
   molecule,
-  type ProtocolWorld,
+  type ProtocolFixture,
+  protocolFixture,
   protocolPool,
-  protocolWorld,
   startWorkspace,
 } from '../support/compat-clients.ts';
 import { startMachine } from '../support/machine.ts';
 
-let world: ProtocolWorld;
+let fixture: ProtocolFixture;
 beforeAll(async () => {
-  world = await protocolWorld();
+  fixture = await protocolFixture();
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 const open = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
 const listens = (): Promise<LoopbackServer> => httpServer((_, reply) => reply.end('well'));
@@ -28,52 +28,52 @@ const at = (port: number) => `http://127.0.0.1:${port}`;
 const ready = { lifecycle_status: 'ready' };
 
 async function allocated(pool: string, name: string): Promise<string> {
-  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+  const { allocation } = await fixture.client.call('allocation-create', { body: { pool } });
   return until(`${name} to serve a tenant`, async () =>
-    (await world.node(name)).allocation_id === allocation.allocation_id ? allocation.allocation_id : undefined,
+    (await fixture.node(name)).allocation_id === allocation.allocation_id ? allocation.allocation_id : undefined,
   );
 }
 
 async function contested(node_id: string): Promise<Finding | undefined> {
-  const { items } = await world.client.call('drift-list', { query: { kind: 'identity', node_id } });
+  const { items } = await fixture.client.call('drift-list', { query: { kind: 'identity', node_id } });
   return items[0];
 }
 
 describe('an AgentField node', () => {
   it('at its former address is a restart, also while it serves a tenant', async () => {
-    const { token } = await protocolPool(world, 'same', open);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'same', open);
+    const client = agentField(fixture.url, token);
     const base_url = at((await listens()).port);
     await client.register('steady', { ...ready, instance_id: 'one', base_url });
     const allocation = await allocated('same', 'steady');
-    const before = await world.node('steady');
+    const before = await fixture.node('steady');
     expect((await client.register('steady', { ...ready, instance_id: 'two', base_url: `${base_url}/` })).status).toBe(
       201,
     );
-    const after = await world.node('steady');
+    const after = await fixture.node('steady');
     expect(after).toMatchObject({ node_instance_id: before.node_instance_id, allocation_id: allocation, restarts: 1 });
     expect(await contested(before.node_id)).toBeUndefined();
   });
 
   it('at a new address is a restart if the former one no longer answers', async () => {
-    const { token } = await protocolPool(world, 'moves', open);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'moves', open);
+    const client = agentField(fixture.url, token);
     await client.register('mover', { ...ready, instance_id: 'one', base_url: at(await freePort()) });
     const base_url = at((await listens()).port);
     expect((await client.register('mover', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
-    expect(await world.node('mover')).toMatchObject({ endpoint: base_url, restarts: 1, status: 'ready' });
+    expect(await fixture.node('mover')).toMatchObject({ endpoint: base_url, restarts: 1, status: 'ready' });
   });
 
   it('is refused beside a live process of its name, with a finding', async () => {
-    const { token } = await protocolPool(world, 'twice', open);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'twice', open);
+    const client = agentField(fixture.url, token);
     const base_url = at((await listens()).port);
     await client.register('one-of-two', { ...ready, instance_id: 'one', base_url });
-    const { node_id } = await world.node('one-of-two');
+    const { node_id } = await fixture.node('one-of-two');
     const second = await client.register('one-of-two', { instance_id: 'two', base_url: at((await listens()).port) });
     expectTheirError(second, 409);
     expect(second.body.code).toBe('name_taken');
-    expect(await world.node('one-of-two')).toMatchObject({ endpoint: base_url, status: 'ready', restarts: 0 });
+    expect(await fixture.node('one-of-two')).toMatchObject({ endpoint: base_url, status: 'ready', restarts: 0 });
     expect(await contested(node_id)).toMatchObject({
       what: 'name_contested',
       status: 'open',
@@ -87,23 +87,23 @@ describe('an AgentField node', () => {
   });
 
   it('without an address is refused while the former process sends heartbeats, and admitted after its goodbye', async () => {
-    const { token } = await protocolPool(world, 'nowhere', open);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'nowhere', open);
+    const client = agentField(fixture.url, token);
     await client.register('homeless', { ...ready, instance_id: 'one' });
     // A busy server sheds heartbeats.
     await until('a beat that is taken', async () => {
       const { status } = await client.beat('homeless', { status: 'ready', instance_id: 'one' });
       return status === 200;
     });
-    await world.pace('homeless', { stale_seconds: 24 * 3600 });
+    await fixture.pace('homeless', { stale_seconds: 24 * 3600 });
     expectTheirError(await client.register('homeless', { instance_id: 'two' }), 409);
     expect((await client.call('POST', '/nodes/homeless/shutdown', {})).status).toBe(202);
     expect(await client.register('homeless', { instance_id: 'two' })).toMatchObject({ status: 201 });
   });
 
   it('that serves a tenant returns at another address only where the pool allows it', async () => {
-    const { token } = await protocolPool(world, 'served', open);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'served', open);
+    const client = agentField(fixture.url, token);
     const former = at(await freePort());
     await client.register('served', { ...ready, instance_id: 'one', base_url: former });
     const allocation = await allocated('served', 'served');
@@ -111,32 +111,32 @@ describe('an AgentField node', () => {
     const refused = await client.register('served', moved);
     expectTheirError(refused, 409);
     expect(refused.body.code).toBe('identity_unproven');
-    expect(await world.node('served')).toMatchObject({ endpoint: former, allocation_id: allocation });
+    expect(await fixture.node('served')).toMatchObject({ endpoint: former, allocation_id: allocation });
 
     const body = { driver: 'external', ...open, compat: { allow_takeover: true } };
-    await world.client.call('pool-put', { params: { pool: 'served' }, body });
+    await fixture.client.call('pool-put', { params: { pool: 'served' }, body });
     expect((await client.register('served', moved)).status).toBe(201);
-    expect(await world.node('served')).toMatchObject({ endpoint: moved.base_url, allocation_id: allocation });
+    expect(await fixture.node('served')).toMatchObject({ endpoint: moved.base_url, allocation_id: allocation });
   });
 
   it('that an operator re-enrolled returns at any address', async () => {
-    const { token } = await protocolPool(world, 'renewed', open);
-    const client = agentField(world.url, token);
+    const { token } = await protocolPool(fixture, 'renewed', open);
+    const client = agentField(fixture.url, token);
     await client.register('renewed', { ...ready, base_url: at((await listens()).port) });
     await client.call('POST', '/nodes/renewed/shutdown', {});
-    const { node_id } = await world.node('renewed');
-    await world.client.call('node-act', { params: { id: node_id, action: 're-enroll' }, body: { reason: 'moved' } });
+    const { node_id } = await fixture.node('renewed');
+    await fixture.client.call('node-act', { params: { id: node_id, action: 're-enroll' }, body: { reason: 'moved' } });
     const base_url = at((await listens()).port);
     expect((await client.register('renewed', { ...ready, base_url })).status).toBe(201);
-    expect(await world.node('renewed')).toMatchObject({ node_id, endpoint: base_url });
+    expect(await fixture.node('renewed')).toMatchObject({ node_id, endpoint: base_url });
   });
 
   it('cannot take the name of a machine with our agent', async () => {
-    const { token } = await protocolPool(world, 'both', open);
-    const machine = await startMachine(world.url, { join_token: token, name: 'ours' });
+    const { token } = await protocolPool(fixture, 'both', open);
+    const machine = await startMachine(fixture.url, { join_token: token, name: 'ours' });
     await machine.beat('ready');
     await machine.beat('stopping');
-    const refused = await agentField(world.url, token).register('ours', ready);
+    const refused = await agentField(fixture.url, token).register('ours', ready);
     expectTheirError(refused, 409);
     expect(await contested(machine.node_id)).toMatchObject({ theirs: { because: 'key_unproven' } });
     expect((await machine.beat('ready')).status).toBe(200);
@@ -146,36 +146,36 @@ describe('an AgentField node', () => {
 describe('a workspace of molecule', () => {
   const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d01';
 
-  const registers = (token: string, body: object) => molecule(world.url, token, '/registry/register', { body });
+  const registers = (token: string, body: object) => molecule(fixture.url, token, '/registry/register', { body });
 
   /**
    * A workspace that sent one heartbeat and fell silent. Its address does not answer, so no probe
    * excuses it.
    */
   async function fellSilent(pool: string, name: string, isServing: boolean) {
-    const { token } = await protocolPool(world, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
+    const { token } = await protocolPool(fixture, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
     const url = at(await freePort());
-    const workspace = await startWorkspace(world.url, token, name, { url });
+    const workspace = await startWorkspace(fixture.url, token, name, { url });
     await workspace.beat();
-    await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
+    await fixture.pace(name, { interval_seconds: 30, stale_seconds: 90 });
     const allocation_id = isServing ? await allocated(pool, name) : null;
-    const { node_id } = await world.node(name);
+    const { node_id } = await fixture.node(name);
     expectTheirError(await registers(token, { id: name, url }), 401);
     await until('the workspace to be offline', async () => {
-      await world.tables.query(
+      await fixture.tables.query(
         `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where node_id = $1)`,
         [node_id],
       );
-      return (await world.status(name)) === 'offline';
+      return (await fixture.status(name)) === 'offline';
     });
     return { token, url, node_id, allocation_id };
   }
 
   it('without its token and tenant returns at its address once it is offline', async () => {
     const { token, url, node_id } = await fellSilent('spaces', id, false);
-    const again = await startWorkspace(world.url, token, id, { url });
+    const again = await startWorkspace(fixture.url, token, id, { url });
     await again.beat();
-    expect(await world.node(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
+    expect(await fixture.node(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
   });
 
   it('that serves a tenant returns with a join token only after an operator re-enrolled it', async () => {
@@ -188,29 +188,32 @@ describe('a workspace of molecule', () => {
     }
     expect(await contested(node_id)).toMatchObject({ theirs: { because: 'key_unproven', protocol: 'molecule' } });
     const act = { params: { id: node_id, action: 're-enroll' as const }, body: { reason: 'its token was lost' } };
-    await world.client.call('node-act', act);
-    const again = await startWorkspace(world.url, token, name, { url });
+    await fixture.client.call('node-act', act);
+    const again = await startWorkspace(fixture.url, token, name, { url });
     await again.beat();
-    expect(await world.node(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
+    expect(await fixture.node(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
   });
 
   it('is the only one that its watcher may report about', async () => {
-    const { token } = await protocolPool(world, 'watched', open);
+    const { token } = await protocolPool(fixture, 'watched', open);
     const native = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d02';
-    await startMachine(world.url, { join_token: token, name: native });
+    await startMachine(fixture.url, { join_token: token, name: native });
     const failed = `/admin/workspaces/${native}/bootstrap-failed`;
-    expectTheirError(await molecule(world.url, token, failed, { body: { error: 'Kernel panic - not syncing' } }), 404);
+    expectTheirError(
+      await molecule(fixture.url, token, failed, { body: { error: 'Kernel panic - not syncing' } }),
+      404,
+    );
   });
 });
 
 describe('a join token', () => {
   const newToken = async (pool: string, body: object) =>
-    world.client.call('join-token-create', { params: { pool }, body });
+    fixture.client.call('join-token-create', { params: { pool }, body });
 
   it('is refused with its reason once it expires, and its machines are not blamed', async () => {
-    await protocolPool(world, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
+    await protocolPool(fixture, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
     const { token = '', token_id, expires_at } = await newToken('expiring', { ttl_seconds: 4 });
-    const client = agentField(world.url, token);
+    const client = agentField(fixture.url, token);
     const communication_config = { protocols: ['http'], heartbeat_interval: '500ms' };
     await client.register('loyal', { ...ready, communication_config });
     const refused = await until('its beat to be refused', async () => {
@@ -231,7 +234,7 @@ describe('a join token', () => {
 
     const offline = await until('it to be offline', async () => {
       await client.beat('loyal', { status: 'ready' });
-      const node = await world.node('loyal');
+      const node = await fixture.node('loyal');
       return node.status === 'offline' ? node : undefined;
     });
     expect(offline.verdict).toMatchObject({
@@ -241,18 +244,18 @@ describe('a join token', () => {
     });
     const explained = await until('the explanation to name the token', async () => {
       await client.beat('loyal', { status: 'ready' });
-      const explained = await world.client.call('node-explain', { params: { id: offline.node_id } });
+      const explained = await fixture.client.call('node-explain', { params: { id: offline.node_id } });
       return explained.waiting_for?.includes(token_id) ? explained : undefined;
     });
     expect(explained.waiting_for).toContain('slipway join-token create expiring');
     // With another token it returns as the same machine.
     const { token: fresh = '' } = await newToken('expiring', { no_expiry: true });
-    expect((await agentField(world.url, fresh).register('loyal', ready)).status).toBe(201);
-    expect((await world.node('loyal')).node_id).toBe(offline.node_id);
+    expect((await agentField(fixture.url, fresh).register('loyal', ready)).status).toBe(201);
+    expect((await fixture.node('loyal')).node_id).toBe(offline.node_id);
   });
 
   it('has no expiry only if that is requested', async () => {
-    await protocolPool(world, 'lasting', open);
+    await protocolPool(fixture, 'lasting', open);
     expect(await newToken('lasting', { no_expiry: true })).toMatchObject({ expires_at: null });
     expect(await newToken('lasting', {})).toMatchObject({ expires_at: expect.any(String) });
     await expect(newToken('lasting', { no_expiry: true, ttl_seconds: 60 })).rejects.toMatchObject({
@@ -261,11 +264,11 @@ describe('a join token', () => {
   });
 
   it('with limited uses speaks only for the machines that joined with it', async () => {
-    const { token: unlimited } = await protocolPool(world, 'counted', open);
+    const { token: unlimited } = await protocolPool(fixture, 'counted', open);
     const { token = '' } = await newToken('counted', { max_uses: 1 });
     const base_url = at(await freePort());
-    await agentField(world.url, unlimited).register('not-its-own', { ...ready, base_url });
-    const client = agentField(world.url, token);
+    await agentField(fixture.url, unlimited).register('not-its-own', { ...ready, base_url });
+    const client = agentField(fixture.url, token);
     await client.register('its-own', { ...ready, instance_id: 'one', base_url });
     expect((await client.beat('its-own', { status: 'ready' })).status).toBe(200);
     expect((await client.register('its-own', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
@@ -277,16 +280,16 @@ describe('a join token', () => {
       await client.call('GET', '/nodes/not-its-own'),
     ])
       expect(refused.body.code).toBe('join_token_spent');
-    expect(await world.status('not-its-own')).toBe('ready');
+    expect(await fixture.status('not-its-own')).toBe('ready');
   });
 
   it('that expires soon while machines use it opens a finding', async () => {
-    const { token, token_id } = await protocolPool(world, 'soon', open);
-    await agentField(world.url, token).register('depends', ready);
+    const { token, token_id } = await protocolPool(fixture, 'soon', open);
+    await agentField(fixture.url, token).register('depends', ready);
     const expiring = async () =>
-      (await world.client.call('drift-list', { query: { kind: 'join-token', pool: 'soon' } })).items[0];
+      (await fixture.client.call('drift-list', { query: { kind: 'join-token', pool: 'soon' } })).items[0];
     expect(await expiring()).toBeUndefined();
-    await world.tables.query(
+    await fixture.tables.query(
       `update join_tokens set created_at = now() - interval '23 hours', expires_at = now() + interval '1 hour' where token_id = $1`,
       [token_id],
     );
@@ -299,7 +302,7 @@ describe('a join token', () => {
       ours: { token_id, expires_at: expect.any(String) },
       theirs: { machines: 1 },
     });
-    await agentField(world.url, next).register('depends', ready);
+    await agentField(fixture.url, next).register('depends', ready);
     await newToken('soon', {});
     await until('the finding to be closed', async () => (await expiring()) === undefined);
   });

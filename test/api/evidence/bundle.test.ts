@@ -8,15 +8,15 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import { until } from '../../support/until.ts';
-import { type TenantWorld, tenantWorld } from '../support/tenants.ts';
+import { type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 const dir = mkdtempSync(join(tmpdir(), 'slipway-bundle-'));
 beforeAll(async () => {
-  world = await tenantWorld();
+  fixture = await tenantFixture();
 });
 afterAll(async () => {
-  await world.stop();
+  await fixture.stop();
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -34,7 +34,7 @@ function unpacked(path: string): Map<string, string> {
 }
 
 const bundle = (id: string, token: string, output: string) =>
-  runCli(['bundle', id, '--output', output, '--json'], { server: world.url, env: { SLIPWAY_TOKEN: token } });
+  runCli(['bundle', id, '--output', output, '--json'], { server: fixture.url, env: { SLIPWAY_TOKEN: token } });
 
 const planted = {
   environment: 'no-name-gives-it-away-7391',
@@ -46,8 +46,8 @@ const planted = {
 };
 
 it('holds everything about a machine, and no secret', async () => {
-  const { machine, allocation } = world.acme;
-  const { client } = world;
+  const { machine, allocation } = fixture.acme;
+  const { client } = fixture;
   const body = {
     driver: 'local',
     spec: { env: { GREETING: planted.environment }, setup: `export PASSWORD=${planted.password}` },
@@ -55,7 +55,7 @@ it('holds everything about a machine, and no secret', async () => {
   await client.call('pool-put', { params: { pool: 'rig' }, body });
   await machine.log(2, `psql: password=${planted.password}`);
   await machine.log(3, `curl -H "Authorization: Bearer ${planted.header}"`);
-  await machine.log(4, `a token of ours: ${planted.token}, a key of theirs: ${planted.key}, and ${world.token}`);
+  await machine.log(4, `a token of ours: ${planted.token}, a key of theirs: ${planted.key}, and ${fixture.token}`);
   await machine.log(5, '-----BEGIN PRIVATE KEY-----');
   await machine.log(6, planted.private_key);
   const facts = [
@@ -74,7 +74,7 @@ it('holds everything about a machine, and no secret', async () => {
   });
 
   const path = join(dir, 'all.tar.gz');
-  const result = await bundle(machine.node_id, world.token, path);
+  const result = await bundle(machine.node_id, fixture.token, path);
   expect(result).toMatchObject({ code: 0, stderr: '' });
   expect(statSync(path).mode & 0o777).toBe(0o600);
   const files = unpacked(path);
@@ -88,21 +88,21 @@ it('holds everything about a machine, and no secret', async () => {
   expect(JSON.parse(files.get('server/settings.json') ?? '')).toHaveProperty(['decides_by', 'brake']);
   const secrets = {
     ...planted,
-    own: world.token,
+    own: fixture.token,
     credential: machine.credential,
-    database: new URL(world.database_url).password,
+    database: new URL(fixture.database_url).password,
   };
   for (const [what, secret] of Object.entries(secrets).filter(([, text]) => text !== ''))
     for (const [name, text] of files) expect(text.includes(secret), `${what} in ${name}`).toBe(false);
 
-  const again = await bundle(machine.node_id, world.token, path);
+  const again = await bundle(machine.node_id, fixture.token, path);
   expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write the bundle') });
 });
 
 it('hides the values of an environment, whatever their names', async () => {
-  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
+  const { allocation } = await fixture.client.call('allocation-create', { body: { pool: 'rig' } });
   const path = join(dir, 'rig.tar.gz');
-  expect(await bundle(allocation.allocation_id, world.token, path)).toMatchObject({ code: 0 });
+  expect(await bundle(allocation.allocation_id, fixture.token, path)).toMatchObject({ code: 0 });
   const files = unpacked(path);
   expect(files.get('pool.json')).toContain('GREETING');
   for (const secret of [planted.environment, planted.password])
@@ -111,7 +111,7 @@ it('hides the values of an environment, whatever their names', async () => {
 
 it('holds for a tenant what it may see, and names what is missing', async () => {
   const path = join(dir, 'tenant.tar.gz');
-  const { code, stdout } = await bundle(world.acme.allocation.allocation_id, world.acme.token, path);
+  const { code, stdout } = await bundle(fixture.acme.allocation.allocation_id, fixture.acme.token, path);
   expect(code).toBe(0);
   const missing = JSON.parse(stdout).files.filter((file: { missing: string | null }) => file.missing !== null);
   expect(missing.map(({ name }: { name: string }) => name)).toEqual(
@@ -123,7 +123,7 @@ it('holds for a tenant what it may see, and names what is missing', async () => 
 
 it('is refused for an unknown machine', async () => {
   const path = join(dir, 'nothing.tar.gz');
-  expect((await bundle('node_0000000000', world.token, path)).code).toBe(4);
-  expect((await bundle('never-heard-of', world.token, path)).code).toBe(1);
+  expect((await bundle('node_0000000000', fixture.token, path)).code).toBe(4);
+  expect((await bundle('never-heard-of', fixture.token, path)).code).toBe(1);
   expect(existsSync(path)).toBe(false);
 });

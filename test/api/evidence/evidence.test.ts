@@ -8,7 +8,7 @@ import type { SignedTask } from '../../../src/contract/agent/agent.ts';
 import type { Driver } from '../../../src/drivers/driver.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
-import { type TenantWorld, tenantWorld } from '../support/tenants.ts';
+import { type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
 const token = `swt_${'Planted0'.repeat(5)}abc`;
 const password = 'plantedPassword77';
@@ -16,7 +16,7 @@ const own = 'ACME-31337';
 const said = `Authorization: Bearer ${token} password=${password} and ${own}`;
 const plants = [token, password, own];
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 let directory: string;
 
 /** The provider shows what the machine's console printed. */
@@ -33,23 +33,23 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'slipway-redact-'));
   const config = join(directory, 'slipway.yaml');
   await writeFile(config, "redact: {patterns: ['ACME-\\d+']}\n");
-  world = await tenantWorld({
+  fixture = await tenantFixture({
     args: ['--config', config],
     composition: { drivers: (built) => new Map([...built].map(([name, driver]) => [name, talking(driver)])) },
   });
 });
 afterAll(async () => {
-  await world.stop();
+  await fixture.stop();
   await rm(directory, { recursive: true });
 });
 
 const fact = (more: object = {}) => ({ layer: 'transport', kind: 'ingress.refused', summary: 'a 502', ...more });
 const tell = (bearer: string, ...facts: object[]) =>
-  callRoute(world.url, 'evidence-create', { body: { facts } }, { bearer });
+  callRoute(fixture.url, 'evidence-create', { body: { facts } }, { bearer });
 
 describe('facts from outside', () => {
   it('appear on the timelines of what they name, with their actor', async () => {
-    const { allocation, machine } = world.acme;
+    const { allocation, machine } = fixture.acme;
     const ids = {
       node_id: machine.node_id,
       node_instance_id: machine.node_instance_id,
@@ -57,11 +57,11 @@ describe('facts from outside', () => {
       workflow_id: allocation.workflow_id ?? '',
       correlation_id: 'deploy-4711',
     };
-    const answer = await tell(world.token, fact({ ...ids, at: '2030-01-01T00:00:00Z', data: { code: 502 } }), fact());
+    const answer = await tell(fixture.token, fact({ ...ids, at: '2030-01-01T00:00:00Z', data: { code: 502 } }), fact());
     expect(answer).toMatchObject({ status: 201, body: { facts: 2 } });
     for (const [id, value] of Object.entries(ids)) {
       const found = await until(`it to be found by ${id}`, async () => {
-        const { items } = await world.client.call('timeline-get', { query: { [id]: value, limit: 500 } });
+        const { items } = await fixture.client.call('timeline-get', { query: { [id]: value, limit: 500 } });
         return items.find(({ kind }) => kind === 'ingress.refused');
       });
       expect(found).toMatchObject({ ...ids, layer: 'transport', origin: 'person', actor: { kind: 'token' } });
@@ -70,10 +70,10 @@ describe('facts from outside', () => {
   });
 
   it('are accepted from a tenant only about its own things', async () => {
-    const { acme, globex } = world;
+    const { acme, globex } = fixture;
     const { allocation_id } = acme.allocation;
     expect((await tell(acme.token, fact({ allocation_id, node_id: acme.machine.node_id }))).status).toBe(201);
-    const before = await world.tables.snapshot();
+    const before = await fixture.tables.snapshot();
     const wrong: [string, object][] = [
       ['allocation_id', {}],
       ['allocation_id', { allocation_id: globex.allocation.allocation_id }],
@@ -89,82 +89,82 @@ describe('facts from outside', () => {
         expect.objectContaining({ path: `/body/facts/1/${id}` }),
       ]);
     }
-    expectProblem(await tell(world.token, fact({ node_id: 'node_none' })), 'invalid_request');
+    expectProblem(await tell(fixture.token, fact({ node_id: 'node_none' })), 'invalid_request');
     expectProblem(
       await tell(
-        world.token,
+        fixture.token,
         fact({ node_id: acme.machine.node_id, node_instance_id: globex.machine.node_instance_id }),
       ),
       'invalid_request',
     );
-    expect(await world.tables.snapshot()).toEqual(before);
+    expect(await fixture.tables.snapshot()).toEqual(before);
   });
 
   it('cannot use reserved kinds', async () => {
-    const forged = { data: { set: { status: 'retired' } }, node_id: world.acme.machine.node_id };
+    const forged = { data: { set: { status: 'retired' } }, node_id: fixture.acme.machine.node_id };
     for (const kind of ['node.retired', 'allocation.released', 'proof.clean', 'request.served']) {
-      expectProblem(await tell(world.token, fact({ ...forged, kind })), 'invalid_request', kind);
+      expectProblem(await tell(fixture.token, fact({ ...forged, kind })), 'invalid_request', kind);
       const body = { facts: [{ at: '2026-01-01T00:00:00Z', layer: 'node', kind, summary: 'x', data: forged.data }] };
-      expectProblem(await world.acme.machine.call('agent-evidence', { body }), 'invalid_request', kind);
+      expectProblem(await fixture.acme.machine.call('agent-evidence', { body }), 'invalid_request', kind);
     }
-    expectProblem(await tell(world.token, fact({ layer: 'rule' })), 'invalid_request');
-    expectProblem(await tell(world.token, fact({ origin: 'internal' })), 'invalid_request');
-    expectProblem(await tell(world.token, fact({ data: { long: 'x'.repeat(1024 * 1024) } })), 'body_too_large');
+    expectProblem(await tell(fixture.token, fact({ layer: 'rule' })), 'invalid_request');
+    expectProblem(await tell(fixture.token, fact({ origin: 'internal' })), 'invalid_request');
+    expectProblem(await tell(fixture.token, fact({ data: { long: 'x'.repeat(1024 * 1024) } })), 'body_too_large');
   });
 });
 
 describe('a node at a past moment', () => {
-  const stateAt = (bearer: string, at: string, id = world.acme.machine.node_id) =>
-    callRoute(world.url, 'node-state', { params: { id }, query: { at } }, { bearer });
+  const stateAt = (bearer: string, at: string, id = fixture.acme.machine.node_id) =>
+    callRoute(fixture.url, 'node-state', { params: { id }, query: { at } }, { bearer });
 
   it('is shown as it was, to callers that could see it then', async () => {
-    const { machine, allocation } = world.acme;
-    const shown = await world.client.call('node-get', { params: { id: machine.node_id } });
+    const { machine, allocation } = fixture.acme;
+    const shown = await fixture.client.call('node-get', { params: { id: machine.node_id } });
     const { occupancy: _, last_seen_at: __, reported, ...written } = shown;
     const at = now(systemClock).toISOString();
-    const stands = (await stateAt(world.acme.token, at)).body;
+    const stands = (await stateAt(fixture.acme.token, at)).body;
     expect(stands).toEqual({
       ...written,
       reported_status: reported?.status,
       at: expect.any(String),
       cursor: expect.any(String),
     });
-    const { items } = await world.client.call('node-timeline', {
+    const { items } = await fixture.client.call('node-timeline', {
       params: { id: machine.node_id },
       query: { kind: 'node.starting', limit: 1 },
     });
     const before = items[0]?.at ?? '';
-    expect((await stateAt(world.token, before)).body).toMatchObject({ status: 'starting', allocation_id: null });
+    expect((await stateAt(fixture.token, before)).body).toMatchObject({ status: 'starting', allocation_id: null });
     // No tenant had it then.
-    expectProblem(await stateAt(world.acme.token, before), 'node_not_found');
+    expectProblem(await stateAt(fixture.acme.token, before), 'node_not_found');
     const soon = moment(systemClock.nowMs() + 60_000).toISOString();
-    expectProblem(await stateAt(world.globex.token, soon), 'node_not_found');
+    expectProblem(await stateAt(fixture.globex.token, soon), 'node_not_found');
     // A moment slightly ahead counts as now; a later one is refused.
-    const present = (await stateAt(world.token, soon)).body as { at: string };
+    const present = (await stateAt(fixture.token, soon)).body as { at: string };
     expect(present.at < soon).toBe(true);
-    expectProblem(await stateAt(world.token, '2099-01-01T00:00:00Z'), 'invalid_request');
-    expectProblem(await stateAt(world.token, '2000-01-01T00:00:00Z'), 'node_not_found');
+    expectProblem(await stateAt(fixture.token, '2099-01-01T00:00:00Z'), 'invalid_request');
+    expectProblem(await stateAt(fixture.token, '2000-01-01T00:00:00Z'), 'node_not_found');
     expect(stands.allocation_id).toBe(allocation.allocation_id);
   });
 
   it('is refused if retention dropped its evidence', async () => {
     // As if cut long ago; otherwise a cut commits only with its signed checkpoint.
-    await world.tables.query(`
+    await fixture.tables.query(`
       set session_replication_role = replica;
       insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1);
       reset session_replication_role`);
-    expectProblem(await stateAt(world.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
-    expect((await stateAt(world.token, now(systemClock).toISOString())).status).toBe(200);
+    expectProblem(await stateAt(fixture.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
+    expect((await stateAt(fixture.token, now(systemClock).toISOString())).status).toBe(200);
   });
 });
 
 describe('the store', () => {
   it('matches its evidence, and a write outside the transitions is found', async () => {
     const verify = async () => {
-      let page = await world.client.call('store-verify', { query: { limit: 1 } });
+      let page = await fixture.client.call('store-verify', { query: { limit: 1 } });
       const pages = [page];
       while (page.next_cursor) {
-        page = await world.client.call('store-verify', { query: { limit: 1, cursor: page.next_cursor } });
+        page = await fixture.client.call('store-verify', { query: { limit: 1, cursor: page.next_cursor } });
         pages.push(page);
       }
       return {
@@ -172,19 +172,19 @@ describe('the store', () => {
         items: pages.flatMap(({ items }) => items),
       };
     };
-    const { node_id } = world.globex.machine;
+    const { node_id } = fixture.globex.machine;
     expect(await verify()).toEqual({ compared: 4, items: [] });
-    await world.tables.query(`update nodes set endpoint = 'http://elsewhere' where node_id = $1`, [node_id]);
+    await fixture.tables.query(`update nodes set endpoint = 'http://elsewhere' where node_id = $1`, [node_id]);
     const pool = 'outside';
     const apart = { subject: node_id, pool, ours: { endpoint: 'http://elsewhere' }, theirs: { endpoint: null } };
     expect((await verify()).items).toEqual([apart]);
-    await world.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
+    await fixture.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
     expect((await verify()).items).toEqual([]);
     // Neither a row nor its whole timeline can disappear unseen. Replica mode, or a foreign key
     // would prevent the first.
     const past = (...statements: string[]) =>
-      world.tables.query(['set session_replication_role = replica', ...statements].join(';'));
-    const { allocation_id } = world.globex.allocation;
+      fixture.tables.query(['set session_replication_role = replica', ...statements].join(';'));
+    const { allocation_id } = fixture.globex.allocation;
     await past(
       `create table aside as select * from allocations where allocation_id = '${allocation_id}'`,
       'delete from allocations where allocation_id in (select allocation_id from aside)',
@@ -199,7 +199,7 @@ describe('the store', () => {
     await past('insert into evidence select * from aside', 'drop table aside');
     expect((await verify()).items).toEqual([]);
     expectProblem(
-      await callRoute(world.url, 'store-verify', { query: { cursor: 'tokens:' } }, { bearer: world.token }),
+      await callRoute(fixture.url, 'store-verify', { query: { cursor: 'tokens:' } }, { bearer: fixture.token }),
       'invalid_cursor',
     );
   });
@@ -208,7 +208,7 @@ describe('the store', () => {
 describe('a planted secret', () => {
   /** Diagnostics of a machine include its environment. */
   async function answerDiagnostics(): Promise<void> {
-    const { machine } = world.acme;
+    const { machine } = fixture.acme;
     const { body } = await machine.call('agent-task-next', { query: { wait: 5 } });
     const { task_id } = body.task as SignedTask;
     const params = { id: task_id };
@@ -220,7 +220,7 @@ describe('a planted secret', () => {
   }
 
   it('is redacted in every table, while the text around it is kept', async () => {
-    const { machine, allocation } = world.acme;
+    const { machine, allocation } = fixture.acme;
     const { node_id } = machine;
     const ask = async (name: Parameters<typeof machine.call>[0], body: unknown) =>
       expect((await machine.call(name, { body })).status, name).toBe(200);
@@ -239,43 +239,45 @@ describe('a planted secret', () => {
     await ask('agent-boot', { stages: [{ name: `boot ${token}`, seconds: 1 }] });
     await ask('agent-prerequisites', { results: [{ name: 'disk', ok: false, detail: said }] });
     expect((await machine.log(2, `a line with ${said}`)).status).toBe(200);
-    expect((await tell(world.token, fact({ summary: said, data: { [own]: said, join_token: 'x' } }))).status).toBe(201);
-    const acted = await world.client.call('node-act', {
+    expect((await tell(fixture.token, fact({ summary: said, data: { [own]: said, join_token: 'x' } }))).status).toBe(
+      201,
+    );
+    const acted = await fixture.client.call('node-act', {
       params: { id: node_id, action: 'collect-diagnostics' },
       body: { reason: `because ${said}` },
     });
     await answerDiagnostics();
     const workflow_id = acted.operation?.workflow_id ?? '';
     await until('what provider and agent know to be kept', async () => {
-      const { items } = await world.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
+      const { items } = await fixture.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
       return items.filter(({ kind }) => kind === 'evidence.frozen').length === 2;
     });
-    await world.client.call('maintenance-put', {
+    await fixture.client.call('maintenance-put', {
       params: { name: 'planted' },
       body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: said },
     });
-    await world.client.call('allocation-create', {
+    await fixture.client.call('allocation-create', {
       body: { pool: 'outside', name: 'labelled', labels: { password, words: said } },
     });
     await until('the beat to be stored', async () => {
-      const rows = await world.tables.query(`select 1 from heartbeats where reported::text like '%claim%'`);
+      const rows = await fixture.tables.query(`select 1 from heartbeats where reported::text like '%claim%'`);
       return rows.length > 0;
     });
 
-    const tables = await world.tables.query<{ name: string }>(
+    const tables = await fixture.tables.query<{ name: string }>(
       `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
        where table_schema in ('public', 'dbos') and table_type = 'BASE TABLE'`,
     );
     for (const plant of plants)
       for (const { name } of tables) {
-        const found = await world.tables.query(`select t::text from ${name} t where t::text like $1`, [`%${plant}%`]);
+        const found = await fixture.tables.query(`select t::text from ${name} t where t::text like $1`, [`%${plant}%`]);
         expect(found, `${plant} in ${name}`).toEqual([]);
       }
-    const { items } = await world.client.call('timeline-get', { query: { node_id, limit: 500 } });
+    const { items } = await fixture.client.call('timeline-get', { query: { node_id, limit: 500 } });
     const kept = items.filter((each) => JSON.stringify(each).includes('[struck out]')).map(({ kind }) => kind);
     for (const kind of ['node.claim', 'saw', 'boot.stage', 'prerequisite.missing', 'task.succeeded', 'evidence.frozen'])
       expect(kept).toContain(kind);
-    const lines = await world.client.call('node-logs', { params: { id: node_id }, query: { q: 'a line with' } });
+    const lines = await fixture.client.call('node-logs', { params: { id: node_id }, query: { q: 'a line with' } });
     expect(lines.items[0]?.line).toMatch(/^a line with Authorization: Bearer \[struck out\]/);
     expect(allocation.allocation_id).toBeTruthy();
   });

@@ -6,13 +6,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/testing/run-cli.ts';
 import type { Client } from '../../../src/contract/client.ts';
 import { until } from '../../support/until.ts';
-import { externalPool, readyMachine, type Tenant, type TenantWorld, tenantWorld } from '../support/tenants.ts';
+import { externalPool, readyMachine, type Tenant, type TenantFixture, tenantFixture } from '../support/tenants.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 beforeAll(async () => {
-  world = await tenantWorld();
+  fixture = await tenantFixture();
 });
-afterAll(() => world.stop());
+afterAll(() => fixture.stop());
 
 const found = async (client: Client, id: string) => {
   const { items, ...rest } = await client.call('thing-find', { query: { id } });
@@ -35,34 +35,34 @@ const namesOf = ({ allocation, machine, name }: Tenant) => {
 
 describe('any id', () => {
   it("resolves to what it names, for the fleet's operators and for its tenant", async () => {
-    for (const [kind, [id, leads_to]] of Object.entries(namesOf(world.acme)))
-      for (const client of [world.client, world.acme.client]) {
+    for (const [kind, [id, leads_to]] of Object.entries(namesOf(fixture.acme)))
+      for (const client of [fixture.client, fixture.acme.client]) {
         const { known, ids } = await found(client, id);
         expect({ known, ids }, kind).toEqual({ known: true, ids: expect.arrayContaining([leads_to]) });
       }
-    const { as_request, ids, meant } = await found(world.client, world.acme.allocation.correlation_id);
-    expect(meant?.id).toBe(world.acme.allocation.allocation_id);
+    const { as_request, ids, meant } = await found(fixture.client, fixture.acme.allocation.correlation_id);
+    expect(meant?.id).toBe(fixture.acme.allocation.allocation_id);
     expect(as_request).toBe(true);
-    expect(ids).toContain(world.acme.allocation.workflow_id);
+    expect(ids).toContain(fixture.acme.allocation.workflow_id);
   });
 
   it('of another tenant is unknown, like one that does not exist', async () => {
-    const nobodys = await world.globex.client.call('thing-find', { query: { id: 'node_nobodys' } });
+    const nobodys = await fixture.globex.client.call('thing-find', { query: { id: 'node_nobodys' } });
     expect(nobodys).toEqual({ known: false, as_request: false, items: [], meant: null, requests: [] });
-    for (const [kind, [id]] of Object.entries(namesOf(world.acme)))
-      expect(await world.globex.client.call('thing-find', { query: { id } }), kind).toEqual(nobodys);
+    for (const [kind, [id]] of Object.entries(namesOf(fixture.acme)))
+      expect(await fixture.globex.client.call('thing-find', { query: { id } }), kind).toEqual(nobodys);
   });
 
   it('of an allocation lists every request that touched it', async () => {
-    const { allocation, client } = world.acme;
+    const { allocation, client } = fixture.acme;
     const { requests } = await client.call('thing-find', { query: { id: allocation.allocation_id } });
     expect(requests[0]).toMatchObject({ correlation_id: allocation.correlation_id, actor: expect.any(String) });
   });
 
   it('finds its actions in the audit', async () => {
-    const { correlation_id } = world.acme.allocation;
+    const { correlation_id } = fixture.acme.allocation;
     await until('the request to be on record', async () => {
-      const { items } = await world.client.call('audit-list', { query: { target_id: correlation_id } });
+      const { items } = await fixture.client.call('audit-list', { query: { target_id: correlation_id } });
       return items.length > 0 && items.every((fact) => fact.correlation_id === correlation_id);
     });
   });
@@ -70,10 +70,10 @@ describe('any id', () => {
 
 describe('on the command line', () => {
   const slipway = (token: string, ...words: string[]) =>
-    runCli(words, { server: world.url, env: { SLIPWAY_TOKEN: token } });
+    runCli(words, { server: fixture.url, env: { SLIPWAY_TOKEN: token } });
 
   it('is accepted by logs, timeline and explain', async () => {
-    const { acme } = world;
+    const { acme } = fixture;
     for (const [kind, [id]] of Object.entries(namesOf(acme))) {
       const logs = await slipway(acme.token, 'logs', id);
       expect({ code: logs.code, stdout: logs.stdout }, `logs by ${kind}`).toEqual({
@@ -84,14 +84,14 @@ describe('on the command line', () => {
       expect({ code: timeline.code, stderr: timeline.stderr }, `timeline by ${kind}`).toEqual({ code: 0, stderr: '' });
       const explained = await slipway(acme.token, 'explain', id);
       expect(explained.stdout, `explain by ${kind}`).toContain(acme.machine.node_id);
-      expect((await slipway(world.globex.token, 'logs', id)).code, `another’s logs by ${kind}`).not.toBe(0);
+      expect((await slipway(fixture.globex.token, 'logs', id)).code, `another’s logs by ${kind}`).not.toBe(0);
     }
     const unknown = await slipway(acme.token, 'explain', 'fee1dead');
     expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about fee1dead') });
   });
 
   it("explains what a waiting allocation waits for, with the pool's state for the fleet's operators", async () => {
-    const { client, token } = world.acme;
+    const { client, token } = fixture.acme;
     const { allocation } = await client.call('allocation-create', { body: { pool: externalPool } });
     const id = allocation.allocation_id;
     const explained = async (as: string) => {
@@ -104,20 +104,20 @@ describe('on the command line', () => {
       return text.includes('Waiting for a free machine in the pool') ? text : undefined;
     });
     expect(ofTenant).not.toMatch(/has \d machines|globex/);
-    expect(await explained(world.token)).toContain(
+    expect(await explained(fixture.token)).toContain(
       `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Slipway does not launch its machines`,
     );
     await client.call('allocation-release', { params: { id } });
   });
 
   it("shows a tenant the end of its released allocation, but not the machine's next holder", async () => {
-    const { globex, acme } = world;
+    const { globex, acme } = fixture;
     const id = globex.allocation.allocation_id;
     await globex.client.call('allocation-release', { params: { id }, body: { reason: 'done with it' } });
     await globex.machine.work(
       async () => (await globex.client.call('allocation-get', { params: { id } })).status === 'released',
     );
-    await readyMachine(world, 'another');
+    await readyMachine(fixture, 'another');
     for (const word of [id, globex.machine.node_id, globex.machine.node_instance_id]) {
       const { code, stdout, stderr } = await until(`explain ${word} to name the caller`, async () => {
         const result = await slipway(globex.token, 'explain', word);

@@ -3,24 +3,24 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
 import { bearerFor, json, pathOf, someOf } from '../support/bad-requests.ts';
 import { type Answer, expectProblem } from '../support/calls.ts';
-import { type TenantWorld, tenantWorld, withoutGaps } from '../support/tenants.ts';
+import { type TenantFixture, tenantFixture, withoutGaps } from '../support/tenants.ts';
 import { openWire, type Wire } from '../support/wire.ts';
 
-let world: TenantWorld;
+let fixture: TenantFixture;
 let wire: Wire;
 let before: Record<string, string>;
 
 beforeAll(async () => {
-  world = await tenantWorld({ composition: withoutGaps });
-  wire = openWire(world.url);
-  before = await world.tables.snapshot();
+  fixture = await tenantFixture({ composition: withoutGaps });
+  wire = openWire(fixture.url);
+  before = await fixture.tables.snapshot();
 });
 afterAll(async () => {
   wire.close();
-  await world.stop();
+  await fixture.stop();
 });
 
-const admin = () => ({ authorization: `Bearer ${world.token}` });
+const admin = () => ({ authorization: `Bearer ${fixture.token}` });
 
 it.each(someOf((route) => route.body ?? route.also_reads))(
   '$name refuses a body over its limit',
@@ -30,7 +30,7 @@ it.each(someOf((route) => route.body ?? route.also_reads))(
     const answer = await wire.send(
       route.method,
       pathOf(route),
-      { ...bearerFor(name, world), 'content-type': type },
+      { ...bearerFor(name, fixture), 'content-type': type },
       `"${'a'.repeat(limit)}"`,
     );
     expectProblem(answer, 'body_too_large');
@@ -83,14 +83,14 @@ it.each([
   const answer = await wire.send(
     'POST',
     '/v1/agent/logs',
-    { authorization: `Bearer ${world.acme.machine.credential}`, 'content-type': 'application/x-ndjson' },
+    { authorization: `Bearer ${fixture.acme.machine.credential}`, 'content-type': 'application/x-ndjson' },
     body,
   );
   expectProblem(answer, code);
 });
 
 it('refuses actions that the status forbids, and unknown resources', async () => {
-  const { allocation } = world.acme;
+  const { allocation } = fixture.acme;
   const at = (path: string, method = 'POST', body?: string) =>
     wire.send(method, path, { ...admin(), ...(body && json) }, body);
   const cases: [Promise<Answer>, ErrorCode][] = [
@@ -168,5 +168,5 @@ it.each([
 });
 
 it('changed nothing with all of these', async () => {
-  expect(await world.tables.snapshot()).toEqual(before);
+  expect(await fixture.tables.snapshot()).toEqual(before);
 });

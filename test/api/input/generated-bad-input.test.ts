@@ -10,7 +10,7 @@ import { routes } from '../../../src/contract/routes.ts';
 import { type BadRequest, badRequests, bearerFor, json, protocolBodies } from '../support/bad-requests.ts';
 import { type Answer, expectProblem } from '../support/calls.ts';
 import { expectTheirError, startWorkspace, type Workspace } from '../support/compat-clients.ts';
-import { type TenantWorld, tenantWorld, withoutGaps } from '../support/tenants.ts';
+import { type TenantFixture, tenantFixture, withoutGaps } from '../support/tenants.ts';
 import { openWire, type Wire } from '../support/wire.ts';
 
 const seed = Number(process.env.SLIPWAY_SEED ?? randomInt(2 ** 31));
@@ -21,7 +21,7 @@ const maxMs = 45_000;
 const rotationsUnlimited = 'limits: { requests: { rotation: { burst: 100000, per_second: 1000 } } }';
 
 let directory: string;
-let world: TenantWorld;
+let fixture: TenantFixture;
 let wire: Wire;
 let workspace: Workspace;
 let before: Record<string, string>;
@@ -30,20 +30,20 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'slipway-bad-input-'));
   const config = join(directory, 'slipway.yaml');
   await writeFile(config, rotationsUnlimited);
-  world = await tenantWorld({ args: ['--config', config], composition: withoutGaps });
-  wire = openWire(world.url);
-  workspace = await startWorkspace(world.url, world.join_token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01');
-  before = await world.tables.snapshot();
+  fixture = await tenantFixture({ args: ['--config', config], composition: withoutGaps });
+  wire = openWire(fixture.url);
+  workspace = await startWorkspace(fixture.url, fixture.join_token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01');
+  before = await fixture.tables.snapshot();
   console.log(`bad input: SLIPWAY_SEED=${seed}`);
 });
 afterAll(async () => {
   wire.close();
-  await world.stop();
+  await fixture.stop();
   await rm(directory, { recursive: true, force: true });
 });
 
 const sendBad = ({ name, path, headers, body }: BadRequest): Promise<Answer> =>
-  wire.send(routes[name].method, path, { ...bearerFor(name, world), ...headers }, body);
+  wire.send(routes[name].method, path, { ...bearerFor(name, fixture), ...headers }, body);
 
 it('refuses thousands of bad requests with problems, and changes nothing', { timeout: 120_000 }, async () => {
   const seen = new Map<string, number>();
@@ -59,7 +59,7 @@ it('refuses thousands of bad requests with problems, and changes nothing', { tim
   const sent = [...seen.values()].reduce((sum, count) => sum + count, 0);
   console.log(`bad input: ${sent} requests refused: ${JSON.stringify(Object.fromEntries(seen))}`);
   expect(sent).toBeGreaterThan(500);
-  expect(await world.tables.snapshot()).toEqual(before);
+  expect(await fixture.tables.snapshot()).toEqual(before);
 });
 
 it('refuses bad bodies of foreign protocols in the shape of the protocol, and changes nothing', {
@@ -67,12 +67,12 @@ it('refuses bad bodies of foreign protocols in the shape of the protocol, and ch
 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(...protocolBodies), async ({ name, route, body }) => {
-      const bearer = route.access === 'instance' ? workspace.auth_token : world.join_token;
+      const bearer = route.access === 'instance' ? workspace.auth_token : fixture.join_token;
       const path = protocolPath(route).replace('{id}', 'nobody');
       const answer = await wire.send(route.method, path, { authorization: `Bearer ${bearer}`, ...json }, body);
       expectTheirError(answer, 400, `${name} ${body.slice(0, 200)}`);
     }),
     { numRuns: Math.ceil(requests / 10), seed, interruptAfterTimeLimit: maxMs, markInterruptAsFailure: false },
   );
-  expect(await world.tables.snapshot()).toEqual(before);
+  expect(await fixture.tables.snapshot()).toEqual(before);
 });

@@ -2,26 +2,26 @@
 import type { Node } from '../../../src/contract/node.ts';
 import type { ActionSubject } from '../../../src/lifecycle/actions/actions.ts';
 import type { AllocationStatus, NodeStatus } from '../../../src/lifecycle/model/states.ts';
-import { type Ledger, openLedger } from '../../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 
-export interface Standing {
+export interface SubjectStatuses {
   node: NodeStatus;
   allocation: AllocationStatus;
   /** Whether the allocation holds the node. */
   bound: boolean;
   /** Whether the node has a deadline, a held verdict and an address. */
-  much: boolean;
+  hasOptionalFields: boolean;
 }
 
-export interface ActionWorld {
+export interface ActionFixture {
   server: TestServer;
-  ledger: Ledger;
+  db: DatabaseConnection;
   node_id: string;
   allocation_id: string;
   tenant_token: string;
   viewer_token: string;
-  stand(standing: Standing): Promise<void>;
+  setStatuses(statuses: SubjectStatuses): Promise<void>;
   readNode(): Promise<Node>;
   /** The node as the action tables see it, made from what every caller can read. */
   subjectNow(allocation: AllocationStatus): Promise<ActionSubject>;
@@ -39,10 +39,10 @@ const held = {
 };
 export const someday = '2099-01-01T00:00:00.000Z';
 
-export async function openActionWorld(): Promise<ActionWorld> {
+export async function openActionFixture(): Promise<ActionFixture> {
   // Without sweeps nothing changes by itself.
   const server = await inProcessServer({ composition: { sweeps: () => [] } });
-  const ledger = await openLedger(server.database_url);
+  const db = await openDatabaseConnection(server.database_url);
   const { client } = server;
   await client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external' } });
   const { node_id } = (await client.call('node-create', { body: { pool: 'outside' } })).node;
@@ -54,25 +54,25 @@ export async function openActionWorld(): Promise<ActionWorld> {
   const readNode = () => client.call('node-get', { params: { id: node_id } });
   return {
     server,
-    ledger,
+    db,
     node_id,
     allocation_id,
     tenant_token,
     viewer_token,
     readNode,
-    async stand({ node, allocation, bound, much }) {
-      await ledger.rows('update nodes set status = $2, deadline_at = $3, held = $4, endpoint = $5 where node_id = $1', [
+    async setStatuses({ node, allocation, bound, hasOptionalFields }) {
+      await db.query('update nodes set status = $2, deadline_at = $3, held = $4, endpoint = $5 where node_id = $1', [
         node_id,
         node,
-        much ? someday : null,
-        much ? held : null,
-        much ? 'http://127.0.0.1:1' : null,
+        hasOptionalFields ? someday : null,
+        hasOptionalFields ? held : null,
+        hasOptionalFields ? 'http://127.0.0.1:1' : null,
       ]);
-      await ledger.rows('update allocations set status = $2, node_id = $3, deadline_at = $4 where allocation_id = $1', [
+      await db.query('update allocations set status = $2, node_id = $3, deadline_at = $4 where allocation_id = $1', [
         allocation_id,
         allocation,
         bound ? node_id : null,
-        much ? someday : null,
+        hasOptionalFields ? someday : null,
       ]);
     },
     async subjectNow(allocation) {
@@ -87,7 +87,7 @@ export async function openActionWorld(): Promise<ActionWorld> {
       };
     },
     async stop() {
-      await ledger.close();
+      await db.close();
       await server.stop();
     },
   };

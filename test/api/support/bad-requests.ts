@@ -10,7 +10,7 @@ import type { ErrorCode } from '../../../src/contract/errors/errors.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
 import { asJson, brokenFor, brokenParameter, fitting, propertiesOf } from './broken-values.ts';
-import type { TenantWorld } from './tenants.ts';
+import type { TenantFixture } from './tenants.ts';
 
 export interface BadRequest {
   name: OperationName;
@@ -177,8 +177,8 @@ export const protocolBodies = (Object.entries(protocolRoutes) as [string, Protoc
 );
 
 /** The credential that a route needs: the request must be refused for its content alone. */
-export function bearerFor(name: OperationName, world: TenantWorld): Record<string, string> {
+export function bearerFor(name: OperationName, fixture: TenantFixture): Record<string, string> {
   const { access }: RouteDeclaration = routes[name];
-  if (access.kind === 'person') return { authorization: `Bearer ${world.token}` };
-  return access.kind === 'agent' ? { authorization: `Bearer ${world.acme.machine.credential}` } : {};
+  if (access.kind === 'person') return { authorization: `Bearer ${fixture.token}` };
+  return access.kind === 'agent' ? { authorization: `Bearer ${fixture.acme.machine.credential}` } : {};
 }

@@ -96,7 +96,7 @@ export function expectTheirError(answer: Answer, status: number, what = ''): voi
   expect(answer.body, what).toEqual({ error: expect.any(String), code: expect.any(String) });
 }
 
-export interface ProtocolWorld extends TestServer {
+export interface ProtocolFixture extends TestServer {
   tables: Tables;
   /** Join tokens of two pools. */
   join_token: string;
@@ -111,7 +111,7 @@ export interface ProtocolWorld extends TestServer {
   pace(name: string, judged: { interval_seconds?: number; stale_seconds: number }): Promise<boolean>;
 }
 
-export async function protocolWorld(options: { args?: string[]; log?: Log } = {}): Promise<ProtocolWorld> {
+export async function protocolFixture(options: { args?: string[]; log?: Log } = {}): Promise<ProtocolFixture> {
   const server = await inProcessServer(options);
   const tables = await openTables(server.database_url);
   const { client } = server;

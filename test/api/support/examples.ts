@@ -2,14 +2,14 @@
 import { now, systemClock } from '../../../src/base/clock.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import type { Input } from './calls.ts';
-import type { TenantWorld } from './tenants.ts';
+import type { TenantFixture } from './tenants.ts';
 
 /**
  * Valid input for each route, about things of the tenant acme, so that only the caller can be
  * wrong.
  */
 export function examplesFor(
-  { acme, join_token }: TenantWorld,
+  { acme, join_token }: TenantFixture,
   ids: { join_token_id: string; task_id: string },
 ): Record<OperationName, Input> {
   const allocation = { params: { id: acme.allocation.allocation_id } };

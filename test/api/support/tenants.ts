@@ -16,7 +16,7 @@ export interface Tenant {
   allocation: Allocation;
 }
 
-export interface TenantWorld extends TestServer {
+export interface TenantFixture extends TestServer {
   tables: Tables;
   tokenFor(
     role: TokenRole,
@@ -31,7 +31,7 @@ export const externalPool = 'outside';
 
 export async function externalServer(
   options: Parameters<typeof inProcessServer>[0] = {},
-): Promise<Omit<TenantWorld, 'acme' | 'globex'>> {
+): Promise<Omit<TenantFixture, 'acme' | 'globex'>> {
   const server = await inProcessServer(options);
   const tables = await openTables(server.database_url);
   // The machines send something only when a test does, and must not count as silent meanwhile.
@@ -54,25 +54,25 @@ export async function externalServer(
   };
 }
 
-export async function readyMachine(world: Pick<TenantWorld, 'url' | 'join_token'>, name: string): Promise<Machine> {
-  const machine = await startMachine(world.url, { join_token: world.join_token, name });
+export async function readyMachine(fixture: Pick<TenantFixture, 'url' | 'join_token'>, name: string): Promise<Machine> {
+  const machine = await startMachine(fixture.url, { join_token: fixture.join_token, name });
   await machine.beat('ready');
   return machine;
 }
 
 /** Enrols the node of a machine that said goodbye again: the former instance is fenced. */
 export async function enrolledAgain(
-  world: Pick<TenantWorld, 'url' | 'client'>,
+  fixture: Pick<TenantFixture, 'url' | 'client'>,
   former: Pick<Machine, 'node_id'>,
 ): Promise<Machine> {
-  const { enrollment_token = '', operation } = await world.client.call('node-act', {
+  const { enrollment_token = '', operation } = await fixture.client.call('node-act', {
     params: { id: former.node_id, action: 're-enroll' },
     body: { reason: 'its disk was replaced' },
   });
-  const machine = await startMachine(world.url, { enrollment_token });
+  const machine = await startMachine(fixture.url, { enrollment_token });
   await machine.beat('ready');
   const params = { id: operation?.workflow_id ?? '' };
-  await machine.work(async () => (await world.client.call('operation-get', { params })).status === 'succeeded');
+  await machine.work(async () => (await fixture.client.call('operation-get', { params })).status === 'succeeded');
   return machine;
 }
 
@@ -95,7 +95,7 @@ export const withoutGaps: Composition = {
 };
 
 /** Each machine joins just before its tenant allocates one, so that neither gets the other's. */
-export async function tenantWorld(options?: Parameters<typeof inProcessServer>[0]): Promise<TenantWorld> {
+export async function tenantFixture(options?: Parameters<typeof inProcessServer>[0]): Promise<TenantFixture> {
   const server = await externalServer(options);
   const tenant = async (name: string): Promise<Tenant> => {
     const machine = await readyMachine(server, `${name}-machine`);
@@ -107,7 +107,7 @@ export async function tenantWorld(options?: Parameters<typeof inProcessServer>[0
     await machine.call('agent-boot', { body: { stages: [{ name: `${name}-stage`, seconds: 1 }] } });
     return { name, token, client, machine, allocation };
   };
-  const world = { ...server, acme: await tenant('acme'), globex: await tenant('globex') };
+  const fixture = { ...server, acme: await tenant('acme'), globex: await tenant('globex') };
   await operationsAtRest(server.client);
-  return world;
+  return fixture;
 }

@@ -42,7 +42,7 @@ export interface Agents {
   repair(pool: string): void;
 }
 
-interface AgentWorld {
+interface AgentServices {
   db: Database;
   clock: Clock;
   environment: TransitionEnvironment;
@@ -59,7 +59,7 @@ const resultOf = (task: TaskRow, dirty: boolean) =>
         result: { nonce: task.params.nonce ?? null, checked: [{ what: 'the workspace', seen: 'empty' }] },
       };
 
-export function createAgents({ db, clock, environment, installation, beats, upstream }: AgentWorld): Agents {
+export function createAgents({ db, clock, environment, installation, beats, upstream }: AgentServices): Agents {
   const agents = new Map<string, Agent>();
   const repaired = new Set<string>();
 

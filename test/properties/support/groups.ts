@@ -1,5 +1,5 @@
 /**
- * Runs sequences in groups. Each group has its own world and schedule, so that a run tries several
+ * Runs sequences in groups. Each group has its own fixture and schedule, so that a run tries several
  * schedules. Two groups run in parallel, because one alone leaves half of the machine idle.
  */
 import { mergeReports, type Report } from './report.ts';

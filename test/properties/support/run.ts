@@ -18,15 +18,15 @@ import {
   machineOf,
   singles,
 } from './commands/choose.ts';
+import { type CommandContext, mustHave } from './commands/command-context.ts';
 import { fingerprints, formerCommands } from './commands/former-instances.ts';
 import { appear, proveGone } from './commands/operations.ts';
 import { actor, moveTogether, reEnroll } from './commands/operators.ts';
 import { fence, finish, forceRelease } from './commands/releases.ts';
-import { mustHave, type Stage } from './commands/stage.ts';
 import { type InvariantChecks, openInvariantChecks, type Violation } from './invariants.ts';
 import { sharedPools } from './pools.ts';
 import { count, type Report } from './report.ts';
-import { openWorld, type Replica } from './sequence-fixture.ts';
+import { openSequenceFixture, type Replica } from './sequence-fixture.ts';
 import type { Round, Sequence } from './sequences.ts';
 import { type NodeView, readStates, type Turn } from './views.ts';
 import { recordOf } from './violation-report.ts';
@@ -61,7 +61,7 @@ async function sweep({ sweeps }: Replica, at: Date, batchSizes: Record<string, n
 /** Batch sizes of rules that do not return `more`. */
 const batches = { 'queue-deadline': 500, 'release-deadline': 500, 'release-retry': 20 };
 
-const batchCommands: Partial<Record<CommandName, (stage: Stage, turns: Turn[]) => Promise<void>>> = {
+const batchCommands: Partial<Record<CommandName, (context: CommandContext, turns: Turn[]) => Promise<void>>> = {
   appear,
   probe: answerProbes,
   're-enroll': reEnroll,
@@ -71,30 +71,30 @@ const batchCommands: Partial<Record<CommandName, (stage: Stage, turns: Turn[]) =
   force: forceRelease,
 };
 
-async function actTogether(stage: Stage, chosen: Chosen[]): Promise<void> {
+async function actTogether(context: CommandContext, chosen: Chosen[]): Promise<void> {
   const moves = chosen.flatMap(({ turn, name }) => (isTransitionMove(name) ? [{ turn, name }] : []));
-  await moveTogether(stage, moves);
+  await moveTogether(context, moves);
   for (const [name, act] of Object.entries(batchCommands)) {
     const turns = chosen.filter((each) => each.name === name).map(({ turn }) => turn);
-    if (turns.length > 0) await act(stage, turns);
+    if (turns.length > 0) await act(context, turns);
   }
 }
 
-const actAlone = (stage: Stage, chosen: Chosen[]) =>
+const actAlone = (context: CommandContext, chosen: Chosen[]) =>
   inParallel(chosen, async ({ turn, name }) => {
-    if (isSingle(name)) turn.log(`${name}: ${await singles[name](stage, turn)}`);
+    if (isSingle(name)) turn.log(`${name}: ${await singles[name](context, turn)}`);
   });
 
 /** Former instances act alone, so that any change is theirs. */
-async function actAsFormer(stage: Stage, chosen: Chosen[]): Promise<Violation[]> {
+async function actAsFormer(context: CommandContext, chosen: Chosen[]): Promise<Violation[]> {
   const acting = chosen.filter(({ name }) => isFormer(name));
   const ids = acting.map(({ turn }) => mustHave(turn.node).node_id);
-  const before = await stage.world.db.query<{ node_id: string; print: string }>(fingerprints, [ids]);
+  const before = await context.fixture.db.query<{ node_id: string; print: string }>(fingerprints, [ids]);
   await inParallel(acting, async ({ turn, name }) => {
-    if (isFormer(name)) turn.log(`${name}: ${await formerCommands[name](stage, turn)}`);
+    if (isFormer(name)) turn.log(`${name}: ${await formerCommands[name](context, turn)}`);
   });
   const after = new Map(
-    (await stage.world.db.query<{ node_id: string; print: string }>(fingerprints, [ids])).map((row) => [
+    (await context.fixture.db.query<{ node_id: string; print: string }>(fingerprints, [ids])).map((row) => [
       row.node_id,
       row.print,
     ]),
@@ -108,9 +108,9 @@ async function actAsFormer(stage: Stage, chosen: Chosen[]): Promise<Violation[]>
 }
 
 /** Changes that concern whole pools: modes, maintenance windows, the brake. */
-async function actOnPools({ world }: Stage, round: Round, number: number): Promise<void> {
-  const at = now(world.clock);
-  await world.db.transaction(async (tx) => {
+async function actOnPools({ fixture }: CommandContext, round: Round, number: number): Promise<void> {
+  const at = now(fixture.clock);
+  await fixture.db.transaction(async (tx) => {
     if (round.endMaintenance) await endWindow(tx, `work-${number - 1}`, actor, at);
     if (round.maintenance) {
       const { maintenance } = round;
@@ -134,15 +134,15 @@ async function actOnPools({ world }: Stage, round: Round, number: number): Promi
   });
 }
 
-async function passTime({ world }: Stage, round: Round, untilMs: number): Promise<void> {
-  await world.clock.advance(untilMs - world.clock.nowMs());
-  if (round.away) await world.restart();
-  else await world.publishFlushed(!round.lagging);
+async function passTime({ fixture }: CommandContext, round: Round, untilMs: number): Promise<void> {
+  await fixture.clock.advance(untilMs - fixture.clock.nowMs());
+  if (round.away) await fixture.restart();
+  else await fixture.publishFlushed(!round.lagging);
 }
 
 export async function runSequences(sequences: readonly Sequence[], schedule: readonly Round[]): Promise<Report> {
-  const world = await openWorld(sequences);
-  const stage: Stage = { world, credentials: new Map() };
+  const fixture = await openSequenceFixture(sequences);
+  const context: CommandContext = { fixture, credentials: new Map() };
   const beating = new Set<NodeId>();
   const logs = new Map<number, string[]>(sequences.map(({ index }) => [index, []]));
   const violations: Violation[] = [];
@@ -157,26 +157,26 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
     }
   };
   try {
-    const checks: InvariantChecks = await openInvariantChecks(world.db);
-    let roundMs = world.clock.nowMs();
+    const checks: InvariantChecks = await openInvariantChecks(fixture.db);
+    let roundMs = fixture.clock.nowMs();
     for (const [number, round] of schedule.entries()) {
       roundMs += round.advance_seconds * 1000;
-      await timed('time', () => passTime(stage, round, roundMs));
-      await timed('pools', () => actOnPools(stage, round, number));
-      const states = await timed('views', () => readStates(world.db));
+      await timed('time', () => passTime(context, round, roundMs));
+      await timed('pools', () => actOnPools(context, round, number));
+      const states = await timed('views', () => readStates(fixture.db));
       const returning: NodeView[] = [];
       const chosen = sequences.flatMap((sequence): Chosen[] => {
         const draws = sequence.turns[number];
         const { nodes, allocations } = states.get(sequence.index) ?? { nodes: [], allocations: [] };
         const alive = nodes.filter((node) => node.registered && beating.has(node.node_id));
-        for (const { node_instance_id } of alive) addBeat(stage, node_instance_id);
+        for (const { node_instance_id } of alive) addBeat(context, node_instance_id);
         returning.push(...alive.filter(({ status }) => status === 'failed' || status === 'offline'));
         if (!draws) return [];
         const log = (text: string) =>
           logs
             .get(sequence.index)
             ?.push(
-              `round ${number}${round.racing ? ' (concurrent with the sweeps)' : ''}, ${now(world.clock).toISOString()}: ${text}`,
+              `round ${number}${round.racing ? ' (concurrent with the sweeps)' : ''}, ${now(fixture.clock).toISOString()}: ${text}`,
             );
         const turn: Turn = { sequence, draws, nodes, allocations, node: machineOf(nodes, draws.who), log };
         const name = choose(turn);
@@ -186,30 +186,30 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
         return [{ turn, name }];
       });
       for (const { name } of chosen) count(commands, name);
-      violations.push(...(await timed('formerCommands', () => actAsFormer(stage, chosen))));
-      await timed('beats', () => world.beats.flush());
-      const together = () => timed('batches', () => actTogether(stage, chosen));
+      violations.push(...(await timed('formerCommands', () => actAsFormer(context, chosen))));
+      await timed('beats', () => fixture.beats.flush());
+      const together = () => timed('batches', () => actTogether(context, chosen));
       const alone = () =>
         timed('singles', () =>
-          Promise.all([actAlone(stage, chosen), inParallel(returning, (node) => sendPlainBeat(stage, node))]),
+          Promise.all([actAlone(context, chosen), inParallel(returning, (node) => sendPlainBeat(context, node))]),
         );
       if (round.racing) {
-        const at = now(world.clock);
-        const sweeping = world.replicas.map((replica) => timed('sweeps', () => sweep(replica, at, batches)));
+        const at = now(fixture.clock);
+        const sweeping = fixture.replicas.map((replica) => timed('sweeps', () => sweep(replica, at, batches)));
         await Promise.all([together(), alone(), ...sweeping]);
       } else {
         await together();
         await alone();
       }
-      await timed('beats', () => world.beats.flush());
-      await world.clock.advance(1);
-      await world.publishFlushed(!round.lagging);
-      await timed('settling', () => sweep(mustHave(world.replicas[0]), now(world.clock), batches));
-      violations.push(...(await timed('invariants', () => checks.check(now(world.clock), round))));
+      await timed('beats', () => fixture.beats.flush());
+      await fixture.clock.advance(1);
+      await fixture.publishFlushed(!round.lagging);
+      await timed('settling', () => sweep(mustHave(fixture.replicas[0]), now(fixture.clock), batches));
+      violations.push(...(await timed('invariants', () => checks.check(now(fixture.clock), round))));
       if (violations.length > 0) break;
     }
     if (violations.length === 0) violations.push(...(await timed('projection', () => checks.checkHistory())));
-    const record = await recordOf(world.db, violations);
+    const record = await recordOf(fixture.db, violations);
     const figures = await checks.figures();
     return {
       violations,
@@ -220,6 +220,6 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
       spent,
     };
   } finally {
-    await world.close();
+    await fixture.close();
   }
 }

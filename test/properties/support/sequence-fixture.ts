@@ -63,7 +63,7 @@ export interface Replica {
   sweeps: Sweep[];
 }
 
-export interface World {
+export interface SequenceFixture {
   clock: VirtualClock;
   db: Database;
   environment: TransitionEnvironment;
@@ -122,7 +122,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
   return { services, sweeps: sweepRegistry(services).filter(({ name }) => decidingSweeps.includes(name)) };
 }
 
-export async function openWorld(sequences: readonly Sequence[]): Promise<World> {
+export async function openSequenceFixture(sequences: readonly Sequence[]): Promise<SequenceFixture> {
   const database = await testDatabase();
   const databases = [8, 4].map((max_connections) =>
     openDatabase({ url: withGenericPlans(database.url), max_connections }),

@@ -3,26 +3,30 @@
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger } from '../../support/database-connection.ts';
+import {
+  type DatabaseConnection,
+  expectNothingLeft,
+  openDatabaseConnection,
+} from '../../support/database-connection.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 
 let server: SpawnedServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 beforeAll(async () => {
   server = await spawnServer();
-  ledger = await openLedger(server.database_url);
+  db = await openDatabaseConnection(server.database_url);
 });
 afterAll(async () => {
-  await ledger?.close();
+  await db?.close();
   await server?.stop();
 });
 
 const times = (count: number) => Array.from({ length: count });
 const withStatus = async (pool: string, status: string) =>
   (
-    await ledger.rows<{ allocation_id: string }>(
+    await db.query<{ allocation_id: string }>(
       'select allocation_id from allocations where pool = $1 and status = $2 order by active_at, allocation_id',
       [pool, status],
     )
@@ -39,7 +43,7 @@ it('brings fifty machines up and down at once and leaves nothing behind', async 
   const ids = await Promise.all(times(count).map(() => allocate(server.client, 'local')));
   await waitForAll('local', 'active', count);
   const activeMs = performance.now();
-  const running = findTaggedProcesses(ledger.installation_id).filter((process) => process.agent);
+  const running = findTaggedProcesses(db.installation_id).filter((process) => process.agent);
   expect(new Set(running.map((process) => process.node_instance_id)).size).toBe(count);
   expect(running).toHaveLength(count);
 
@@ -49,8 +53,8 @@ it('brings fifty machines up and down at once and leaves nothing behind', async 
   console.log(
     `${count} at once: active after ${((activeMs - startedMs) / 1000).toFixed(1)} s, released after ${((releasedMs - activeMs) / 1000).toFixed(1)} s`,
   );
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
-  expect(await ledger.count(`select 1 from evidence where kind = 'proof.absent'`)).toBe(count);
+  await expectNothingLeft(db, server.nodes_dir, 1);
+  expect(await db.countRows(`select 1 from evidence where kind = 'proof.absent'`)).toBe(count);
 }, 300_000);
 
 it('serves ten requests in their order in a pool with room for three', async () => {
@@ -82,13 +86,13 @@ it('serves ten requests in their order in a pool with room for three', async () 
     await waitForStatus(server.client, next, 'active');
     served.push(next);
     expect(
-      await ledger.count(`select 1 from nodes where pool = $1 and status <> 'retired'`, [pool]),
+      await db.countRows(`select 1 from nodes where pool = $1 and status <> 'retired'`, [pool]),
     ).toBeLessThanOrEqual(3);
   }
   expect(served.toSorted()).toEqual(requested.toSorted());
   for (const id of await withStatus(pool, 'active')) await release(server.client, id);
   await waitForAll(pool, 'released', 10);
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  await expectNothingLeft(db, server.nodes_dir, 1);
 }, 180_000);
 
 it('fails a queued request at its deadline, and a paused pool accepts none', async () => {
@@ -124,5 +128,5 @@ it('fails a queued request at its deadline, and a paused pool accepts none', asy
     await release(server.client, id);
     await waitForStatus(server.client, id, 'released');
   }
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  await expectNothingLeft(db, server.nodes_dir, 1);
 }, 120_000);

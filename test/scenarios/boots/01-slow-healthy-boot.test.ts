@@ -24,32 +24,32 @@ const hasty_seconds = scaled(400);
 
 scenario({
   name: 'a slow but healthy boot',
-  async story(world) {
+  async story(context) {
     // Without a rescue window, the late boot is not rescued.
     const budgets = { rescue_seconds: 0 };
-    await localPool(world, 'patient', {
+    await localPool(context, 'patient', {
       spec: { boot_stages },
       budgets: { ...budgets, provision_seconds: patient_seconds },
     });
-    await localPool(world, 'hasty', {
+    await localPool(context, 'hasty', {
       spec: { boot_stages },
       budgets: { ...budgets, provision_seconds: hasty_seconds },
     });
-    const slow = await allocate(world.client, 'patient');
-    const killed = await allocate(world.client, 'hasty');
+    const slow = await allocate(context.client, 'patient');
+    const killed = await allocate(context.client, 'hasty');
 
-    const up = await waitForAllocation(world, slow, 'active', 'failed');
+    const up = await waitForAllocation(context, slow, 'active', 'failed');
     expect(up.status, 'the slow boot').toBe('active');
-    const over = await waitForAllocation(world, killed, 'active', 'failed');
+    const over = await waitForAllocation(context, killed, 'active', 'failed');
     expect(over.status, 'the same boot with less patience').toBe('failed');
 
-    const node = await nodeOf(world, up.node_id ?? '');
-    expect((await changesOf(world, node.node_id)).map((change) => change.by)).toEqual([
+    const node = await nodeOf(context, up.node_id ?? '');
+    expect((await changesOf(context, node.node_id)).map((change) => change.by)).toEqual([
       'node-provision',
       'registration',
       'claim-ready',
     ]);
-    const [sample] = await samplesOf(world, node.node_id);
+    const [sample] = await samplesOf(context, node.node_id);
     expect(sample).toMatchObject({
       phase: 'provision',
       outcome: 'completed',
@@ -61,7 +61,7 @@ scenario({
     const took = secondsBetween(new Date(node.created_at), new Date(node.registered_at ?? ''));
     expect(sample?.seconds).toBeCloseTo(took, 2);
 
-    const { false_kills, current } = await world.client.call('pool-what-if', {
+    const { false_kills, current } = await context.client.call('pool-what-if', {
       params: { pool: 'patient' },
       body: { budget_seconds: hasty_seconds },
     });
@@ -71,13 +71,13 @@ scenario({
     expect(current).toEqual({ budget_seconds: patient_seconds, budget_source: 'pool', false_kill_count: 0 });
 
     expect(over.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
-    const gone = await waitForNode(world, over.node_id ?? '', 'retired');
-    expect((await changesOf(world, gone.node_id)).map((change) => change.by).slice(0, 3)).toEqual([
+    const gone = await waitForNode(context, over.node_id ?? '', 'retired');
+    expect((await changesOf(context, gone.node_id)).map((change) => change.by).slice(0, 3)).toEqual([
       'node-provision',
       'provision-deadline',
       'rescue-over',
     ]);
-    expect(await samplesOf(world, gone.node_id)).toMatchObject([
+    expect(await samplesOf(context, gone.node_id)).toMatchObject([
       { phase: 'provision', outcome: 'timed_out', budget_seconds: hasty_seconds },
     ]);
   },

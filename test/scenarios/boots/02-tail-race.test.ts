@@ -33,32 +33,32 @@ const shown = (watching: EventReader): string[] =>
 
 scenario({
   name: 'a machine that registers just after its deadline',
-  async story(world) {
+  async story(context) {
     const pistol = await starterPistol();
-    await localPool(world, 'workspaces', {
+    await localPool(context, 'workspaces', {
       spec: { setup: `while [ ! -e ${pistol.path} ]; do sleep 0.05; done; sleep ${late_by_seconds}` },
       budgets: { provision_seconds },
     });
-    const watching = await openEvents(world.server.url, world.server.token, '?topics=allocations&pool=workspaces');
+    const watching = await openEvents(context.server.url, context.server.token, '?topics=allocations&pool=workspaces');
     onTestFinished(() => watching.close());
-    const id = await allocate(world.client, 'workspaces');
+    const id = await allocate(context.client, 'workspaces');
 
-    const failed = await waitForAllocation(world, id, 'failed');
+    const failed = await waitForAllocation(context, id, 'failed');
     expect(failed.verdict?.rule).toBe('node-failed');
-    await world.waitFor('the banner to show the failure', () => shown(watching).includes('failed'));
+    await context.waitFor('the banner to show the failure', () => shown(watching).includes('failed'));
     await pistol.fire();
 
-    const active = await waitForAllocation(world, id, 'active');
+    const active = await waitForAllocation(context, id, 'active');
     expect(active).toMatchObject({ node_id: failed.node_id, verdict: null });
-    await world.waitFor('the banner to recover', () => shown(watching).at(-1) === 'active');
+    await context.waitFor('the banner to recover', () => shown(watching).at(-1) === 'active');
     expect(shown(watching).filter((status) => status === 'failed' || status === 'active')).toEqual([
       'failed',
       'active',
     ]);
     expect(watching.ended(), 'the stream was never opened again').toBe(false);
 
-    const node = await waitForNode(world, active.node_id ?? '', 'ready');
-    const changes = await changesOf(world, node.node_id);
+    const node = await waitForNode(context, active.node_id ?? '', 'ready');
+    const changes = await changesOf(context, node.node_id);
     expect(changes.map(({ to, by }) => `${to} by ${by}`)).toEqual([
       'provisioning by node-provision',
       'failed by provision-deadline',
@@ -73,7 +73,7 @@ scenario({
     expect(lateness).toBeGreaterThanOrEqual(late_by_seconds);
     expect(rescued.reason).toContain(`${lateness.toFixed(1)} s`);
 
-    const [provision, start] = await samplesOf(world, node.node_id);
+    const [provision, start] = await samplesOf(context, node.node_id);
     expect(provision).toMatchObject({ phase: 'provision', outcome: 'late', budget_seconds: provision_seconds });
     expect(provision?.lateness_seconds).toBeCloseTo(lateness, 2);
     expect(provision?.seconds).toBeCloseTo(secondsBetween(launched.at, rescued.at), 2);

@@ -15,7 +15,7 @@ import { callRoute } from '../../api/support/calls.ts';
 import { registration } from '../../api/support/machine.ts';
 import { spawnServer } from '../../support/server.ts';
 import { externalPool, nodeOf } from '../support/machines.ts';
-import { scenario, type World, withDeciders } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 
 const many = 1_000;
 /** Enough to expose a bug. */
@@ -45,15 +45,15 @@ async function each<T>(items: T[], workers: number, work: (item: T, index: numbe
   await Promise.all(Array.from({ length: workers }, hand));
 }
 
-async function expectMachine(world: World, more: object = {}): Promise<Expected> {
-  const { node, enrollment_token } = await world.client.call('node-create', { body: { pool: 'crowd', ...more } });
+async function expectMachine(context: ScenarioContext, more: object = {}): Promise<Expected> {
+  const { node, enrollment_token } = await context.client.call('node-create', { body: { pool: 'crowd', ...more } });
   return { node_id: node.node_id, enrollment_token };
 }
 
-async function expectMachines(world: World, count: number): Promise<Expected[]> {
+async function expectMachines(context: ScenarioContext, count: number): Promise<Expected[]> {
   const expected: Expected[] = [];
   await each(Array.from({ length: count }), atOnce, async () => {
-    expected.push(await expectMachine(world));
+    expected.push(await expectMachine(context));
   });
   return expected;
 }
@@ -63,7 +63,7 @@ async function expectMachines(world: World, count: number): Promise<Expected[]> 
  * of them. An announced short deadline makes both replicas run the rule, and then they know when
  * the next is due.
  */
-const wakeRule = (world: World) => expectMachine(world, { provision_timeout_seconds: 1 });
+const wakeRule = (context: ScenarioContext) => expectMachine(context, { provision_timeout_seconds: 1 });
 
 /** Every second machine is assigned to a tenant's allocation. */
 const assignMachines = `
@@ -173,31 +173,31 @@ const unguarded = withRun('provision-deadline', ({ db }) => async (now) => {
 
 scenario({
   name: 'a thousand registrations against the sweeps of two replicas',
-  async story(world) {
-    await externalPool(world, 'crowd', {
+  async story(context) {
+    await externalPool(context, 'crowd', {
       budgets: { provision_seconds: 3600, start_seconds: 3600 },
       brake: { fraction: 1, min_nodes: machines + strays },
     });
-    const expected = await expectMachines(world, machines + strays - 1);
+    const expected = await expectMachines(context, machines + strays - 1);
     const coming = expected.slice(0, machines);
-    const other = await spawnServer({ beside: world.server });
+    const other = await spawnServer({ beside: context.server });
     try {
-      expected.push(await wakeRule(world));
+      expected.push(await wakeRule(context));
       const ids = expected.map(({ node_id }) => node_id);
-      await world.ledger.rows(assignMachines, [ids]);
+      await context.db.query(assignMachines, [ids]);
       const startedMs = systemClock.monotonicMs();
-      await world.ledger.rows(strewDeadlines, [ids, ids.length]);
-      const servers = [world.server.url, other.url];
+      await context.db.query(strewDeadlines, [ids, ids.length]);
+      const servers = [context.server.url, other.url];
       await each(coming, atOnce, async ({ enrollment_token }, index) => {
         const turnMs = startedMs + (1000 * strewnSeconds * index) / ids.length;
         await pause(systemClock, Math.max(0, turnMs - systemClock.monotonicMs()));
-        const url = servers[index % 2] ?? world.server.url;
+        const url = servers[index % 2] ?? context.server.url;
         const reply = await callRoute(url, 'agent-register', { body: registration({ enrollment_token }) });
         expect(reply.status, `a registration inside its window was refused: ${reply.text}`).toBe(201);
       });
       const awaited = new Set(coming.map(({ node_id }) => node_id));
-      const outcomes = await world.waitFor('all that never register to fail', async () => {
-        const found = await world.ledger.rows<Outcome>(outcomesSql);
+      const outcomes = await context.waitFor('all that never register to fail', async () => {
+        const found = await context.db.query<Outcome>(outcomesSql);
         const waiting = found.some(({ node_id, status }) => !awaited.has(node_id) && status === 'provisioning');
         return waiting ? undefined : found;
       });
@@ -266,40 +266,40 @@ const probesFirst = withRun('provision-deadline', ({ db }, right) => async (now)
 
 scenario({
   name: 'an unwritable row, an overridden one and a hanging probe delay no other row',
-  async story(world) {
+  async story(context) {
     const silent = await silentServer();
     try {
-      await externalPool(world, 'mixed', {
+      await externalPool(context, 'mixed', {
         budgets: { provision_seconds, start_seconds: 600 },
         probe: { allow_private: true, timeout_seconds: hangs_seconds },
         brake: { fraction: 1, min_nodes: 100 },
       });
       const expectOne = async (more: object = {}) =>
-        (await world.client.call('node-create', { body: { pool: 'mixed', ...more } })).node.node_id;
-      const hanging = await world.client.call('node-create', { body: { pool: 'mixed' } });
+        (await context.client.call('node-create', { body: { pool: 'mixed', ...more } })).node.node_id;
+      const hanging = await context.client.call('node-create', { body: { pool: 'mixed' } });
       const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silent.url };
-      await callRoute(world.server.url, 'agent-register', { body });
-      await world.waitFor('the hanging machine to be probed', () => silent.heard() > 0);
+      await callRoute(context.server.url, 'agent-register', { body });
+      await context.waitFor('the hanging machine to be probed', () => silent.heard() > 0);
       const unwritable = await expectOne();
-      await world.ledger.rows(`create function refuse_verdict() returns trigger language plpgsql as $$
+      await context.db.query(`create function refuse_verdict() returns trigger language plpgsql as $$
         begin if new.node_id = '${unwritable}' and new.status = 'failed' then raise exception 'this row cannot be written'; end if; return new; end $$`);
-      await world.ledger.rows(
+      await context.db.query(
         'create trigger refuse_verdict before update on nodes for each row execute function refuse_verdict()',
       );
       const overridden = await expectOne({ provision_timeout_seconds: 600 });
       const others = [await expectOne(), await expectOne(), await expectOne()];
       for (const id of others)
-        await world.waitFor('the others to fail', async () => {
-          const node = await nodeOf(world, id);
+        await context.waitFor('the others to fail', async () => {
+          const node = await nodeOf(context, id);
           return node.status === 'failed' ? node : undefined;
         });
-      expect((await nodeOf(world, overridden)).status).toBe('provisioning');
-      expect((await nodeOf(world, unwritable)).status).toBe('provisioning');
-      await world.waitFor('the unwritable row on record', async () => {
-        const story = await world.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
+      expect((await nodeOf(context, overridden)).status).toBe('provisioning');
+      expect((await nodeOf(context, unwritable)).status).toBe('provisioning');
+      await context.waitFor('the unwritable row on record', async () => {
+        const story = await context.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
         return story.items.find((fact) => fact.kind === 'verdict.unwritable');
       });
-      const { items } = await world.client.call('sweep-list', {});
+      const { items } = await context.client.call('sweep-list', {});
       const { lateness_seconds } = items.find(({ name }) => name === 'provision-deadline') ?? {};
       expect(lateness_seconds, 'how late the verdicts were').toBeLessThan(hangs_seconds / 3);
       expect(lateness_seconds).not.toBeNull();

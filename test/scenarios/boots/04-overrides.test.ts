@@ -15,7 +15,7 @@ import {
   defaultRuntimeClasses,
 } from '../../../src/lifecycle/deadlines/budgets.ts';
 import { changesOf, externalPool, localPool, waitForNode } from '../support/machines.ts';
-import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 /** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait. */
 const default_seconds = 1.2;
@@ -35,12 +35,15 @@ writeFileSync(
 );
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-async function declarePools(world: World, own: { provision_seconds: number; ceiling_seconds: number }): Promise<void> {
-  await externalPool(world, 'plain');
-  await externalPool(world, 'classed', { runtime_class: 'hermes' });
-  await externalPool(world, 'owned', { runtime_class: 'hermes', budgets: own });
+async function declarePools(
+  context: ScenarioContext,
+  own: { provision_seconds: number; ceiling_seconds: number },
+): Promise<void> {
+  await externalPool(context, 'plain');
+  await externalPool(context, 'classed', { runtime_class: 'hermes' });
+  await externalPool(context, 'owned', { runtime_class: 'hermes', budgets: own });
   // Its machines never get as far as registering.
-  await localPool(world, 'launched', {
+  await localPool(context, 'launched', {
     runtime_class: 'hermes',
     budgets: own,
     spec: { setup: 'while :; do sleep 0.1; done' },
@@ -49,18 +52,22 @@ async function declarePools(world: World, own: { provision_seconds: number; ceil
 
 type Clocked = Pick<Node, 'node_id' | 'created_at' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 
-async function createNode(world: World, pool: string, provision_timeout_seconds?: number): Promise<Clocked> {
+async function createNode(
+  context: ScenarioContext,
+  pool: string,
+  provision_timeout_seconds?: number,
+): Promise<Clocked> {
   const body = { pool, ...(provision_timeout_seconds && { provision_timeout_seconds }) };
-  return (await world.client.call('node-create', { body })).node;
+  return (await context.client.call('node-create', { body })).node;
 }
 
 /** Read from the timeline, because a budget this short may be over before the node is read. */
-async function allocateNode(world: World, provision_timeout_seconds: number): Promise<Clocked> {
+async function allocateNode(context: ScenarioContext, provision_timeout_seconds: number): Promise<Clocked> {
   const body = { pool: 'launched', provision_timeout_seconds };
-  const { allocation } = await world.client.call('allocation-create', { body });
+  const { allocation } = await context.client.call('allocation-create', { body });
   const { allocation_id } = allocation;
-  const [node, shared] = await world.waitFor('a node for it', async () => {
-    const { items } = await world.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
+  const [node, shared] = await context.waitFor('a node for it', async () => {
+    const { items } = await context.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
     const set = (kind: string) => items.find((fact) => fact.kind === kind)?.data.set as Clocked | undefined;
     const found = [set('node.provisioning'), set('allocation.provisioning')] as const;
     return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
@@ -86,9 +93,9 @@ function expectHonoured({ level, seconds, source, node }: Case): void {
   );
 }
 
-async function expectNamedInVerdict(world: World, { level, seconds, source, node }: Case): Promise<void> {
-  await waitForNode(world, node.node_id, 'failed');
-  const verdict = (await changesOf(world, node.node_id)).find((change) => change.to === 'failed');
+async function expectNamedInVerdict(context: ScenarioContext, { level, seconds, source, node }: Case): Promise<void> {
+  await waitForNode(context, node.node_id, 'failed');
+  const verdict = (await changesOf(context, node.node_id)).find((change) => change.to === 'failed');
   expect(verdict?.by).toBe('provision-deadline');
   expect(verdict?.reason, level).toMatch(
     // On a busy machine such a short budget may end before the launch does.
@@ -105,28 +112,33 @@ const ignoring = (blind: (question: BudgetQuestion) => BudgetQuestion) =>
 scenario({
   name: 'budgets at every level',
   args: ['--config', config],
-  async story(world) {
-    await declarePools(world, { provision_seconds: pool_seconds, ceiling_seconds });
+  async story(context) {
+    await declarePools(context, { provision_seconds: pool_seconds, ceiling_seconds });
     const cases: Case[] = [
-      { level: 'server', seconds: default_seconds, source: 'default', node: await createNode(world, 'plain') },
-      { level: 'class', seconds: class_seconds, source: 'class', node: await createNode(world, 'classed') },
-      { level: 'pool', seconds: pool_seconds, source: 'pool', node: await createNode(world, 'owned') },
+      { level: 'server', seconds: default_seconds, source: 'default', node: await createNode(context, 'plain') },
+      { level: 'class', seconds: class_seconds, source: 'class', node: await createNode(context, 'classed') },
+      { level: 'pool', seconds: pool_seconds, source: 'pool', node: await createNode(context, 'owned') },
       {
         level: 'node',
         seconds: own_seconds,
         source: 'allocation',
-        node: await createNode(world, 'owned', own_seconds),
+        node: await createNode(context, 'owned', own_seconds),
       },
-      { level: 'allocation', seconds: own_seconds, source: 'allocation', node: await allocateNode(world, own_seconds) },
+      {
+        level: 'allocation',
+        seconds: own_seconds,
+        source: 'allocation',
+        node: await allocateNode(context, own_seconds),
+      },
       {
         level: 'allocation beyond the ceiling',
         seconds: ceiling_seconds,
         source: 'allocation',
-        node: await allocateNode(world, 2 * ceiling_seconds),
+        node: await allocateNode(context, 2 * ceiling_seconds),
       },
     ];
     for (const each of cases) expectHonoured(each);
-    for (const each of cases) await expectNamedInVerdict(world, each);
+    for (const each of cases) await expectNamedInVerdict(context, each);
   },
   counters: [
     {
@@ -168,16 +180,21 @@ scenario({
 
 scenario({
   name: 'the shipped budgets',
-  async story(world) {
+  async story(context) {
     const own = { provision_seconds: 1200, ceiling_seconds: 3600 };
-    await declarePools(world, own);
+    await declarePools(context, own);
     const hermes = defaultRuntimeClasses.hermes?.provision_seconds ?? 0;
     const requested = own.provision_seconds / 20;
     const cases: Case[] = [
-      { level: 'server', seconds: defaultBudgets.provision, source: 'default', node: await createNode(world, 'plain') },
-      { level: 'class', seconds: hermes, source: 'class', node: await createNode(world, 'classed') },
-      { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await createNode(world, 'owned') },
-      { level: 'node', seconds: requested, source: 'allocation', node: await createNode(world, 'owned', requested) },
+      {
+        level: 'server',
+        seconds: defaultBudgets.provision,
+        source: 'default',
+        node: await createNode(context, 'plain'),
+      },
+      { level: 'class', seconds: hermes, source: 'class', node: await createNode(context, 'classed') },
+      { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await createNode(context, 'owned') },
+      { level: 'node', seconds: requested, source: 'allocation', node: await createNode(context, 'owned', requested) },
     ];
     for (const each of cases) expectHonoured(each);
   },

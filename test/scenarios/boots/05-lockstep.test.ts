@@ -5,39 +5,39 @@
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import { allocate, declarePool } from '../../support/allocations.ts';
-import { scenario, type World } from '../support/scenario.ts';
+import { type ScenarioContext, scenario } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-const waitForFailure = (world: World, id: string) =>
-  world.waitFor('the allocation to have failed', async () => {
-    const allocation = await world.client.call('allocation-get', { params: { id } });
+const waitForFailure = (context: ScenarioContext, id: string) =>
+  context.waitFor('the allocation to have failed', async () => {
+    const allocation = await context.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
   });
 
-const factsOf = async (world: World, allocation_id: string, kind: string) =>
-  (await world.client.call('timeline-get', { query: { allocation_id, kind, limit: 100 } })).items;
+const factsOf = async (context: ScenarioContext, allocation_id: string, kind: string) =>
+  (await context.client.call('timeline-get', { query: { allocation_id, kind, limit: 100 } })).items;
 
 scenario({
   name: 'an early crash is diagnosed and ends the provision long before its budget',
-  async story(world) {
+  async story(context) {
     const provision_seconds = 300;
-    await declarePool(world.client, 'crashing', {
+    await declarePool(context.client, 'crashing', {
       budgets: { provision_seconds },
       spec: { setup: 'echo "Out of memory: Killed process 42 (python)" >&2; exit 9' },
     });
-    const id = await allocate(world.client, 'crashing');
-    const failed = await waitForFailure(world, id);
+    const id = await allocate(context.client, 'crashing');
+    const failed = await waitForFailure(context, id);
     expect(failed.reason).toContain('setup exited with code 9');
     // The output may be diagnosed before the exit is seen.
-    const diagnosis = await world.waitFor('the diagnosis', async () => {
-      const found = await factsOf(world, id, 'bootstrap.diagnosis');
+    const diagnosis = await context.waitFor('the diagnosis', async () => {
+      const found = await factsOf(context, id, 'bootstrap.diagnosis');
       return found.find(({ data }) => data.certain === true);
     });
     expect(diagnosis.data).toMatchObject({ code: 'out_of_memory' });
     const waited = secondsBetween(new Date(failed.created_at), new Date(failed.status_since));
     expect(waited).toBeLessThan(provision_seconds / 2);
-    const operation = await world.waitFor('the operation to have failed', async () => {
-      const [only] = (await world.client.call('operation-list', { query: {} })).items;
+    const operation = await context.waitFor('the operation to have failed', async () => {
+      const [only] = (await context.client.call('operation-list', { query: {} })).items;
       return only?.status === 'failed' ? only : undefined;
     });
     expect(operation).toMatchObject({ error: { code: 'setup_failed', step: 'register' } });
@@ -75,31 +75,31 @@ const extended_by = 12;
 
 scenario({
   name: 'the watcher looks until the deadline of the row and not beyond, whatever moved it',
-  async story(world) {
+  async story(context) {
     looks = [];
-    await world.client.call('pool-put', {
+    await context.client.call('pool-put', {
       params: { pool: 'silent' },
       body: { driver: 'simulated', budgets: { provision_seconds, rescue_seconds: 600 } },
     });
-    const id = await allocate(world.client, 'silent');
-    const node_id = await world.waitFor('its node', async () => {
-      const allocation = await world.client.call('allocation-get', { params: { id } });
+    const id = await allocate(context.client, 'silent');
+    const node_id = await context.waitFor('its node', async () => {
+      const allocation = await context.client.call('allocation-get', { params: { id } });
       return allocation.node_id ?? undefined;
     });
-    const before = await world.client.call('node-get', { params: { id: node_id } });
-    const { node } = await world.client.call('node-act', {
+    const before = await context.client.call('node-get', { params: { id: node_id } });
+    const { node } = await context.client.call('node-act', {
       params: { id: node_id, action: 'extend-deadline' },
       body: { reason: 'a slow mirror today', seconds: extended_by },
     });
     const deadline = new Date(node.deadline_at ?? '');
     expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
-    await waitForFailure(world, id);
+    await waitForFailure(context, id);
     // It appears once the operation that waited for the machine has ended too.
-    await world.waitFor('its rescue window', async () => {
-      const { deadline_at } = await world.client.call('allocation-get', { params: { id } });
+    await context.waitFor('its rescue window', async () => {
+      const { deadline_at } = await context.client.call('allocation-get', { params: { id } });
       return deadline_at !== null;
     });
-    const verdict = await world.client.call('node-get', { params: { id: node_id } });
+    const verdict = await context.client.call('node-get', { params: { id: node_id } });
     expect(verdict.verdict).toMatchObject({ rule: 'provision-deadline' });
     expect(new Date(verdict.status_since) >= deadline, 'not before the moved deadline').toBe(true);
     // It kept looking past the first deadline and stopped at the moved one.
@@ -109,7 +109,7 @@ scenario({
     expect(last <= deadline).toBe(true);
     // The search for a late cause may look once more; it is not the watcher.
     expect(looks.filter((at) => at >= decided).length).toBeLessThanOrEqual(1);
-    const [moved] = await factsOf(world, id, 'node.deadline_moved');
+    const [moved] = await factsOf(context, id, 'node.deadline_moved');
     expect(moved).toMatchObject({ actor: { kind: 'token' } });
     expect(moved?.summary).toContain('a slow mirror today');
   },

@@ -7,7 +7,7 @@ import type * as NodeLogs from '../../../src/store/agents/boot-stages.ts';
 import type { Machine } from '../../api/support/machine.ts';
 import { allocate } from '../../support/allocations.ts';
 import { externalPool, joinMachine, localPool, waitForAllocation } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Explaining, 'slowStages'> &
   Pick<typeof BootReports, 'readBootReport'> &
@@ -53,40 +53,40 @@ const blame = `-- Boot Record 01 --
 1 boot records analyzed
 `;
 
-const bootOf = (world: World, id: string) => world.client.call('node-boot', { params: { id } });
+const bootOf = (context: ScenarioContext, id: string) => context.client.call('node-boot', { params: { id } });
 
 /** As reported, without the fields that the chart adds. */
-const reportedStages = async (world: World, id: string) =>
-  (await bootOf(world, id)).stages.map(({ starts_seconds: _, usual_seconds: _usual, ...stage }) => stage);
+const reportedStages = async (context: ScenarioContext, id: string) =>
+  (await bootOf(context, id)).stages.map(({ starts_seconds: _, usual_seconds: _usual, ...stage }) => stage);
 
-async function slowIn(world: World, id: string): Promise<string[]> {
-  const { slow_stages } = await world.client.call('node-explain', { params: { id } });
+async function slowIn(context: ScenarioContext, id: string): Promise<string[]> {
+  const { slow_stages } = await context.client.call('node-explain', { params: { id } });
   return slow_stages.map((stage) => stage.says);
 }
 
-async function bootMachine(world: World, name: string, stages: BootStage[]): Promise<Machine> {
-  const machine = await joinMachine(world, 'workspaces', name);
+async function bootMachine(context: ScenarioContext, name: string, stages: BootStage[]): Promise<Machine> {
+  const machine = await joinMachine(context, 'workspaces', name);
   expect((await machine.call('agent-boot', { body: { stages } })).status).toBe(200);
   return machine;
 }
 
 /** Nothing is known of such boots at first, then two, then three of them. */
-async function checkNestedStages(world: World): Promise<void> {
-  await externalPool(world, 'workspaces');
-  await bootMachine(world, 'usual-1', usual);
-  await bootMachine(world, 'usual-2', usual);
-  const first = await bootMachine(world, 'slow-1', measured);
-  expect(await reportedStages(world, first.node_id), 'the stages as they were reported').toEqual(measured);
-  expect(await slowIn(world, first.node_id), 'by their part of the whole').toEqual([
+async function checkNestedStages(context: ScenarioContext): Promise<void> {
+  await externalPool(context, 'workspaces');
+  await bootMachine(context, 'usual-1', usual);
+  await bootMachine(context, 'usual-2', usual);
+  const first = await bootMachine(context, 'slow-1', measured);
+  expect(await reportedStages(context, first.node_id), 'the stages as they were reported').toEqual(measured);
+  expect(await slowIn(context, first.node_id), 'by their part of the whole').toEqual([
     'script took 381 s of 423 s',
     'set-up took 270 s of 423 s',
     'image-pull took 107 s of 423 s',
   ]);
-  const second = await bootMachine(world, 'slow-2', measured);
-  expect(await slowIn(world, second.node_id), 'against the history of the pool').toEqual([
+  const second = await bootMachine(context, 'slow-2', measured);
+  expect(await slowIn(context, second.node_id), 'against the history of the pool').toEqual([
     `image-pull took 107 s, usually ${usual_pull_seconds} s`,
   ]);
-  const { stages } = await bootOf(world, second.node_id);
+  const { stages } = await bootOf(context, second.node_id);
   const chart = stages.map(({ name, starts_seconds, usual_seconds }) => [name, starts_seconds, usual_seconds]);
   expect(chart, 'the chart, beside the median of the pool').toEqual([
     ['before-script', 0, 42],
@@ -96,26 +96,26 @@ async function checkNestedStages(world: World): Promise<void> {
   ]);
 }
 
-async function checkBlamedStages(world: World): Promise<void> {
-  await externalPool(world, 'images');
-  const machine = await joinMachine(world, 'images', 'by-cloud-init');
+async function checkBlamedStages(context: ScenarioContext): Promise<void> {
+  await externalPool(context, 'images');
+  const machine = await joinMachine(context, 'images', 'by-cloud-init');
   const reported = await machine.call('agent-boot', {}, { raw: blame, headers: { 'content-type': 'text/plain' } });
   expect(reported.status, reported.text).toBe(200);
-  expect(await reportedStages(world, machine.node_id), 'the stages as cloud-init blames them').toEqual([
+  expect(await reportedStages(context, machine.node_id), 'the stages as cloud-init blames them').toEqual([
     { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
     { name: 'config-growpart', seconds: 30.5, parent: 'init-network' },
     { name: 'config-apt_configure', seconds: 11.5, parent: 'modules-config' },
     { name: 'config-final_message', seconds: 0.001, parent: 'modules-final' },
   ]);
-  expect(await slowIn(world, machine.node_id), 'what cloud-init blames').toEqual([
+  expect(await slowIn(context, machine.node_id), 'what cloud-init blames').toEqual([
     'config-scripts_user took 381 s of 423 s',
   ]);
 }
 
 /** For the chart: every stage has a start by the server's clock, and they follow one another. */
-async function checkAgentStages(world: World, allocation_id: string, stages: BootStage[]): Promise<void> {
-  const { node_id } = await waitForAllocation(world, allocation_id, 'active');
-  const reported = (await bootOf(world, node_id ?? '')).stages;
+async function checkAgentStages(context: ScenarioContext, allocation_id: string, stages: BootStage[]): Promise<void> {
+  const { node_id } = await waitForAllocation(context, allocation_id, 'active');
+  const reported = (await bootOf(context, node_id ?? '')).stages;
   expect(reported.map((stage) => stage.name)).toEqual(stages.map((stage) => stage.name));
   for (const [index, { name, seconds, started_at }] of reported.entries()) {
     expect(seconds, name).toBeGreaterThanOrEqual(stages[index]?.seconds ?? 0);
@@ -124,21 +124,21 @@ async function checkAgentStages(world: World, allocation_id: string, stages: Boo
     // Both are rounded to milliseconds.
     expect(endedMs, `${name} ends before the next begins`).toBeLessThanOrEqual(nextMs + 2);
   }
-  expect(await slowIn(world, node_id ?? '')).toEqual([expect.stringMatching(/^set-up took [\d.]+ s of [\d.]+ s$/)]);
+  expect(await slowIn(context, node_id ?? '')).toEqual([expect.stringMatching(/^set-up took [\d.]+ s of [\d.]+ s$/)]);
 }
 
 scenario({
   name: 'where the time of a boot went',
-  async story(world) {
+  async story(context) {
     const simulated = [
       { name: 'image-pull', seconds: 0.1 },
       { name: 'set-up', seconds: 1.2 },
     ];
-    await localPool(world, 'launched', { spec: { boot_stages: simulated } });
-    const launched = await allocate(world.client, 'launched');
-    await checkNestedStages(world);
-    await checkBlamedStages(world);
-    await checkAgentStages(world, launched, simulated);
+    await localPool(context, 'launched', { spec: { boot_stages: simulated } });
+    const launched = await allocate(context.client, 'launched');
+    await checkNestedStages(context);
+    await checkBlamedStages(context);
+    await checkAgentStages(context, launched, simulated);
   },
   counters: [
     {

@@ -50,38 +50,38 @@ const provider = (silently: boolean): Pick<Composition, 'drivers'> => ({
 scenario({
   name: 'time in a quota queue is not boot time',
   settings: provider(false),
-  async story(world) {
+  async story(context) {
     ensured = undefined;
-    await world.client.call('pool-put', {
+    await context.client.call('pool-put', {
       params: { pool: 'scarce' },
       body: { driver: 'simulated', budgets: { provision_seconds, start_seconds: 60, rescue_seconds: 1 } },
     });
-    const id = await allocate(world.client, 'scarce');
-    const allocationNow = () => world.client.call('allocation-get', { params: { id } });
-    const waiting = await world.waitFor('the wait for capacity to be on the node', async () => {
+    const id = await allocate(context.client, 'scarce');
+    const allocationNow = () => context.client.call('allocation-get', { params: { id } });
+    const waiting = await context.waitFor('the wait for capacity to be on the node', async () => {
       const { node_id } = await allocationNow();
-      const node = node_id && (await world.client.call('node-get', { params: { id: node_id } }));
+      const node = node_id && (await context.client.call('node-get', { params: { id: node_id } }));
       return node && node.waiting_for === 'capacity' ? node : undefined;
     });
-    const explanation = await world.client.call('node-explain', { params: { id: waiting.node_id } });
+    const explanation = await context.client.call('node-explain', { params: { id: waiting.node_id } });
     expect(explanation.waiting_for).toContain('capacity');
-    const granted = await world.waitFor('the capacity to be granted', async () => {
-      const node = await world.client.call('node-get', { params: { id: waiting.node_id } });
+    const granted = await context.waitFor('the capacity to be granted', async () => {
+      const node = await context.client.call('node-get', { params: { id: waiting.node_id } });
       expect(node.status, 'it fails while it only waits').toBe('provisioning');
       return node.waiting_for === null ? node : undefined;
     });
     const grantedAfter = secondsBetween(new Date(granted.created_at), new Date(granted.deadline_at ?? ''));
     expect(grantedAfter).toBeGreaterThanOrEqual(queued_seconds + provision_seconds);
     const { target } = requireEnsured();
-    const machine = await startMachine(world.server.url, { enrollment_token: target.bootstrap.enrollment_token });
+    const machine = await startMachine(context.server.url, { enrollment_token: target.bootstrap.enrollment_token });
     const hasMessage = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
     await machine.call('agent-heartbeat', { body: { status: 'starting', boot_stage: 'mounting' } });
-    await world.waitFor('its boot stage in the progress', () => hasMessage('Boot stage mounting'));
+    await context.waitFor('its boot stage in the progress', () => hasMessage('Boot stage mounting'));
     await machine.beat('ready');
-    await world.waitFor('the allocation to be active', async () =>
+    await context.waitFor('the allocation to be active', async () =>
       (await allocationNow()).status === 'active' ? true : undefined,
     );
-    const [sample] = await world.ledger.rows<{ seconds: number; outcome: string }>(
+    const [sample] = await context.db.query<{ seconds: number; outcome: string }>(
       `select seconds, outcome from boot_samples where node_id = $1 and phase = 'provision'`,
       [waiting.node_id],
     );

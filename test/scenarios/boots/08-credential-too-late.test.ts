@@ -18,7 +18,7 @@ import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { registration } from '../../api/support/machine.ts';
 import { type RealAgent, startAgent } from '../support/agents.ts';
 import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 /** A counter-test can replace the answer to a refused registration here. */
 const wrong = vi.hoisted(() => ({}) as { replaceProblem?: (problem: ApiProblem) => ApiProblem });
@@ -52,8 +52,8 @@ interface Unrecorded {
 }
 
 /** A machine whose token is signed, but whose record is not written yet. */
-async function unrecordedMachine(world: World, pool: string): Promise<Unrecorded> {
-  const db = openDatabase({ url: world.server.database_url, max_connections: 1 });
+async function unrecordedMachine(context: ScenarioContext, pool: string): Promise<Unrecorded> {
+  const db = openDatabase({ url: context.server.database_url, max_connections: 1 });
   onTestFinished(() => db.close());
   const born = now(systemClock);
   const atBirth = { ...systemClock, nowMs: () => born.getTime() };
@@ -91,27 +91,27 @@ const refusals = (agent: RealAgent) => agent.output().split('enrollment_pending'
  * A real agent registers before its record exists. It keeps its place and the events that happened
  * meanwhile.
  */
-async function retriesRegistration(world: World): Promise<void> {
-  const machine = await unrecordedMachine(world, 'workspaces');
+async function retriesRegistration(context: ScenarioContext): Promise<void> {
+  const machine = await unrecordedMachine(context, 'workspaces');
   const { enrollment_token } = machine;
-  const agent = await startAgent(world, { enrollment_token, setup: 'echo set up before anybody knew' });
-  await world.waitFor('the machine to be refused twice', async () => {
+  const agent = await startAgent(context, { enrollment_token, setup: 'echo set up before anybody knew' });
+  await context.waitFor('the machine to be refused twice', async () => {
     if (agent.hasEnded()) throw new Error(`the agent gave up: ${(await agent.exitReport())?.reason}`);
     return refusals(agent) >= 2;
   });
   await machine.record();
 
-  const node = await waitForNode(world, machine.node_id, 'ready');
-  expect(await causesOf(world, node.node_id)).toEqual(['node-create', 'registration', 'claim-ready']);
+  const node = await waitForNode(context, machine.node_id, 'ready');
+  expect(await causesOf(context, node.node_id)).toEqual(['node-create', 'registration', 'claim-ready']);
   expect(node).toMatchObject({ restarts: 0, verdict: null });
-  const boot = await world.client.call('node-boot', { params: { id: node.node_id } });
+  const boot = await context.client.call('node-boot', { params: { id: node.node_id } });
   expect(boot.stages.map((stage) => stage.name)).toEqual(['setup']);
-  await world.waitFor('what it wrote before its registration', async () => {
-    const { items } = await world.client.call('node-logs', { params: { id: node.node_id } });
+  await context.waitFor('what it wrote before its registration', async () => {
+    const { items } = await context.client.call('node-logs', { params: { id: node.node_id } });
     return items.some(({ stream, line }) => stream === 'setup' && line === 'set up before anybody knew');
   });
-  const kept = await world.waitFor('its spooled reports to arrive', async () => {
-    const { items } = await world.client.call('node-timeline', { params: { id: node.node_id } });
+  const kept = await context.waitFor('its spooled reports to arrive', async () => {
+    const { items } = await context.client.call('node-timeline', { params: { id: node.node_id } });
     return items.find((fact) => fact.kind === 'agent_call_failed' && fact.data.code === 'enrollment_pending');
   });
   expect(kept).toMatchObject({ layer: 'transport', data: { call: 'agent-register', detail_layer: 'credential' } });
@@ -119,23 +119,27 @@ async function retriesRegistration(world: World): Promise<void> {
 }
 
 /** The record never comes: the agent gives up at the announced deadline and reports that. */
-async function expectGivesUpInTime(world: World, agent: RealAgent, { born, node_id }: Unrecorded): Promise<void> {
-  await world.waitFor('the machine to give up', () => agent.hasEnded());
+async function expectGivesUpInTime(
+  context: ScenarioContext,
+  agent: RealAgent,
+  { born, node_id }: Unrecorded,
+): Promise<void> {
+  await context.waitFor('the machine to give up', () => agent.hasEnded());
   expect(await agent.ended).toBe(exitCodes.registration_deadline);
   const word = await agent.exitReport();
   expect(word?.reason).toMatch(
     /^the agent could not register by its deadline .* last failure: credential\/enrollment_pending/,
   );
   expect(secondsBetween(born, new Date(word?.at ?? ''))).toBeGreaterThanOrEqual(hopeless_seconds - clock_error_seconds);
-  await expect(nodeOf(world, node_id)).rejects.toMatchObject({ problem: { code: 'node_not_found' } });
+  await expect(nodeOf(context, node_id)).rejects.toMatchObject({ problem: { code: 'node_not_found' } });
 }
 
 /** Three cases, three answers: not yet, unknown, replaced. */
-async function answersEachCase(world: World): Promise<void> {
-  const { enrollment_token, born } = await unrecordedMachine(world, 'workspaces');
+async function answersEachCase(context: ScenarioContext): Promise<void> {
+  const { enrollment_token, born } = await unrecordedMachine(context, 'workspaces');
   const register = (token: string, bearer?: string) =>
     callRoute(
-      world.server.url,
+      context.server.url,
       'agent-register',
       { body: registration({ enrollment_token: token }) },
       bearer ? { bearer } : {},
@@ -157,14 +161,14 @@ async function answersEachCase(world: World): Promise<void> {
 
 scenario({
   name: 'a machine that is quicker than its record',
-  async story(world) {
-    await externalPool(world, 'workspaces', { budgets: { provision_seconds } });
-    await externalPool(world, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
-    const unknown = await unrecordedMachine(world, 'hopeless');
-    const hopeless = await startAgent(world, { enrollment_token: unknown.enrollment_token });
-    await retriesRegistration(world);
-    await expectGivesUpInTime(world, hopeless, unknown);
-    await answersEachCase(world);
+  async story(context) {
+    await externalPool(context, 'workspaces', { budgets: { provision_seconds } });
+    await externalPool(context, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
+    const unknown = await unrecordedMachine(context, 'hopeless');
+    const hopeless = await startAgent(context, { enrollment_token: unknown.enrollment_token });
+    await retriesRegistration(context);
+    await expectGivesUpInTime(context, hopeless, unknown);
+    await answersEachCase(context);
   },
   counters: [
     {

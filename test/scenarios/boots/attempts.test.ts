@@ -7,28 +7,32 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger } from '../../support/database-connection.ts';
+import {
+  type DatabaseConnection,
+  expectNothingLeft,
+  openDatabaseConnection,
+} from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
 vi.setConfig({ testTimeout: 150_000 });
 
 let server: TestServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 let files: string;
 beforeAll(async () => {
   files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
   server = await inProcessServer();
-  ledger = await openLedger(server.database_url);
+  db = await openDatabaseConnection(server.database_url);
 });
 afterAll(async () => {
-  await ledger?.close();
+  await db?.close();
   await server?.stop();
   await rm(files, { recursive: true, force: true });
 });
 
 const instances = (id: string) =>
-  ledger.count(
+  db.countRows(
     `select 1
      from instances
      join allocations using (node_id)
@@ -45,11 +49,11 @@ it('succeeds with a second instance after the first failed, without a request', 
   const id = await allocate(server.client, 'stubborn');
   const active = await waitForStatus(server.client, id, 'active');
   expect(await instances(id)).toBe(2);
-  expect(await ledger.facts(id, 'allocation.retrying')).toBe(1);
+  expect(await db.countEvidence(id, 'allocation.retrying')).toBe(1);
   expect(active.workflow_id).not.toBeNull();
   await release(server.client, id);
   await waitForStatus(server.client, id, 'released');
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  await expectNothingLeft(db, server.nodes_dir, 1);
 });
 
 it('stops at the allowed number of attempts, and has an open operation until then', async () => {
@@ -113,5 +117,5 @@ it('makes one attempt where the pool sets none', async () => {
     return progress?.status === 'failed';
   });
   expect(await instances(id)).toBe(1);
-  expect(await ledger.facts(id, 'allocation.retrying')).toBe(0);
+  expect(await db.countEvidence(id, 'allocation.retrying')).toBe(0);
 });

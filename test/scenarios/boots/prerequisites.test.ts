@@ -19,7 +19,7 @@ import {
   waitForAllocation,
   waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Prerequisites, 'reportPrerequisites'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -42,7 +42,7 @@ const requires = [
   { name: 'scratch-disk', check: 'mountpoint /scratch' },
 ];
 
-const pool = (world: World, budgets = {}) => externalPool(world, 'gpu', { heartbeat, requires, budgets });
+const pool = (context: ScenarioContext, budgets = {}) => externalPool(context, 'gpu', { heartbeat, requires, budgets });
 
 const reportChecks = (machine: Machine, found: Record<string, boolean>) =>
   machine.call('agent-prerequisites', {
@@ -54,27 +54,27 @@ const met = { 'gpu-driver': true, 'scratch-disk': true };
 
 scenario({
   name: 'a machine that reports ready before it was checked',
-  async story(world) {
-    await pool(world);
-    const machine = await joinMachine(world, 'gpu', 'gpu-1');
+  async story(context) {
+    await pool(context);
+    const machine = await joinMachine(context, 'gpu', 'gpu-1');
     await machine.beat('ready');
     const beats = keepBeating(machine, beatEvery, 'ready');
     try {
       await reportChecks(machine, { 'gpu-driver': true });
-      await world.expectNever('it became ready', watchSeconds, async () => {
-        const { status, reported } = await nodeOf(world, machine.node_id);
+      await context.expectNever('it became ready', watchSeconds, async () => {
+        const { status, reported } = await nodeOf(context, machine.node_id);
         expect(reported?.status).toBe('ready');
         return status !== 'starting';
       });
-      const explanation = await world.client.call('node-explain', { params: { id: machine.node_id } });
+      const explanation = await context.client.call('node-explain', { params: { id: machine.node_id } });
       expect(explanation.waiting_for).toBe('its prerequisites to be checked and met');
     } finally {
       await beats.stop();
     }
     // It need not report ready again.
     await reportChecks(machine, met);
-    await waitForNode(world, machine.node_id, 'ready');
-    expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
+    await waitForNode(context, machine.node_id, 'ready');
+    expect(await causesOf(context, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
   },
   counters: [
     {
@@ -94,24 +94,24 @@ scenario({
 
 scenario({
   name: 'a machine that lacks a prerequisite',
-  async story(world) {
-    await pool(world);
-    const machine = await joinMachine(world, 'gpu', 'gpu-2');
+  async story(context) {
+    await pool(context);
+    const machine = await joinMachine(context, 'gpu', 'gpu-2');
     await reportChecks(machine, { ...met, 'gpu-driver': false });
-    const failed = await waitForNode(world, machine.node_id, 'failed');
+    const failed = await waitForNode(context, machine.node_id, 'failed');
     expect(failed.verdict).toMatchObject({
       rule: 'prerequisite-missing',
       reason: 'prerequisite_missing: gpu-driver (no device found)',
     });
-    const explanation = await world.client.call('node-explain', { params: { id: machine.node_id } });
+    const explanation = await context.client.call('node-explain', { params: { id: machine.node_id } });
     expect(explanation.because).toMatchObject({ rule: 'prerequisite-missing', verdict: failed.verdict?.reason });
     await machine.beat('ready');
-    expect((await nodeOf(world, machine.node_id)).status, 'a beat does not bring the driver').toBe('failed');
+    expect((await nodeOf(context, machine.node_id)).status, 'a beat does not bring the driver').toBe('failed');
 
     await reportChecks(machine, met);
     await machine.beat('ready');
-    await waitForNode(world, machine.node_id, 'ready');
-    const changes = await changesOf(world, machine.node_id);
+    await waitForNode(context, machine.node_id, 'ready');
+    const changes = await changesOf(context, machine.node_id);
     expect(changes.map(({ by }) => by)).toEqual([
       'join',
       'registration',
@@ -131,12 +131,12 @@ scenario({
 
 scenario({
   name: 'a machine that never reports its checks',
-  async story(world) {
-    await pool(world, { start_seconds });
-    const machine = await joinMachine(world, 'gpu', 'gpu-3');
+  async story(context) {
+    await pool(context, { start_seconds });
+    const machine = await joinMachine(context, 'gpu', 'gpu-3');
     const beats = keepBeating(machine, beatEvery, 'ready');
     try {
-      const failed = await waitForNode(world, machine.node_id, 'failed');
+      const failed = await waitForNode(context, machine.node_id, 'failed');
       expect(failed.verdict).toMatchObject({ rule: 'start-deadline' });
       expect(failed.verdict?.reason).toMatch(/^start-up timed out: it never said whether its prerequisites are met/);
     } finally {
@@ -157,46 +157,46 @@ const there = { name: 'gpu-driver', check: 'sleep 0.5' };
 const shell = { name: 'shell', check: 'true' };
 const absent = { name: 'gpu-driver', check: 'echo no device found; exit 3' };
 
-const facts = async (world: World, id: string, kind: string) =>
-  (await world.client.call('node-timeline', { params: { id }, query: { kind } })).items.map((fact) => fact.data.name);
+const facts = async (context: ScenarioContext, id: string, kind: string) =>
+  (await context.client.call('node-timeline', { params: { id }, query: { kind } })).items.map((fact) => fact.data.name);
 
 scenario({
   name: 'real agents, on own and on external machines',
-  async story(world) {
+  async story(context) {
     for (const [pool, missing] of [
       ['equipped', there],
       ['bare', absent],
     ] as const) {
       const required = [shell, missing];
-      await localPool(world, pool, { heartbeat, requires: required });
-      await externalPool(world, `${pool}-others`, { heartbeat, requires: required });
+      await localPool(context, pool, { heartbeat, requires: required });
+      await externalPool(context, `${pool}-others`, { heartbeat, requires: required });
     }
     const start = async (pool: string) => {
-      const { token } = await world.client.call('join-token-create', { params: { pool } });
-      await startAgent(world, { join_token: token, name: pool });
+      const { token } = await context.client.call('join-token-create', { params: { pool } });
+      await startAgent(context, { join_token: token, name: pool });
     };
     const nodeIn = (pool: string, status: Node['status']) =>
-      world.waitFor(`machine of ${pool} to be ${status}`, async () => {
-        const { items } = await world.client.call('node-list', { query: { pool } });
+      context.waitFor(`machine of ${pool} to be ${status}`, async () => {
+        const { items } = await context.client.call('node-list', { query: { pool } });
         return items.find((node) => node.status === status);
       });
     await start('equipped-others');
     await start('bare-others');
-    const active = await allocate(world.client, 'equipped');
-    const doomed = await allocate(world.client, 'bare');
+    const active = await allocate(context.client, 'equipped');
+    const doomed = await allocate(context.client, 'bare');
 
     const ready = [await nodeIn('equipped-others', 'ready'), await nodeIn('equipped', 'ready')];
     for (const { node_id } of ready)
-      await world.waitFor('both checks on the timeline', async () => {
-        const met = await facts(world, node_id, 'prerequisite.met');
+      await context.waitFor('both checks on the timeline', async () => {
+        const met = await facts(context, node_id, 'prerequisite.met');
         return met.includes('gpu-driver') && met.includes('shell');
       });
-    await waitForAllocation(world, active, 'active');
+    await waitForAllocation(context, active, 'active');
 
     const failed = await nodeIn('bare-others', 'failed');
     expect(failed.verdict?.rule).toBe('prerequisite-missing');
     expect(failed.verdict?.reason).toMatch(/^prerequisite_missing: gpu-driver \(its check exited with code 3/);
-    const { reason } = await waitForAllocation(world, doomed, 'failed');
+    const { reason } = await waitForAllocation(context, doomed, 'failed');
     expect(reason).toMatch(/gpu-driver is missing.*prerequisite_missing/);
   },
   counters: [

@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type { Composition } from '../../../src/server/opening.ts';
 import { allocate } from '../../support/allocations.ts';
-import { scenario, type World, withDeciders } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /** Shows a new state of its one part while it advances, then the same state for ever. */
@@ -25,17 +25,17 @@ const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => (
   },
 });
 
-async function failedAfter(world: World, budgets: { provision_seconds: number; silence_seconds: number }) {
-  await world.client.call('pool-put', {
+async function failedAfter(context: ScenarioContext, budgets: { provision_seconds: number; silence_seconds: number }) {
+  await context.client.call('pool-put', {
     params: { pool: 'minding' },
     body: { driver: 'simulated', budgets: { ...budgets, progress_aware: true, rescue_seconds: 600 } },
   });
-  const id = await allocate(world.client, 'minding');
-  const failed = await world.waitFor('the boot to be given up', async () => {
-    const allocation = await world.client.call('allocation-get', { params: { id } });
+  const id = await allocate(context.client, 'minding');
+  const failed = await context.waitFor('the boot to be given up', async () => {
+    const allocation = await context.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
   });
-  const node = await world.client.call('node-get', { params: { id: failed.node_id ?? '' } });
+  const node = await context.client.call('node-get', { params: { id: failed.node_id ?? '' } });
   expect(node.verdict).toMatchObject({ rule: 'provision-deadline' });
   return secondsBetween(new Date(node.created_at), new Date(node.status_since));
 }
@@ -45,10 +45,10 @@ const blind = withDeciders(() => ({ deadlineAfterAdvance: () => undefined }));
 scenario({
   name: 'a boot that advances may exceed its budget, up to twice of it',
   settings: provider(60),
-  async story(world) {
+  async story(context) {
     // Long enough that a verdict that is late on a busy machine is not taken for a postponed one.
     const provision_seconds = 4;
-    const waited = await failedAfter(world, { provision_seconds, silence_seconds: 1 });
+    const waited = await failedAfter(context, { provision_seconds, silence_seconds: 1 });
     expect(waited, 'it was given up at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
   },
   counters: [{ broken: 'progress ignored', composition: blind, fails: /given up at its budget/ }],
@@ -57,9 +57,9 @@ scenario({
 scenario({
   name: 'a boot that stalls fails long before its budget',
   settings: provider(0.5),
-  async story(world) {
+  async story(context) {
     const provision_seconds = 60;
-    const waited = await failedAfter(world, { provision_seconds, silence_seconds: 1 });
+    const waited = await failedAfter(context, { provision_seconds, silence_seconds: 1 });
     expect(waited).toBeLessThan(provision_seconds / 2);
   },
   counters: [{ broken: 'progress ignored', composition: blind, fails: /waited .* for the boot to be given up/ }],

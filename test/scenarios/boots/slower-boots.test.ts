@@ -7,39 +7,43 @@ import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { openDatabase } from '../../../src/store/pg/database.ts';
 import { recordStagedBoots } from '../../../src/store/testing/staged-boots.ts';
-import { scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 
 const pass_seconds = 0.5;
 const hour = 3600;
 
-const findings = async (world: World, status: Finding['status']): Promise<Finding[]> =>
-  (await world.client.call('drift-list', { query: { kind: 'boot-shift', status } })).items;
-const finding = (world: World, status: Finding['status']): Promise<Finding> =>
-  world.waitFor(`a finding to be ${status}`, async () => (await findings(world, status))[0]);
+const findings = async (context: ScenarioContext, status: Finding['status']): Promise<Finding[]> =>
+  (await context.client.call('drift-list', { query: { kind: 'boot-shift', status } })).items;
+const finding = (context: ScenarioContext, status: Finding['status']): Promise<Finding> =>
+  context.waitFor(`a finding to be ${status}`, async () => (await findings(context, status))[0]);
 
 scenario({
   name: 'an image pull that is twice as slow since yesterday',
   settings: {
     environment: (built) => ({ ...built, boot_shift: { ...built.boot_shift, every_seconds: pass_seconds } }),
   },
-  async story(world) {
-    await world.client.call('pool-put', {
+  async story(context) {
+    await context.client.call('pool-put', {
       params: { pool: 'gpu' },
       body: { driver: 'external', budgets: { provision_seconds: 720 } },
     });
-    const db = openDatabase({ url: world.server.database_url });
+    const db = openDatabase({ url: context.server.database_url });
     const yesterday = secondsLater(now(systemClock), -24 * hour);
     const stages = { 'image-pull': 107, 'set-up': 270 };
     const before = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
     await recordStagedBoots(db, { pool: 'gpu', count: 100, ...before });
-    await world.expectNever('something was found', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
+    await context.expectNever(
+      'something was found',
+      3 * pass_seconds,
+      async () => (await findings(context, 'open'))[0],
+    );
     // The last boot ended just now.
     const every_seconds = (24 * hour - 500) / 39;
     const since = { from: yesterday, every_seconds, stages: { ...stages, 'image-pull': 230 } };
     await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...since });
     await db.close();
 
-    const found = await finding(world, 'open');
+    const found = await finding(context, 'open');
     expect(found).toMatchObject({
       what: 'boots_slower',
       pool: 'gpu',
@@ -50,22 +54,22 @@ scenario({
     expect(found.says).toMatch(
       /The stage image-pull went from 11\d s to 24\d s .*None of them has exceeded the budget/,
     );
-    const metrics = await fetch(`${world.server.url}/metrics`, {
-      headers: { authorization: `Bearer ${world.server.token}` },
+    const metrics = await fetch(`${context.server.url}/metrics`, {
+      headers: { authorization: `Bearer ${context.server.token}` },
     });
     expect(await metrics.text()).toMatch(/^slipway_findings\{kind="boot-shift"\} 1$/m);
 
     // The explanation of a provisioning machine mentions it too.
-    const { node } = await world.client.call('node-create', { body: { pool: 'gpu' } });
-    const explanation = await world.client.call('node-explain', { params: { id: node.node_id } });
+    const { node } = await context.client.call('node-create', { body: { pool: 'gpu' } });
+    const explanation = await context.client.call('node-explain', { params: { id: node.node_id } });
     expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
 
     const params = { id: found.finding_id };
-    const repair = world.client.call('drift-repair', { params, body: { reason: 'please' } });
+    const repair = context.client.call('drift-repair', { params, body: { reason: 'please' } });
     await expect(repair).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
-    await world.client.call('drift-accept', { params, body: { reason: 'the registry is being moved' } });
-    await world.expectNever('it was found anew', 3 * pass_seconds, async () => (await findings(world, 'open'))[0]);
-    expect(await findings(world, 'accepted')).toMatchObject([
+    await context.client.call('drift-accept', { params, body: { reason: 'the registry is being moved' } });
+    await context.expectNever('it was found anew', 3 * pass_seconds, async () => (await findings(context, 'open'))[0]);
+    expect(await findings(context, 'accepted')).toMatchObject([
       { finding_id: found.finding_id, actor: { name: 'admin' } },
     ]);
   },

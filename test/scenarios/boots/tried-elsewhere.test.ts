@@ -14,7 +14,7 @@ import {
   waitForAllocation,
   waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof NodeRetire, 'retireIn'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -29,44 +29,44 @@ const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
 /** These machines leave by a goodbye; none is missed because a busy server is slow. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 
-async function readyMachine(world: World, name: string) {
-  const machine = await joinMachine(world, pool, name);
+async function readyMachine(context: ScenarioContext, name: string) {
+  const machine = await joinMachine(context, pool, name);
   await machine.beat('ready');
-  await waitForNode(world, machine.node_id, 'ready');
+  await waitForNode(context, machine.node_id, 'ready');
   return machine;
 }
 
 scenario({
   name: 'a tenant that retries, and the failed machine that returns',
-  async story(world) {
-    await externalPool(world, pool, { budgets, heartbeat });
-    const first = await readyMachine(world, 'm1');
-    const acme = await allocate(world.client, pool);
-    await waitForAllocation(world, acme, 'active');
+  async story(context) {
+    await externalPool(context, pool, { budgets, heartbeat });
+    const first = await readyMachine(context, 'm1');
+    const acme = await allocate(context.client, pool);
+    await waitForAllocation(context, acme, 'active');
     await first.beat('stopping');
-    await waitForAllocation(world, acme, 'failed');
+    await waitForAllocation(context, acme, 'failed');
 
-    const second = await readyMachine(world, 'm2');
-    await world.client.call('allocation-retry', { params: { id: acme } });
-    expect((await waitForAllocation(world, acme, 'active')).node_id).toBe(second.node_id);
+    const second = await readyMachine(context, 'm2');
+    await context.client.call('allocation-retry', { params: { id: acme } });
+    expect((await waitForAllocation(context, acme, 'active')).node_id).toBe(second.node_id);
 
-    const bmart = await allocate(world.client, pool);
+    const bmart = await allocate(context.client, pool);
     await first.beat('starting');
     await first.beat('ready');
-    await world.waitFor('failed machine to be let go', async () => {
-      const { node_id } = await allocationOf(world, bmart);
+    await context.waitFor('failed machine to be let go', async () => {
+      const { node_id } = await allocationOf(context, bmart);
       expect(node_id, 'the next tenant got an unproven machine').toBeNull();
-      const { status } = await world.client.call('node-get', { params: { id: first.node_id } });
+      const { status } = await context.client.call('node-get', { params: { id: first.node_id } });
       return status === 'retired';
     });
-    const causes = await causesOf(world, first.node_id);
+    const causes = await causesOf(context, first.node_id);
     expect(causes.slice(-3)).toEqual(['offline-deadline', 'retire', 'proof']);
 
     expect((await first.beat('ready')).body.code).toBe('instance_fenced');
 
     // The same machine may join again as a new instance; the former one is fenced.
-    const again = await readyMachine(world, 'm1');
-    expect((await waitForAllocation(world, bmart, 'active')).node_id).toBe(again.node_id);
+    const again = await readyMachine(context, 'm1');
+    expect((await waitForAllocation(context, bmart, 'active')).node_id).toBe(again.node_id);
   },
   counters: [
     {

@@ -15,7 +15,7 @@ import type * as AgentSessions from '../../../src/store/agents/sessions/agent-se
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { credentialsOf, expectFenced, recordOf } from '../support/instances.ts';
 import { causesOf, localPool, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Session = AgentSessions.AgentSession | undefined;
 type Parts = Pick<typeof NewInstance, 'followPool'> &
@@ -53,32 +53,37 @@ const spec = {
   command: ['sleep', '600'],
   boot_stages: [{ name: 'image-pull', seconds: 0.1 }],
 };
-const declareRig = (world: World, document: Partial<PoolDocument> = {}) =>
-  localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec, ...document });
+const declareRig = (context: ScenarioContext, document: Partial<PoolDocument> = {}) =>
+  localPool(context, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec, ...document });
 
-const act = (world: World, id: string, body: { reason: string; dry_run?: boolean }) =>
-  callRoute(world.server.url, 'node-act', { params: { id, action: 'reimage' }, body }, { bearer: world.server.token });
+const act = (context: ScenarioContext, id: string, body: { reason: string; dry_run?: boolean }) =>
+  callRoute(
+    context.server.url,
+    'node-act',
+    { params: { id, action: 'reimage' }, body },
+    { bearer: context.server.token },
+  );
 
-const expectRefused = async (world: World, id: string, why: RegExp) => {
-  const answer = await act(world, id, { reason: 'try' });
+const expectRefused = async (context: ScenarioContext, id: string, why: RegExp) => {
+  const answer = await act(context, id, { reason: 'try' });
   expectProblem(answer, 'action_illegal');
   expect(String(answer.body.detail)).toMatch(why);
 };
 
 /** A machine that served an allocation, was released and is free. */
-async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
-  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
-  const { node_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
-  await expectRefused(world, node_id ?? '', /An allocation uses it; release that first/);
-  await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
-  await waitForAllocation(world, allocation.allocation_id, 'released');
-  const node = await waitForNode(world, node_id ?? '', 'ready');
+async function freeMachine(context: ScenarioContext): Promise<{ node_id: string; node_instance_id: string }> {
+  const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
+  const { node_id } = await waitForAllocation(context, allocation.allocation_id, 'active');
+  await expectRefused(context, node_id ?? '', /An allocation uses it; release that first/);
+  await context.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+  await waitForAllocation(context, allocation.allocation_id, 'released');
+  const node = await waitForNode(context, node_id ?? '', 'ready');
   return { node_id: node.node_id, node_instance_id: node.node_instance_id ?? '' };
 }
 
-const waitForNewInstance = (world: World, id: string, former: string) =>
-  world.waitFor('node to be ready as a new instance', async () => {
-    const node = await nodeOf(world, id);
+const waitForNewInstance = (context: ScenarioContext, id: string, former: string) =>
+  context.waitFor('node to be ready as a new instance', async () => {
+    const node = await nodeOf(context, id);
     return node.status === 'ready' && node.node_instance_id !== former ? node : undefined;
   });
 
@@ -86,9 +91,14 @@ const waitForNewInstance = (world: World, id: string, former: string) =>
  * Records of an instance survive its replacement, and so does the evidence that its agent and its
  * provider froze.
  */
-async function expectKept(world: World, id: string, instance: string, before: Awaited<ReturnType<typeof recordOf>>) {
-  const after = await world.waitFor('what the machine knew to be kept', async () => {
-    const found = await recordOf(world, id, instance);
+async function expectKept(
+  context: ScenarioContext,
+  id: string,
+  instance: string,
+  before: Awaited<ReturnType<typeof recordOf>>,
+) {
+  const after = await context.waitFor('what the machine knew to be kept', async () => {
+    const found = await recordOf(context, id, instance);
     const kept =
       ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
       ['node', 'provider'].every((layer) => found.frozen_by.includes(layer));
@@ -100,10 +110,10 @@ async function expectKept(world: World, id: string, instance: string, before: Aw
 }
 
 /** The whole timeline of a node, oldest first. */
-async function timelineOf(world: World, node_id: string): Promise<Evidence[]> {
+async function timelineOf(context: ScenarioContext, node_id: string): Promise<Evidence[]> {
   const facts: Evidence[] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: { items: Evidence[]; next_cursor: string | null } = await world.client.call('timeline-get', {
+    const page: { items: Evidence[]; next_cursor: string | null } = await context.client.call('timeline-get', {
       query: { node_id, order: 'oldest', limit: 500, ...(cursor && { cursor }) },
     });
     facts.push(...page.items);
@@ -113,59 +123,59 @@ async function timelineOf(world: World, node_id: string): Promise<Evidence[]> {
 }
 
 /** When the machine is retired, every line and every verdict is still there, under its instance. */
-async function expectOutlived(world: World, node_id: string, allocation_id: string, instances: string[]) {
+async function expectOutlived(context: ScenarioContext, node_id: string, allocation_id: string, instances: string[]) {
   const namedIn = (story: Evidence[]) =>
     new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
   // A timeline shows nothing newer than an open transaction, so the latest facts may appear a
   // moment later.
-  const story = await world.waitFor('every instance on the timeline', async () => {
-    const facts = await timelineOf(world, node_id);
+  const story = await context.waitFor('every instance on the timeline', async () => {
+    const facts = await timelineOf(context, node_id);
     return namedIn(facts).size >= instances.length ? facts : undefined;
   });
   expect(namedIn(story)).toEqual(new Set(instances));
   const before = {
     story,
-    records: await Promise.all(instances.map((each) => recordOf(world, node_id, each))),
+    records: await Promise.all(instances.map((each) => recordOf(context, node_id, each))),
   };
   const failure = before.story.find(({ kind }) => kind === 'node.failed');
-  await world.client.call('allocation-release', { params: { id: allocation_id } });
-  await waitForAllocation(world, allocation_id, 'released');
-  await world.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
-  await waitForNode(world, node_id, 'retired');
+  await context.client.call('allocation-release', { params: { id: allocation_id } });
+  await waitForAllocation(context, allocation_id, 'released');
+  await context.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
+  await waitForNode(context, node_id, 'retired');
 
-  expect((await timelineOf(world, node_id)).slice(0, before.story.length)).toEqual(before.story);
+  expect((await timelineOf(context, node_id)).slice(0, before.story.length)).toEqual(before.story);
   for (const [place, instance] of instances.entries()) {
-    const after = await recordOf(world, node_id, instance);
+    const after = await recordOf(context, node_id, instance);
     const kept = before.records[place];
     expect(after.stages).toEqual(kept?.stages);
     expect(after.lines.slice(0, kept?.lines.length)).toEqual(kept?.lines);
     expect(after.facts.slice(0, kept?.facts.length)).toEqual(kept?.facts);
   }
   // The node's state at its failure can still be reconstructed.
-  const then = await world.client.call('node-state', { params: { id: node_id }, query: { at: failure?.at ?? '' } });
+  const then = await context.client.call('node-state', { params: { id: node_id }, query: { at: failure?.at ?? '' } });
   expect(then).toMatchObject({ status: 'failed', node_instance_id: failure?.node_instance_id });
   expect(then.verdict).toMatchObject({ rule: 'provision-error', reason: failure?.data.reason });
-  const { items } = await world.client.call('store-verify', {});
+  const { items } = await context.client.call('store-verify', {});
   expect(items).toEqual([]);
 }
 
 scenario({
   name: 'a machine that is reimaged after its pool added a prerequisite',
-  async story(world) {
-    const scratch = join(files, `scratch-${world.ledger.installation_id}`);
-    await declareRig(world);
-    const { node_id, node_instance_id: former } = await freeMachine(world);
-    const credentials = await credentialsOf(world, former);
-    const before = await world.waitFor('its lines to be shipped', async () => {
-      const found = await recordOf(world, node_id, former);
+  async story(context) {
+    const scratch = join(files, `scratch-${context.db.installation_id}`);
+    await declareRig(context);
+    const { node_id, node_instance_id: former } = await freeMachine(context);
+    const credentials = await credentialsOf(context, former);
+    const before = await context.waitFor('its lines to be shipped', async () => {
+      const found = await recordOf(context, node_id, former);
       return found.lines.some(({ line }) => line === 'the rig is set up') && found.stages.length > 0
         ? found
         : undefined;
     });
 
     await writeFile(scratch, '');
-    await declareRig(world, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
-    const predicted = await act(world, node_id, { reason: 'try', dry_run: true });
+    await declareRig(context, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
+    const predicted = await act(context, node_id, { reason: 'try', dry_run: true });
     expect(predicted.body).toMatchObject({
       dry_run: true,
       node: { status: 'ready' },
@@ -173,38 +183,38 @@ scenario({
     });
     expect(predicted.body.predicts).toMatchObject({ says: expect.stringContaining('from generation 2 of its pool') });
 
-    const env = { SLIPWAY_TOKEN: world.server.token };
+    const env = { SLIPWAY_TOKEN: context.server.token };
     const args = ['act', node_id, 'reimage', '--reason', 'a new kernel'];
-    const output = await runCli(args, { server: world.server.url, env });
+    const output = await runCli(args, { server: context.server.url, env });
     expect(output).toMatchObject({
       code: 0,
       stdout: expect.stringContaining(`✔ reimage on ${node_id}: `),
     });
-    const anew = await waitForNewInstance(world, node_id, former);
-    expect((await causesOf(world, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
-    await expectFenced(world, credentials);
-    await expectKept(world, node_id, former, before);
-    const present = await world.waitFor('its prerequisite to be reported', async () => {
-      const found = await recordOf(world, node_id, anew.node_instance_id ?? '');
+    const anew = await waitForNewInstance(context, node_id, former);
+    expect((await causesOf(context, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
+    await expectFenced(context, credentials);
+    await expectKept(context, node_id, former, before);
+    const present = await context.waitFor('its prerequisite to be reported', async () => {
+      const found = await recordOf(context, node_id, anew.node_instance_id ?? '');
       return found.facts.includes('prerequisite.met') ? found : undefined;
     });
     expect(present.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
 
     await rm(scratch);
-    expect((await act(world, node_id, { reason: 'once more' })).status).toBe(200);
-    const failed = await waitForNode(world, node_id, 'failed');
+    expect((await act(context, node_id, { reason: 'once more' })).status).toBe(200);
+    const failed = await waitForNode(context, node_id, 'failed');
     expect(failed.verdict?.rule).toBe('provision-error');
     expect(failed.verdict?.reason).toMatch(/scratch-disk is missing.*prerequisite_missing/);
     expect(failed.deadline_at).not.toBeNull();
 
     await writeFile(scratch, '');
-    expect((await act(world, node_id, { reason: 'the disk is back' })).status).toBe(200);
-    const back = await waitForNewInstance(world, node_id, failed.node_instance_id ?? '');
-    const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
-    const { node_id: served } = await waitForAllocation(world, allocation.allocation_id, 'active');
+    expect((await act(context, node_id, { reason: 'the disk is back' })).status).toBe(200);
+    const back = await waitForNewInstance(context, node_id, failed.node_instance_id ?? '');
+    const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
+    const { node_id: served } = await waitForAllocation(context, allocation.allocation_id, 'active');
     expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
     const stood = [anew, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
-    await expectOutlived(world, node_id, allocation.allocation_id, [former, ...stood]);
+    await expectOutlived(context, node_id, allocation.allocation_id, [former, ...stood]);
   },
   counters: [
     {
@@ -237,28 +247,28 @@ scenario({
 
 scenario({
   name: 'a machine that cannot be taken down',
-  async story(world) {
-    const cleanable = join(files, `cleanable-${world.ledger.installation_id}`);
+  async story(context) {
+    const cleanable = join(files, `cleanable-${context.db.installation_id}`);
     await writeFile(cleanable, '');
     const clean = `test -e ${cleanable} || { echo the array is busy; exit 3; }`;
-    await declareRig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
-    const { node_id, node_instance_id: former } = await freeMachine(world);
-    const credentials = await credentialsOf(world, former);
+    await declareRig(context, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
+    const { node_id, node_instance_id: former } = await freeMachine(context);
+    const credentials = await credentialsOf(context, former);
     await rm(cleanable);
-    expect((await act(world, node_id, { reason: 'a new kernel' })).status).toBe(200);
-    const aside = await waitForNode(world, node_id, 'quarantined');
+    expect((await act(context, node_id, { reason: 'a new kernel' })).status).toBe(200);
+    const aside = await waitForNode(context, node_id, 'quarantined');
     expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
     expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
     // Half taken down, neither its old instance nor a person may bring it back.
-    await expectFenced(world, credentials);
+    await expectFenced(context, credentials);
     const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
-    const refused = await callRoute(world.server.url, 'node-act', back, { bearer: world.server.token });
+    const refused = await callRoute(context.server.url, 'node-act', back, { bearer: context.server.token });
     expectProblem(refused, 'action_illegal');
     expect(String(refused.body.detail)).toMatch(/Nothing that it says is believed any more .*reimage it/s);
 
     await writeFile(cleanable, '');
-    expect((await act(world, node_id, { reason: 'the array is free' })).status).toBe(200);
-    await waitForNewInstance(world, node_id, former);
+    expect((await act(context, node_id, { reason: 'the array is free' })).status).toBe(200);
+    await waitForNewInstance(context, node_id, former);
   },
   counters: [
     {

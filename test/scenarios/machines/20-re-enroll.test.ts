@@ -23,7 +23,7 @@ import {
   waitForAllocation,
   waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Ping, 'proveByPing'> &
   Pick<typeof Teardown, 'removeMachine'> & { mayMove(move: AllocationTransition.AllocationMove): boolean };
@@ -51,19 +51,26 @@ vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 
-const act = (world: World, id: string, action: NodeActionName, body: object, bearer = world.server.token, key = '') =>
+const act = (
+  context: ScenarioContext,
+  id: string,
+  action: NodeActionName,
+  body: object,
+  bearer = context.server.token,
+  key = '',
+) =>
   callRoute(
-    world.server.url,
+    context.server.url,
     'node-act',
     { params: { id, action }, body: { reason: 'its disk was replaced', ...body } },
     { bearer, ...(key && { headers: { 'idempotency-key': key } }) },
   );
 
 /** The operation of an action succeeded, and its ping was leased and answered. */
-async function expectPinged(world: World, id: string): Promise<void> {
-  const { workflow_id } = await world.client.call('node-get', { params: { id } });
-  await world.waitFor('a ping to be claimed and answered', async () => {
-    const { items } = await world.client.call('timeline-get', {
+async function expectPinged(context: ScenarioContext, id: string): Promise<void> {
+  const { workflow_id } = await context.client.call('node-get', { params: { id } });
+  await context.waitFor('a ping to be claimed and answered', async () => {
+    const { items } = await context.client.call('timeline-get', {
       query: { workflow_id: workflow_id ?? '', limit: 500 },
     });
     const has = (kind: string) => items.some((fact) => fact.kind === kind);
@@ -74,56 +81,56 @@ async function expectPinged(world: World, id: string): Promise<void> {
 const printed = /^ {2}SLIPWAY_ENROLLMENT_TOKEN=(swe_\S+) slipway agent --server (\S+)$/m;
 
 /** A secret that is shown once is stored nowhere. */
-async function expectNotStored(world: World, token: string): Promise<void> {
+async function expectNotStored(context: ScenarioContext, token: string): Promise<void> {
   for (const table of ['evidence', 'operations', 'instances', 'nodes', 'idempotency_keys', 'step_receipts'])
     expect(
-      await world.ledger.count(`select 1 from ${table} as kept where kept::text like $1`, [`%${token}%`]),
+      await context.db.countRows(`select 1 from ${table} as kept where kept::text like $1`, [`%${token}%`]),
       table,
     ).toBe(0);
 }
 
 scenario({
   name: 'an external machine that lost its credential while allocated, and was quarantined later',
-  async story(world) {
-    await externalPool(world, 'lab', { heartbeat });
-    const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'lab' } });
-    const first = await startAgent(world, { join_token, name: 'rack-1' });
-    const allocation = await allocate(world.client, 'lab');
-    const { node_id } = await waitForAllocation(world, allocation, 'active');
+  async story(context) {
+    await externalPool(context, 'lab', { heartbeat });
+    const { token: join_token } = await context.client.call('join-token-create', { params: { pool: 'lab' } });
+    const first = await startAgent(context, { join_token, name: 'rack-1' });
+    const allocation = await allocate(context.client, 'lab');
+    const { node_id } = await waitForAllocation(context, allocation, 'active');
     const id = node_id ?? '';
     const credentials = await credentialsIn(first.dir);
     await first.stop();
-    const { node_instance_id: former } = await waitForNode(world, id, 'offline');
+    const { node_instance_id: former } = await waitForNode(context, id, 'offline');
 
-    const predicted = await act(world, id, 're-enroll', { dry_run: true });
+    const predicted = await act(context, id, 're-enroll', { dry_run: true });
     expect(predicted.body).toMatchObject({ node: { status: 'offline' }, predicts: { status: 'provisioning' } });
     expect(predicted.body).not.toHaveProperty('enrollment_token');
-    const env = { SLIPWAY_TOKEN: world.server.token };
+    const env = { SLIPWAY_TOKEN: context.server.token };
     const args = ['act', id, 're-enroll', '--reason', 'its disk was replaced'];
-    const output = await runCli(args, { server: world.server.url, env });
+    const output = await runCli(args, { server: context.server.url, env });
     expect(output).toMatchObject({ code: 0, stdout: expect.stringContaining('; its allocation stays active') });
     const [, enrollment_token = '', server_url] = printed.exec(output.stdout) ?? [];
-    expect(server_url).toBe(world.server.url);
-    await expectFenced(world, credentials);
-    expect(await allocationOf(world, allocation)).toMatchObject({
+    expect(server_url).toBe(context.server.url);
+    await expectFenced(context, credentials);
+    expect(await allocationOf(context, allocation)).toMatchObject({
       status: 'active',
       reason: 'its machine enrols anew',
     });
 
-    const second = await startAgent(world, { enrollment_token });
-    const back = await waitForNode(world, id, 'ready');
+    const second = await startAgent(context, { enrollment_token });
+    const back = await waitForNode(context, id, 'ready');
     expect(back.node_instance_id).not.toBe(former);
-    await expectPinged(world, id);
-    expect(await allocationOf(world, allocation)).toMatchObject({ status: 'active', reason: 'its machine is back' });
-    await expectNotStored(world, enrollment_token);
+    await expectPinged(context, id);
+    expect(await allocationOf(context, allocation)).toMatchObject({ status: 'active', reason: 'its machine is back' });
+    await expectNotStored(context, enrollment_token);
 
-    await release(world.client, allocation);
-    await waitForAllocation(world, allocation, 'released');
-    await act(world, id, 'quarantine', {});
-    await waitForNode(world, id, 'quarantined');
-    expect((await act(world, id, 'reactivate', {})).status).toBe(200);
-    await waitForNode(world, id, 'ready');
-    await expectPinged(world, id);
+    await release(context.client, allocation);
+    await waitForAllocation(context, allocation, 'released');
+    await act(context, id, 'quarantine', {});
+    await waitForNode(context, id, 'quarantined');
+    expect((await act(context, id, 'reactivate', {})).status).toBe(200);
+    await waitForNode(context, id, 'ready');
+    await expectPinged(context, id);
     expect(second.hasEnded()).toBe(false);
   },
   counters: [
@@ -137,38 +144,38 @@ scenario({
 
 scenario({
   name: 'an external machine that failed together with its allocation',
-  async story(world) {
-    await externalPool(world, 'yard', { heartbeat, budgets: { offline_seconds: 0.5 } });
-    const machine = await joinMachine(world, 'yard', 'crane-1');
+  async story(context) {
+    await externalPool(context, 'yard', { heartbeat, budgets: { offline_seconds: 0.5 } });
+    const machine = await joinMachine(context, 'yard', 'crane-1');
     await machine.beat('ready');
-    const allocation = await allocate(world.client, 'yard');
-    await waitForAllocation(world, allocation, 'active');
+    const allocation = await allocate(context.client, 'yard');
+    await waitForAllocation(context, allocation, 'active');
     const id = machine.node_id;
     await machine.beat('stopping');
-    await waitForAllocation(world, allocation, 'failed');
+    await waitForAllocation(context, allocation, 'failed');
 
     const key = 'once-more';
-    const reply = await act(world, id, 're-enroll', {}, world.server.token, key);
+    const reply = await act(context, id, 're-enroll', {}, context.server.token, key);
     expect(reply.body).toMatchObject({ node: { status: 'provisioning' } });
     expect(reply.body.node, 'whose it is').toMatchObject({ allocation_id: allocation, occupancy: 'reserved' });
-    const again = await act(world, id, 're-enroll', {}, world.server.token, key);
+    const again = await act(context, id, 're-enroll', {}, context.server.token, key);
     expect(again.body).toEqual(reply.body);
     // The same idempotency key with another token is another request and gets no secret.
-    const other = await world.client.call('token-create', { body: { name: 'another', role: 'operator' } });
-    const stranger = await act(world, id, 're-enroll', {}, other.token ?? '', key);
+    const other = await context.client.call('token-create', { body: { name: 'another', role: 'operator' } });
+    const stranger = await act(context, id, 're-enroll', {}, other.token ?? '', key);
     expectProblem(stranger, 'action_illegal');
     expect(stranger.text).not.toContain(String(reply.body.enrollment_token));
 
-    const anew = await startMachine(world.server.url, { enrollment_token: String(reply.body.enrollment_token) });
+    const anew = await startMachine(context.server.url, { enrollment_token: String(reply.body.enrollment_token) });
     await anew.beat('ready');
-    await waitForAllocation(world, allocation, 'active');
-    await expectFenced(world, { credential: machine.credential, enrollment_token: null });
+    await waitForAllocation(context, allocation, 'active');
+    await expectFenced(context, { credential: machine.credential, enrollment_token: null });
     let proven = false;
-    const proof = expectPinged(world, id).finally(() => {
+    const proof = expectPinged(context, id).finally(() => {
       proven = true;
     });
     await Promise.all([proof, anew.work(async () => proven)]);
-    const imaged = await act(world, id, 'reimage', {});
+    const imaged = await act(context, id, 'reimage', {});
     expect(String(imaged.body.detail)).toMatch(/external machine.*then re-enroll it/);
   },
   counters: [
@@ -182,26 +189,26 @@ scenario({
 
 scenario({
   name: 'a machine of a driver',
-  async story(world) {
-    await localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
-    const allocation = await allocate(world.client, 'rig');
-    const { node_id } = await waitForAllocation(world, allocation, 'active');
+  async story(context) {
+    await localPool(context, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
+    const allocation = await allocate(context.client, 'rig');
+    const { node_id } = await waitForAllocation(context, allocation, 'active');
     const id = node_id ?? '';
-    await release(world.client, allocation);
-    await waitForAllocation(world, allocation, 'released');
-    await act(world, id, 'quarantine', {});
-    const { node_instance_id: former } = await waitForNode(world, id, 'quarantined');
-    const credentials = await credentialsOf(world, former ?? '');
+    await release(context.client, allocation);
+    await waitForAllocation(context, allocation, 'released');
+    await act(context, id, 'quarantine', {});
+    const { node_instance_id: former } = await waitForNode(context, id, 'quarantined');
+    const credentials = await credentialsOf(context, former ?? '');
 
-    const reply = await act(world, id, 're-enroll', {});
+    const reply = await act(context, id, 're-enroll', {});
     expect(reply.status).toBe(200);
     // The driver passes the token to the machine, so the caller does not get it.
     expect(reply.body).not.toHaveProperty('enrollment_token');
-    const back = await waitForNode(world, id, 'ready');
+    const back = await waitForNode(context, id, 'ready');
     expect(back.node_instance_id).not.toBe(former);
-    await expectPinged(world, id);
-    await expectFenced(world, credentials);
-    expect(existsSync(join(world.server.nodes_dir, former ?? '')), 'what is left of the former instance').toBe(false);
+    await expectPinged(context, id);
+    await expectFenced(context, credentials);
+    expect(existsSync(join(context.server.nodes_dir, former ?? '')), 'what is left of the former instance').toBe(false);
   },
   counters: [
     {

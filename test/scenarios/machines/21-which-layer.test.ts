@@ -17,7 +17,7 @@ import type * as Checkup from '../../../src/lifecycle/explain/checkup.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type RealAgent, startAgent } from '../support/agents.ts';
 import { externalPool, waitForNode } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'checkPing'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -35,7 +35,7 @@ const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
 const timeout_seconds = 5;
 
 interface Stage {
-  world: World;
+  context: ScenarioContext;
   proxy: FaultyProxy;
   agent: RealAgent;
   node_id: string;
@@ -48,9 +48,9 @@ const nowhere = 'https://nowhere.invalid';
 /**
  * An agent that cannot resolve the server's name; returns the directory with its spooled faults.
  */
-async function withoutName(world: World, config: object): Promise<string> {
-  const agent = await startAgent(world, { ...config, server_url: nowhere });
-  await waitForSpooledFault({ world, agent }, unnamed);
+async function withoutName(context: ScenarioContext, config: object): Promise<string> {
+  const agent = await startAgent(context, { ...config, server_url: nowhere });
+  await waitForSpooledFault({ context, agent }, unnamed);
   await agent.stop();
   return agent.dir;
 }
@@ -59,20 +59,20 @@ async function withoutName(world: World, config: object): Promise<string> {
  * A server behind a proxy that terminates TLS with its own CA, and a real agent that connects
  * through it.
  */
-async function staged(world: World, lost = false): Promise<Stage> {
-  const proxy = await faultyProxy(world.server.url);
+async function staged(context: ScenarioContext, lost = false): Promise<Stage> {
+  const proxy = await faultyProxy(context.server.url);
   onTestFinished(() => proxy.stop());
-  await externalPool(world, 'yard', { heartbeat });
-  const { token: join_token } = await world.client.call('join-token-create', { params: { pool: 'yard' } });
+  await externalPool(context, 'yard', { heartbeat });
+  const { token: join_token } = await context.client.call('join-token-create', { params: { pool: 'yard' } });
   const config = { ca: proxy.ca, join_token, name: 'crane' };
-  const dir = lost ? { dir: await withoutName(world, config) } : {};
-  const agent = { ...(await startAgent(world, { ...config, server_url: proxy.url, ...dir })), ...dir };
+  const dir = lost ? { dir: await withoutName(context, config) } : {};
+  const agent = { ...(await startAgent(context, { ...config, server_url: proxy.url, ...dir })), ...dir };
   await writeFile(authorityFile(agent), proxy.ca);
-  const [node] = await world.waitFor('machine to join', async () => {
-    const { items } = await world.client.call('node-list', { query: { pool: 'yard' } });
+  const [node] = await context.waitFor('machine to join', async () => {
+    const { items } = await context.client.call('node-list', { query: { pool: 'yard' } });
     return items[0]?.status === 'ready' ? items : undefined;
   });
-  return { world, proxy, agent, node_id: node?.node_id ?? '' };
+  return { context, proxy, agent, node_id: node?.node_id ?? '' };
 }
 
 interface Named {
@@ -103,13 +103,16 @@ async function fromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy
 }
 
 /** The finding of doctor for an operator, over the same path. */
-async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: string } = {}): Promise<Named | 'well'> {
+async function fromOperator(
+  { context, proxy, node_id }: Stage,
+  given: { token?: string } = {},
+): Promise<Named | 'well'> {
   const reports: LayerReport[] = [];
   const examination = examine({
     url: new URL(proxy.url),
     ca: proxy.ca,
     known_keys: null,
-    caller: { kind: 'person', token: given.token ?? world.server.token, node_id },
+    caller: { kind: 'person', token: given.token ?? context.server.token, node_id },
     correlation_id: 'which-layer',
     clock: systemClock,
     signal: new AbortController().signal,
@@ -121,10 +124,10 @@ async function fromOperator({ world, proxy, node_id }: Stage, given: { token?: s
 
 /** The agent meets the fault too and spools it until it can report it. */
 const waitForSpooledFault = (
-  { world, agent }: Pick<Stage, 'world' | 'agent'>,
+  { context, agent }: Pick<Stage, 'context' | 'agent'>,
   { layer, code }: Named,
 ): Promise<unknown> =>
-  world.waitFor(`${layer} to be met by the agent`, async () => {
+  context.waitFor(`${layer} to be met by the agent`, async () => {
     const { failed_calls } = JSON.parse(await readFile(join(agent.dir, '.agent/facts.json'), 'utf8').catch(() => '{}'));
     return failed_calls?.find((kept: { layer: string; code: string }) => kept.layer === layer && kept.code === code);
   });
@@ -134,13 +137,13 @@ const waitForSpooledFault = (
  * named.
  */
 const waitForReport = (
-  { world, node_id }: Stage,
+  { context, node_id }: Stage,
   { layer, code, owner_layer }: Named,
   call?: string,
 ): Promise<unknown> =>
-  world.waitFor(`${layer} on the timeline`, async () => {
+  context.waitFor(`${layer} on the timeline`, async () => {
     const query = { layer: 'transport', kind: 'agent_call_failed', limit: 100 } as const;
-    const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query });
+    const { items } = await context.client.call('node-timeline', { params: { id: node_id }, query });
     return items.find(
       ({ data }) =>
         data.detail_layer === layer &&
@@ -166,7 +169,7 @@ const onTheWay: [ProxyFault, Named][] = [
 /** Doctor finds nothing, neither on the machine nor for an operator. */
 async function expectNoFault(stage: Stage): Promise<void> {
   expect(await fromNode(stage, stage.agent.dir, nowhere)).toEqual(unnamed);
-  const env = { SLIPWAY_TOKEN: stage.world.server.token };
+  const env = { SLIPWAY_TOKEN: stage.context.server.token };
   const output = await runCli(['doctor', nowhere, '--json'], { env });
   expect(JSON.parse(output.stdout).failed).toMatchObject(unnamed);
   expect(output.code).toBe(3);
@@ -174,8 +177,8 @@ async function expectNoFault(stage: Stage): Promise<void> {
 
 scenario({
   name: 'the path to the server',
-  async story(world) {
-    const stage = await staged(world, true);
+  async story(context) {
+    const stage = await staged(context, true);
     await waitForReport(stage, unnamed);
     await expectNoFault(stage);
     expect([await fromNode(stage), await fromOperator(stage)]).toEqual(['well', 'well']);
@@ -193,7 +196,7 @@ scenario({
       if (agentToo) await waitForReport(stage, layer);
     }
     expect(stage.agent.hasEnded()).toBe(false);
-    const env = { SLIPWAY_TOKEN: world.server.token, SLIPWAY_CA: authorityFile(stage.agent) };
+    const env = { SLIPWAY_TOKEN: context.server.token, SLIPWAY_CA: authorityFile(stage.agent) };
     const output = await runCli(['doctor', stage.node_id], { server: stage.proxy.url, env });
     expect(output).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('✔ result') });
   },
@@ -219,8 +222,8 @@ async function withWrongCredential({ agent }: Stage): Promise<string> {
 
 scenario({
   name: 'the machine behind it',
-  async story(world) {
-    const stage = await staged(world);
+  async story(context) {
+    const stage = await staged(context);
     const { proxy, agent, node_id } = stage;
     // Concurrently: an open ping is shared by all callers.
     const both = () => Promise.all([fromNode(stage), fromOperator(stage)]);
@@ -228,7 +231,7 @@ scenario({
 
     const nobody = { layer: 'credential', code: 'credential_unknown', owner_layer: 'auth' };
     expect(await fromNode(stage, await withWrongCredential(stage)), 'credential').toEqual(nobody);
-    const refused = await callRoute(world.server.url, 'agent-checkup', {}, { bearer: 'swc_none' });
+    const refused = await callRoute(context.server.url, 'agent-checkup', {}, { bearer: 'swc_none' });
     expect(refused.body).toMatchObject({ code: nobody.code, owner_layer: 'auth', detail_layer: 'credential' });
     expect(await fromOperator(stage, { token: 'swt_none' })).toEqual({ ...nobody, code: 'token_unknown' });
 
@@ -243,10 +246,10 @@ scenario({
       if (layer === 'claim') await reported();
       const lost = { layer, code, owner_layer: 'node' };
       const body = { within_seconds: timeout_seconds };
-      const { task_id } = await world.client.call('node-ping', { params: { id: node_id }, body });
+      const { task_id } = await context.client.call('node-ping', { params: { id: node_id }, body });
       expect(await both(), layer).toEqual(twice(lost));
       const query = { wait: 2 * timeout_seconds };
-      const { over, checks } = await world.client.call('node-ping-get', { params: { id: node_id, task_id }, query });
+      const { over, checks } = await context.client.call('node-ping-get', { params: { id: node_id, task_id }, query });
       expect({ over, checks }).toMatchObject({
         over: true,
         checks: expect.arrayContaining([
@@ -259,20 +262,20 @@ scenario({
 
     const aside = { layer: 'fence', code: 'node_fenced', owner_layer: 'node' };
     const act = (action: 'quarantine' | 'reactivate') =>
-      world.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'to see' } });
+      context.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'to see' } });
     await act('quarantine');
-    await waitForNode(world, node_id, 'quarantined');
+    await waitForNode(context, node_id, 'quarantined');
     expect(await both(), 'fence').toEqual(twice(aside));
     const { credential } = JSON.parse(await readFile(join(agent.dir, '.agent/state.json'), 'utf8')).identity;
-    const barred = await callRoute(world.server.url, 'agent-task-next', {}, { bearer: credential });
+    const barred = await callRoute(context.server.url, 'agent-task-next', {}, { bearer: credential });
     expect(barred.body).toMatchObject({ code: aside.code, owner_layer: 'node', detail_layer: 'fence' });
     await act('reactivate');
-    await waitForNode(world, node_id, 'ready');
+    await waitForNode(context, node_id, 'ready');
 
     const silent = { layer: 'heartbeat', code: 'heartbeat_stale', owner_layer: 'node' };
     await agent.stop();
-    await world.waitFor('machine to count as silent', async () => {
-      const { checks } = await world.client.call('node-checkup', { params: { id: node_id } });
+    await context.waitFor('machine to count as silent', async () => {
+      const { checks } = await context.client.call('node-checkup', { params: { id: node_id } });
       return checks.some(({ code }) => code === silent.code);
     });
     expect(await both(), 'heartbeat').toEqual(twice(silent));

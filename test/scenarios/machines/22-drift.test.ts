@@ -20,7 +20,7 @@ import {
   waitForAllocation,
   waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World, withDeciders, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const pass_seconds = 0.5;
 const settings: Pick<Composition, 'environment'> = {
@@ -30,35 +30,39 @@ const settings: Pick<Composition, 'environment'> = {
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 const patience_seconds = 10 * pass_seconds;
 
-async function activeIn(world: World, pool: string): Promise<Allocation & { node_id: string }> {
-  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
-  const active = await waitForAllocation(world, allocation.allocation_id, 'active');
+async function activeIn(context: ScenarioContext, pool: string): Promise<Allocation & { node_id: string }> {
+  const { allocation } = await context.client.call('allocation-create', { body: { pool } });
+  const active = await waitForAllocation(context, allocation.allocation_id, 'active');
   return { ...active, node_id: active.node_id ?? '' };
 }
 
 /** Removes the machine and everything it left. */
-async function removeFromOutside(world: World, node_id: string): Promise<string> {
-  const { node_instance_id } = await nodeOf(world, node_id);
+async function removeFromOutside(context: ScenarioContext, node_id: string): Promise<string> {
+  const { node_instance_id } = await nodeOf(context, node_id);
   const left = () =>
-    findTaggedProcesses(world.ledger.installation_id).filter((each) => each.node_instance_id === node_instance_id);
-  await world.waitFor('its processes to end', () => {
-    killTagged(world.ledger.installation_id, node_instance_id);
+    findTaggedProcesses(context.db.installation_id).filter((each) => each.node_instance_id === node_instance_id);
+  await context.waitFor('its processes to end', () => {
+    killTagged(context.db.installation_id, node_instance_id);
     return left().length === 0 ? true : undefined;
   });
-  rmSync(join(world.server.nodes_dir, node_instance_id ?? ''), { recursive: true });
+  rmSync(join(context.server.nodes_dir, node_instance_id ?? ''), { recursive: true });
   return node_instance_id ?? '';
 }
 
-const findingsOf = async (world: World, subject: string, status: Finding['status'] = 'open'): Promise<Finding[]> => {
-  const { items } = await world.client.call('drift-list', { query: { status } });
+const findingsOf = async (
+  context: ScenarioContext,
+  subject: string,
+  status: Finding['status'] = 'open',
+): Promise<Finding[]> => {
+  const { items } = await context.client.call('drift-list', { query: { status } });
   return items.filter((finding) => finding.subject === subject);
 };
 
-const finding = (world: World, subject: string, status: Finding['status'] = 'open'): Promise<Finding> =>
-  world.waitFor(`a finding to be ${status}`, async () => (await findingsOf(world, subject, status))[0]);
+const finding = (context: ScenarioContext, subject: string, status: Finding['status'] = 'open'): Promise<Finding> =>
+  context.waitFor(`a finding to be ${status}`, async () => (await findingsOf(context, subject, status))[0]);
 
-const factsOf = (world: World, node_id: string, kind: string) =>
-  world.ledger.count('select 1 from evidence where node_id = $1 and kind = $2', [node_id, kind]);
+const factsOf = (context: ScenarioContext, node_id: string, kind: string) =>
+  context.db.countRows('select 1 from evidence where node_id = $1 and kind = $2', [node_id, kind]);
 
 const inPool = (policy: 'report' | 'repair' | 'quarantine'): Partial<PoolDocument> => ({
   heartbeat,
@@ -68,20 +72,20 @@ const inPool = (policy: 'report' | 'repair' | 'quarantine'): Partial<PoolDocumen
 scenario({
   name: 'machines that are removed from outside',
   settings,
-  async story(world) {
-    await localPool(world, 'reported', { heartbeat });
-    await localPool(world, 'mended', inPool('repair'));
-    await localPool(world, 'aside', inPool('quarantine'));
+  async story(context) {
+    await localPool(context, 'reported', { heartbeat });
+    await localPool(context, 'mended', inPool('repair'));
+    await localPool(context, 'aside', inPool('quarantine'));
     const [repaired, accepted, mended, aside] = await Promise.all(
-      ['reported', 'reported', 'mended', 'aside'].map((pool) => activeIn(world, pool)),
+      ['reported', 'reported', 'mended', 'aside'].map((pool) => activeIn(context, pool)),
     );
     if (!repaired || !accepted || !mended || !aside) throw new Error('four machines were requested');
     const instances = await Promise.all(
-      [repaired, accepted, mended, aside].map(({ node_id }) => removeFromOutside(world, node_id)),
+      [repaired, accepted, mended, aside].map(({ node_id }) => removeFromOutside(context, node_id)),
     );
 
     // Reported with both sides; nothing happens until a person decides.
-    const found = await finding(world, repaired.node_id);
+    const found = await finding(context, repaired.node_id);
     expect(found).toMatchObject({
       kind: 'drift',
       what: 'machine_absent',
@@ -92,54 +96,54 @@ scenario({
       theirs: { state: 'absent', driver: 'local' },
     });
     expect(found.passes, 'one look alone opens nothing').toBeGreaterThanOrEqual(2);
-    expect(await nodeOf(world, repaired.node_id)).toMatchObject({ status: 'ready', observed: { state: 'absent' } });
-    const explanation = await world.client.call('node-explain', { params: { id: repaired.node_id } });
+    expect(await nodeOf(context, repaired.node_id)).toMatchObject({ status: 'ready', observed: { state: 'absent' } });
+    const explanation = await context.client.call('node-explain', { params: { id: repaired.node_id } });
     expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
     const metrics = await (
-      await fetch(`${world.server.url}/metrics`, { headers: { authorization: `Bearer ${world.server.token}` } })
+      await fetch(`${context.server.url}/metrics`, { headers: { authorization: `Bearer ${context.server.token}` } })
     ).text();
     expect(metrics).toMatch(/^slipway_findings\{kind="drift"\} [1-9]/m);
 
     // A person decides: take it down with proof, or acknowledge it.
     const decide = { params: { id: found.finding_id }, body: { reason: 'the rack was sold' } };
-    const predicted = await world.client.call('drift-repair', {
+    const predicted = await context.client.call('drift-repair', {
       ...decide,
       body: { ...decide.body, dry_run: true },
     });
     expect(predicted).toMatchObject({ dry_run: true, finding: { status: 'open' } });
-    expect((await nodeOf(world, repaired.node_id)).status, 'a dry run changes nothing').toBe('ready');
-    const done = await world.client.call('drift-repair', decide);
+    expect((await nodeOf(context, repaired.node_id)).status, 'a dry run changes nothing').toBe('ready');
+    const done = await context.client.call('drift-repair', decide);
     expect(done.finding).toMatchObject({ status: 'repaired', reason: 'the rack was sold', actor: { name: 'admin' } });
-    await waitForNode(world, repaired.node_id, 'retired');
-    expect(await waitForAllocation(world, repaired.allocation_id, 'failed')).toMatchObject({
+    await waitForNode(context, repaired.node_id, 'retired');
+    expect(await waitForAllocation(context, repaired.allocation_id, 'failed')).toMatchObject({
       verdict: { rule: 'node-lost' },
       reason: expect.stringContaining('the rack was sold'),
     });
-    const again = world.client.call('drift-repair', decide);
+    const again = context.client.call('drift-repair', decide);
     await expect(again).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
 
-    const known = await finding(world, accepted.node_id);
+    const known = await finding(context, accepted.node_id);
     const params = { id: known.finding_id };
-    await world.client.call('drift-accept', { params, body: { reason: 'it comes back tomorrow' } });
-    await world.expectNever('it was found anew', 4 * pass_seconds, async () =>
-      (await findingsOf(world, accepted.node_id)).at(0),
+    await context.client.call('drift-accept', { params, body: { reason: 'it comes back tomorrow' } });
+    await context.expectNever('it was found anew', 4 * pass_seconds, async () =>
+      (await findingsOf(context, accepted.node_id)).at(0),
     );
-    expect((await nodeOf(world, accepted.node_id)).status).toBe('ready');
+    expect((await nodeOf(context, accepted.node_id)).status).toBe('ready');
 
     // By policy: taken down with proof, and its allocation names the cause.
-    await waitForNode(world, mended.node_id, 'retired');
-    expect(await causesOf(world, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
-    const lost = await waitForAllocation(world, mended.allocation_id, 'failed');
+    await waitForNode(context, mended.node_id, 'retired');
+    expect(await causesOf(context, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
+    const lost = await waitForAllocation(context, mended.allocation_id, 'failed');
     expect(lost).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
     expect(lost.reason).toContain('its provider no longer shows the machine');
-    expect(await finding(world, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
+    expect(await finding(context, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
 
     // Or quarantined; the finding stays open until a person decides.
-    const quarantined = await waitForNode(world, aside.node_id, 'quarantined');
+    const quarantined = await waitForNode(context, aside.node_id, 'quarantined');
     expect(quarantined).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
-    expect(await findingsOf(world, aside.node_id)).toMatchObject([{ status: 'open' }]);
-    expect((await allocationOf(world, aside.allocation_id)).status).toBe('active');
-    expect(await factsOf(world, aside.node_id, 'finding.opened')).toBe(1);
+    expect(await findingsOf(context, aside.node_id)).toMatchObject([{ status: 'open' }]);
+    expect((await allocationOf(context, aside.allocation_id)).status).toBe('active');
+    expect(await factsOf(context, aside.node_id, 'finding.opened')).toBe(1);
   },
   counters: [
     {
@@ -157,48 +161,48 @@ scenario({
 });
 
 /** A write with a database client, past the transitions. */
-const plant = (world: World, node_id: string, status: string) =>
-  world.ledger.rows('update nodes set status = $2 where node_id = $1', [node_id, status]);
+const plant = (context: ScenarioContext, node_id: string, status: string) =>
+  context.db.query('update nodes set status = $2 where node_id = $1', [node_id, status]);
 
 scenario({
   name: 'rows that are written past the transitions',
   settings,
-  async story(world) {
-    await externalPool(world, 'dock', { heartbeat });
-    const { node_id } = await joinMachine(world, 'dock', 'pier-1');
-    await externalPool(world, 'mended', inPool('repair'));
-    const mended = await joinMachine(world, 'mended', 'pier-2');
-    const before = await nodeOf(world, node_id);
+  async story(context) {
+    await externalPool(context, 'dock', { heartbeat });
+    const { node_id } = await joinMachine(context, 'dock', 'pier-1');
+    await externalPool(context, 'mended', inPool('repair'));
+    const mended = await joinMachine(context, 'mended', 'pier-2');
+    const before = await nodeOf(context, node_id);
 
-    await plant(world, node_id, 'quarantined');
-    const found = await finding(world, node_id);
+    await plant(context, node_id, 'quarantined');
+    const found = await finding(context, node_id);
     expect(found).toMatchObject({
       what: 'row_differs',
       ours: { status: 'quarantined' },
       theirs: { status: before.status },
     });
-    await world.client.call('drift-repair', { params: { id: found.finding_id }, body: { reason: 'not by us' } });
-    expect((await nodeOf(world, node_id)).status).toBe(before.status);
-    expect(await factsOf(world, node_id, 'node.restored')).toBe(1);
+    await context.client.call('drift-repair', { params: { id: found.finding_id }, body: { reason: 'not by us' } });
+    expect((await nodeOf(context, node_id)).status).toBe(before.status);
+    expect(await factsOf(context, node_id, 'node.restored')).toBe(1);
 
-    await plant(world, node_id, 'quarantined');
-    const kept = await finding(world, node_id);
-    await world.client.call('drift-accept', { params: { id: kept.finding_id }, body: { reason: 'we did that' } });
-    expect((await nodeOf(world, node_id)).status).toBe('quarantined');
-    await world.expectNever('row and evidence disagreed again', 4 * pass_seconds, async () =>
-      (await findingsOf(world, node_id)).at(0),
+    await plant(context, node_id, 'quarantined');
+    const kept = await finding(context, node_id);
+    await context.client.call('drift-accept', { params: { id: kept.finding_id }, body: { reason: 'we did that' } });
+    expect((await nodeOf(context, node_id)).status).toBe('quarantined');
+    await context.expectNever('row and evidence disagreed again', 4 * pass_seconds, async () =>
+      (await findingsOf(context, node_id)).at(0),
     );
 
     // Reverting the write by hand closes the finding.
-    await plant(world, node_id, 'offline');
-    await finding(world, node_id);
-    await plant(world, node_id, 'quarantined');
-    expect(await finding(world, node_id, 'resolved')).toMatchObject({ reason: 'row and evidence agree again' });
+    await plant(context, node_id, 'offline');
+    await finding(context, node_id);
+    await plant(context, node_id, 'quarantined');
+    expect(await finding(context, node_id, 'resolved')).toMatchObject({ reason: 'row and evidence agree again' });
 
     // By policy the row is restored, and evidence records that.
-    await plant(world, mended.node_id, 'failed');
-    await finding(world, mended.node_id, 'repaired');
-    expect((await nodeOf(world, mended.node_id)).status).toBe('starting');
+    await plant(context, mended.node_id, 'failed');
+    await finding(context, mended.node_id, 'repaired');
+    expect((await nodeOf(context, mended.node_id)).status).toBe('starting');
   },
   counters: [
     {
@@ -214,13 +218,16 @@ scenario({
  * Rows as version e08ab58 left them: an operator quarantined the node during its release, the
  * machine was proven gone and the allocation released, but the node kept its status.
  */
-async function leaveGhost(world: World, { allocation_id, node_id }: Allocation & { node_id: string }): Promise<void> {
-  await world.client.call('node-act', {
+async function leaveGhost(
+  context: ScenarioContext,
+  { allocation_id, node_id }: Allocation & { node_id: string },
+): Promise<void> {
+  await context.client.call('node-act', {
     params: { id: node_id, action: 'quarantine' },
     body: { reason: 'odd noises' },
   });
-  const node_instance_id = await removeFromOutside(world, node_id);
-  await world.ledger.rows(
+  const node_instance_id = await removeFromOutside(context, node_id);
+  await context.db.query(
     `with proven as (
        insert into evidence (at, layer, kind, summary, node_id, node_instance_id, allocation_id, origin)
        values (now(), 'provider', 'proof.absent', 'nothing is there', $1, $2, $3, 'internal')
@@ -241,19 +248,19 @@ async function leaveGhost(world: World, { allocation_id, node_id }: Allocation &
 scenario({
   name: 'a node that an earlier version left behind, with its machine proven gone',
   settings,
-  async story(world) {
-    await localPool(world, 'ghosts', { heartbeat, max_nodes: 1 });
-    const ghost = await activeIn(world, 'ghosts');
-    await leaveGhost(world, ghost);
-    expect(await finding(world, ghost.node_id, 'repaired')).toMatchObject({
+  async story(context) {
+    await localPool(context, 'ghosts', { heartbeat, max_nodes: 1 });
+    const ghost = await activeIn(context, 'ghosts');
+    await leaveGhost(context, ghost);
+    expect(await finding(context, ghost.node_id, 'repaired')).toMatchObject({
       what: 'proven_gone',
       owner_layer: 'control_plane',
       reason: 'by the proof on record',
       theirs: { proof: 'absent' },
     });
-    expect((await nodeOf(world, ghost.node_id)).status).toBe('retired');
+    expect((await nodeOf(context, ghost.node_id)).status).toBe('retired');
     // Its place in the pool is free again.
-    await activeIn(world, 'ghosts');
+    await activeIn(context, 'ghosts');
   },
   counters: [
     {
@@ -268,21 +275,21 @@ scenario({
 scenario({
   name: 'boots that fail repeatedly',
   settings,
-  async story(world) {
+  async story(context) {
     const spec = { setup: 'exit 7' };
-    await localPool(world, 'broken', { heartbeat, attempts: 3, spec });
-    const { allocation } = await world.client.call('allocation-create', { body: { pool: 'broken' } });
-    const found = await finding(world, 'broken/1');
+    await localPool(context, 'broken', { heartbeat, attempts: 3, spec });
+    const { allocation } = await context.client.call('allocation-create', { body: { pool: 'broken' } });
+    const found = await finding(context, 'broken/1');
     expect(found).toMatchObject({ kind: 'repeat-failure', what: 'pool_provisions', ours: { generation: 1 } });
     expect(found.theirs.failures).toBe(3);
     expect(found.theirs.newest).toHaveLength(3);
-    const { node_id } = await allocationOf(world, allocation.allocation_id);
-    expect(await finding(world, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
+    const { node_id } = await allocationOf(context, allocation.allocation_id);
+    expect(await finding(context, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
 
     // The pool's spec changed, so the failures of the old machines no longer count.
-    await localPool(world, 'broken', { heartbeat, attempts: 3, spec: { setup: 'exit 0' } });
-    await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
-    expect(await finding(world, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
+    await localPool(context, 'broken', { heartbeat, attempts: 3, spec: { setup: 'exit 0' } });
+    await context.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+    expect(await finding(context, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
   },
   counters: [
     {

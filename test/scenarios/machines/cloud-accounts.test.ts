@@ -9,7 +9,7 @@ import { usualSpec as clusterSpec } from '../../support/arm/aks-fixture.ts';
 import { type Arm, startArm } from '../../support/arm/arm.ts';
 import { paths } from '../../support/arm/faults.ts';
 import { Refusal } from '../../support/arm/refusal.ts';
-import { type Ledger, openLedger } from '../../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../../support/database-connection.ts';
 import { accountSecrets, usualSpec as machineSpec } from '../../support/ec2/ec2-fixture.ts';
 import { type Ec2Server, startEc2 } from '../../support/ec2/ec2-server.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
@@ -23,14 +23,14 @@ const signature = 'planted-signature-of-an-address';
 let arm: Arm;
 let ec2: Ec2Server;
 let server: SpawnedServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 
 beforeAll(async () => {
   arm = await startArm();
   ec2 = await startEc2();
   const env = { ...arm.environment(), ...accountSecrets, SLIPWAY_EC2_ENDPOINT: ec2.endpoint };
   server = await spawnServer({ env, args: ['--log-level', 'trace'] });
-  ledger = await openLedger(server.database_url);
+  db = await openDatabaseConnection(server.database_url);
   const release = { step_tries: 1, retry_base_seconds: 3600 };
   await server.client.call('pool-put', {
     params: { pool: 'clusters' },
@@ -42,7 +42,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await ledger?.close();
+  await db?.close();
   await server?.stop();
   await ec2?.close();
   await arm?.stop();
@@ -50,13 +50,13 @@ afterAll(async () => {
 
 /** Every row of every table, of the product and of its engine, as text. */
 async function everythingWritten(): Promise<string> {
-  const tables = await ledger.rows<{ name: string }>(
+  const tables = await db.query<{ name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'dbos')
      and tablename not in (select relid::regclass::text from pg_partition_tree('evidence') where not isleaf)`,
   );
   const texts: string[] = [];
   for (const { name } of tables)
-    for (const { text } of await ledger.rows<{ text: string }>(`select each::text as text from ${name} each`))
+    for (const { text } of await db.query<{ text: string }>(`select each::text as text from ${name} each`))
       texts.push(text);
   return texts.join('\n');
 }

@@ -15,7 +15,7 @@ import {
   waitForAllocation,
   waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 const beatEvery = 0.3;
@@ -25,47 +25,47 @@ interface ActOptions {
   dry_run?: boolean;
 }
 
-const act = (world: World, id: string, action: NodeActionName, reason: string, options: ActOptions = {}) =>
-  world.client.call('node-act', { params: { id, action }, body: { reason, ...options } });
+const act = (context: ScenarioContext, id: string, action: NodeActionName, reason: string, options: ActOptions = {}) =>
+  context.client.call('node-act', { params: { id, action }, body: { reason, ...options } });
 
-const expectRefused = async (world: World, id: string, action: NodeActionName, why: RegExp) => {
+const expectRefused = async (context: ScenarioContext, id: string, action: NodeActionName, why: RegExp) => {
   const answer = await callRoute(
-    world.server.url,
+    context.server.url,
     'node-act',
     { params: { id, action }, body: { reason: 'try' } },
-    { bearer: world.server.token },
+    { bearer: context.server.token },
   );
   expectProblem(answer, 'action_illegal');
   expect((answer.body as { detail: string }).detail).toMatch(why);
 };
 
-async function readyMachine(world: World, name: string) {
-  const machine = await joinMachine(world, 'dock', name);
+async function readyMachine(context: ScenarioContext, name: string) {
+  const machine = await joinMachine(context, 'dock', name);
   const life = keepBeating(machine, beatEvery, 'ready');
-  await waitForNode(world, machine.node_id, 'ready');
+  await waitForNode(context, machine.node_id, 'ready');
   return { ...machine, life };
 }
 
 scenario({
   name: 'a machine that is drained, quarantined, reactivated and retired',
-  async story(world) {
-    await externalPool(world, 'dock', { heartbeat, reuse: true });
-    const machine = await readyMachine(world, 'pier-1');
+  async story(context) {
+    await externalPool(context, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(context, 'pier-1');
     const id = machine.node_id;
     try {
-      const predicted = await act(world, id, 'drain', 'its disk is worn', { dry_run: true });
+      const predicted = await act(context, id, 'drain', 'its disk is worn', { dry_run: true });
       expect(predicted).toMatchObject({ dry_run: true, node: { status: 'ready' }, predicts: { status: 'draining' } });
-      expect((await nodeOf(world, id)).status, 'a dry run changes nothing').toBe('ready');
+      expect((await nodeOf(context, id)).status, 'a dry run changes nothing').toBe('ready');
 
-      await act(world, id, 'drain', 'its disk is worn');
-      const aside = await waitForNode(world, id, 'quarantined');
+      await act(context, id, 'drain', 'its disk is worn');
+      const aside = await waitForNode(context, id, 'quarantined');
       expect(aside.fenced).toBe(true);
-      await expectRefused(world, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
+      await expectRefused(context, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
 
-      const back = await act(world, id, 'reactivate', 'the disk was replaced');
+      const back = await act(context, id, 'reactivate', 'the disk was replaced');
       expect(back.predicts.status).toBe('starting');
-      await waitForNode(world, id, 'ready');
-      expect(await causesOf(world, id)).toEqual([
+      await waitForNode(context, id, 'ready');
+      expect(await causesOf(context, id)).toEqual([
         'join',
         'registration',
         'claim-ready',
@@ -75,10 +75,10 @@ scenario({
         'claim-ready',
       ]);
 
-      await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
-      const gone = await waitForNode(world, id, 'retired');
+      await act(context, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
+      const gone = await waitForNode(context, id, 'retired');
       expect(gone.fenced).toBe(true);
-      await expectRefused(world, id, 'reactivate', /It is retired/);
+      await expectRefused(context, id, 'reactivate', /It is retired/);
     } finally {
       await machine.life.stop();
     }
@@ -94,35 +94,35 @@ scenario({
 
 scenario({
   name: 'a machine in use',
-  async story(world) {
-    await externalPool(world, 'dock', { heartbeat, reuse: true });
-    const machine = await readyMachine(world, 'pier-2');
+  async story(context) {
+    await externalPool(context, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(context, 'pier-2');
     const id = machine.node_id;
     try {
-      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
-      await waitForAllocation(world, allocation.allocation_id, 'active');
-      await expectRefused(world, id, 'retire', /An allocation uses it; release that first/);
+      const { allocation } = await context.client.call('allocation-create', { body: { pool: 'dock' } });
+      await waitForAllocation(context, allocation.allocation_id, 'active');
+      await expectRefused(context, id, 'retire', /An allocation uses it; release that first/);
 
-      await act(world, id, 'drain', 'later today');
-      await world.expectNever(
+      await act(context, id, 'drain', 'later today');
+      await context.expectNever(
         'it was taken for empty',
         2 * beatEvery + 1,
-        async () => (await nodeOf(world, id)).status !== 'draining',
+        async () => (await nodeOf(context, id)).status !== 'draining',
       );
-      await act(world, id, 'undrain', 'not today after all');
-      await waitForNode(world, id, 'ready');
+      await act(context, id, 'undrain', 'not today after all');
+      await waitForNode(context, id, 'ready');
 
-      await act(world, id, 'quarantine', 'something is odd');
-      expect((await nodeOf(world, id)).status).toBe('quarantined');
+      await act(context, id, 'quarantine', 'something is odd');
+      expect((await nodeOf(context, id)).status).toBe('quarantined');
       await expectRefused(
-        world,
+        context,
         id,
         'retire',
         /Reactivate the machine to serve it again, or release the allocation first/,
       );
-      await act(world, id, 'reactivate', 'nothing was');
-      await waitForNode(world, id, 'ready');
-      expect((await allocationOf(world, allocation.allocation_id)).status, 'served all the time').toBe('active');
+      await act(context, id, 'reactivate', 'nothing was');
+      await waitForNode(context, id, 'ready');
+      expect((await allocationOf(context, allocation.allocation_id)).status, 'served all the time').toBe('active');
     } finally {
       await machine.life.stop();
     }
@@ -150,39 +150,39 @@ scenario({
 
 scenario({
   name: 'a machine that is quarantined or drained while in use',
-  async story(world) {
-    await externalPool(world, 'dock', { heartbeat, reuse: true });
-    const machine = await readyMachine(world, 'pier-4');
+  async story(context) {
+    await externalPool(context, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(context, 'pier-4');
     const id = machine.node_id;
     const use = async () => {
-      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
-      return waitForAllocation(world, allocation.allocation_id, 'active');
+      const { allocation } = await context.client.call('allocation-create', { body: { pool: 'dock' } });
+      return waitForAllocation(context, allocation.allocation_id, 'active');
     };
     const giveBack = async (allocation_id: string) => {
-      await world.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
+      await context.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
       let released = false;
       await machine.work(async () => {
-        const { status } = await world.client.call('allocation-get', { params: { id: allocation_id } });
+        const { status } = await context.client.call('allocation-get', { params: { id: allocation_id } });
         released = status === 'released';
         return released;
       });
-      return nodeOf(world, id);
+      return nodeOf(context, id);
     };
     try {
       const first = await use();
-      await act(world, id, 'quarantine', 'something is odd');
+      await act(context, id, 'quarantine', 'something is odd');
       expect((await giveBack(first.allocation_id)).status, 'clean, and still aside').toBe('quarantined');
-      await act(world, id, 'reactivate', 'nothing was');
-      await waitForNode(world, id, 'ready');
+      await act(context, id, 'reactivate', 'nothing was');
+      await waitForNode(context, id, 'ready');
 
       const second = await use();
-      await act(world, id, 'drain', 'its disk is worn');
+      await act(context, id, 'drain', 'its disk is worn');
       expect((await giveBack(second.allocation_id)).status, 'drained to be held').toBe('quarantined');
-      await act(world, id, 'reactivate', 'the disk was replaced');
-      await waitForNode(world, id, 'ready');
+      await act(context, id, 'reactivate', 'the disk was replaced');
+      await waitForNode(context, id, 'ready');
 
       const third = await use();
-      await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
+      await act(context, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
       expect((await giveBack(third.allocation_id)).status, 'drained to be retired').toBe('retired');
     } finally {
       await machine.life.stop();
@@ -209,8 +209,8 @@ scenario({
   ],
 });
 
-const kept = (world: World, id: string) =>
-  world.ledger.rows<{ layer: string; kind: string; allocation_id: string | null; workflow_id: string }>(
+const kept = (context: ScenarioContext, id: string) =>
+  context.db.query<{ layer: string; kind: string; allocation_id: string | null; workflow_id: string }>(
     `select layer, kind, allocation_id, workflow_id
      from evidence
      where node_id = $1 and kind in ('evidence.frozen', 'evidence.missing')
@@ -220,43 +220,43 @@ const kept = (world: World, id: string) =>
 
 scenario({
   name: 'diagnostics that only the machine itself can give',
-  async story(world) {
-    await externalPool(world, 'dock', { heartbeat, reuse: true });
-    const machine = await readyMachine(world, 'pier-3');
+  async story(context) {
+    await externalPool(context, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(context, 'pier-3');
     const id = machine.node_id;
     try {
-      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
-      const { allocation_id } = await waitForAllocation(world, allocation.allocation_id, 'active');
+      const { allocation } = await context.client.call('allocation-create', { body: { pool: 'dock' } });
+      const { allocation_id } = await waitForAllocation(context, allocation.allocation_id, 'active');
 
-      const started = await act(world, id, 'collect-diagnostics', 'it is slow today');
-      const again = await act(world, id, 'collect-diagnostics', 'it is still slow');
+      const started = await act(context, id, 'collect-diagnostics', 'it is slow today');
+      const again = await act(context, id, 'collect-diagnostics', 'it is still slow');
       expect(again.operation?.workflow_id, 'requested while it runs').toBe(started.operation?.workflow_id);
       const ended = (workflow_id: string) =>
-        world.waitFor('the diagnosis to end', async () => {
-          const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
+        context.waitFor('the diagnosis to end', async () => {
+          const operation = await context.client.call('operation-get', { params: { id: workflow_id } });
           return operation.status === 'succeeded' ? operation : undefined;
         });
-      await machine.work(async () => (await kept(world, id)).length === 2);
+      await machine.work(async () => (await kept(context, id)).length === 2);
       const first = await ended(started.operation?.workflow_id ?? '');
       expect(first.progress.message).toBe('What its agent and its provider know was kept');
-      expect(await kept(world, id)).toMatchObject([
+      expect(await kept(context, id)).toMatchObject([
         { layer: 'node', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
       ]);
 
       // Through its allocation, and with an agent that does not answer.
-      const through = await world.client.call('allocation-act', {
+      const through = await context.client.call('allocation-act', {
         params: { id: allocation_id, action: 'collect-diagnostics' },
         body: { reason: 'is it there?' },
       });
       expect(through.predicts.status).toBe('active');
       const second = await ended(through.operation?.workflow_id ?? '');
       expect(second.progress.message).toBe('What its provider knows was kept; its agent is silent');
-      expect((await kept(world, id)).slice(2)).toMatchObject([
+      expect((await kept(context, id)).slice(2)).toMatchObject([
         { layer: 'workflow', kind: 'evidence.missing', allocation_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id },
       ]);
-      expect(await nodeOf(world, id), 'it changes nothing').toMatchObject({ status: 'ready', allocation_id });
+      expect(await nodeOf(context, id), 'it changes nothing').toMatchObject({ status: 'ready', allocation_id });
     } finally {
       await machine.life.stop();
     }

@@ -7,7 +7,7 @@ import { expect, inject } from 'vitest';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { withDatabase } from '../../support/database.ts';
 import { externalPool, joinMachine, keepBeating, waitForNode } from '../support/machines.ts';
-import { scenario, type World } from '../support/scenario.ts';
+import { type ScenarioContext, scenario } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 const beatEvery = 0.3;
@@ -20,54 +20,54 @@ async function asOwner(url: string, statement: string): Promise<void> {
   await client.end();
 }
 
-const probe = async (world: World, id: string) => {
-  const { operation } = await world.client.call('node-act', {
+const probe = async (context: ScenarioContext, id: string) => {
+  const { operation } = await context.client.call('node-act', {
     params: { id, action: 'probe' },
     body: { reason: 'somebody says that it hangs' },
   });
   return operation?.workflow_id ?? '';
 };
 
-const answerOf = (world: World, workflow_id: string) =>
-  world.waitFor('the answer', async () => {
-    const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
+const answerOf = (context: ScenarioContext, workflow_id: string) =>
+  context.waitFor('the answer', async () => {
+    const operation = await context.client.call('operation-get', { params: { id: workflow_id } });
     return operation.status === 'succeeded' ? operation.progress.message : undefined;
   });
 
-const seenBy = (world: World, workflow_id: string) =>
-  world.ledger.rows<{ kind: string; node_id: string }>(
+const seenBy = (context: ScenarioContext, workflow_id: string) =>
+  context.db.query<{ kind: string; node_id: string }>(
     "select kind, node_id from evidence where workflow_id = $1 and kind like 'probe.%' order by seq",
     [workflow_id],
   );
 
 scenario({
   name: 'a machine that is probed by a person',
-  async story(world) {
-    await externalPool(world, 'pier', { heartbeat, probe: { path: '/well', allow_private: true } });
+  async story(context) {
+    await externalPool(context, 'pier', { heartbeat, probe: { path: '/well', allow_private: true } });
     let status = 200;
     const { port } = await httpServer((_, reply) => {
       reply.statusCode = status;
       reply.end();
     });
     const base_url = `http://127.0.0.1:${port}`;
-    const reached = await joinMachine(world, 'pier', 'with-address', { base_url });
-    const quiet = await joinMachine(world, 'pier', 'without-address');
+    const reached = await joinMachine(context, 'pier', 'with-address', { base_url });
+    const quiet = await joinMachine(context, 'pier', 'without-address');
     const lives = [reached, quiet].map((machine) => keepBeating(machine, beatEvery, 'ready'));
     try {
-      for (const { node_id } of [reached, quiet]) await waitForNode(world, node_id, 'ready');
+      for (const { node_id } of [reached, quiet]) await waitForNode(context, node_id, 'ready');
 
-      const first = await probe(world, reached.node_id);
-      expect(await answerOf(world, first)).toMatch(`It lives: ${base_url} answered, status 200`);
-      expect(await seenBy(world, first)).toEqual([{ kind: 'probe.answered', node_id: reached.node_id }]);
+      const first = await probe(context, reached.node_id);
+      expect(await answerOf(context, first)).toMatch(`It lives: ${base_url} answered, status 200`);
+      expect(await seenBy(context, first)).toEqual([{ kind: 'probe.answered', node_id: reached.node_id }]);
       status = 503;
-      const second = await probe(world, reached.node_id);
-      expect(await answerOf(world, second)).toMatch(/^It does not answer at .*: bad_status: .*503/);
-      expect(await seenBy(world, second)).toEqual([{ kind: 'probe.unanswered', node_id: reached.node_id }]);
+      const second = await probe(context, reached.node_id);
+      expect(await answerOf(context, second)).toMatch(/^It does not answer at .*: bad_status: .*503/);
+      expect(await seenBy(context, second)).toEqual([{ kind: 'probe.unanswered', node_id: reached.node_id }]);
 
-      const third = await probe(world, quiet.node_id);
+      const third = await probe(context, quiet.node_id);
       let answer: string | undefined;
       await quiet.work(async () => {
-        const operation = await world.client.call('operation-get', { params: { id: third } });
+        const operation = await context.client.call('operation-get', { params: { id: third } });
         answer = operation.status === 'succeeded' ? operation.progress.message : undefined;
         return answer !== undefined;
       });

@@ -11,7 +11,7 @@ import type { Composition } from '../../../src/server/opening.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet, type FleetMachine } from '../support/fleet.ts';
 import { externalPool, nodeOf, waitForNode } from '../support/machines.ts';
-import { scenario, type World, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as { least?: number });
 vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
@@ -41,38 +41,38 @@ const settings: Pick<Composition, 'environment'> = {
 
 const noBrake = withDeciders(() => ({ decideBrake: () => ({ allow: 'all' }) }));
 
-const brakeOf = (world: World): Promise<Brake> => world.client.call('brake-get', {});
+const brakeOf = (context: ScenarioContext): Promise<Brake> => context.client.call('brake-get', {});
 type Hold = Brake['holds'][number];
 const openHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
 
-const all = (world: World, machines: readonly FleetMachine[]): Promise<Node[]> =>
-  Promise.all(machines.map(({ node_id }) => nodeOf(world, node_id)));
+const all = (context: ScenarioContext, machines: readonly FleetMachine[]): Promise<Node[]> =>
+  Promise.all(machines.map(({ node_id }) => nodeOf(context, node_id)));
 
 /**
  * Every machine was decided or held; those that went silent before the mass failure was detected
  * were decided.
  */
-const waitUntilJudged = (world: World, silent: readonly FleetMachine[]) =>
-  world.waitFor('the silent machines to be held', async () => {
-    const nodes = await all(world, silent);
+const waitUntilJudged = (context: ScenarioContext, silent: readonly FleetMachine[]) =>
+  context.waitFor('the silent machines to be held', async () => {
+    const nodes = await all(context, silent);
     // A busy host may hold verdicts because of its own gaps; those holds end by themselves.
     const held = nodes.filter((node) => node.held?.kind === 'mass-failure');
     const offline = nodes.filter((node) => node.status === 'offline');
     return held.length > 0 && held.length + offline.length === silent.length ? { held, offline } : undefined;
   });
 
-const metrics = async (world: World): Promise<string> =>
-  (await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token })).text;
+const metrics = async (context: ScenarioContext): Promise<string> =>
+  (await callRoute(context.server.url, 'metrics-get', {}, { bearer: context.server.token })).text;
 
 /**
  * On a busy host some machines may have been missed while the fleet came up and be back; the brake
  * counts them, as it should.
  */
-async function countMissedBefore(world: World, hold: Hold | undefined, offline: Node[]): Promise<number> {
+async function countMissedBefore(context: ScenarioContext, hold: Hold | undefined, offline: Node[]): Promise<number> {
   const since = hold?.since ?? '';
   const zone = hold?.scope === 'zone' ? hold.name : null;
   const from = secondsLater(new Date(since), -defaultBrakeSettings.window_seconds);
-  const [tally] = await world.ledger.rows<{ verdicts: number }>(
+  const [tally] = await context.db.query<{ verdicts: number }>(
     `select coalesce(sum(verdicts), 0)::int as verdicts from brake_tally
      where rule = 'liveness' and zone is not distinct from $3 and at > $1 and at < $2`,
     [from, since, zone],
@@ -80,12 +80,12 @@ async function countMissedBefore(world: World, hold: Hold | undefined, offline: 
   return (tally?.verdicts ?? 0) - offline.length;
 }
 
-async function expectHoldShown(world: World, held: Node[], offline: Node[]): Promise<string> {
-  const brake = await brakeOf(world);
+async function expectHoldShown(context: ScenarioContext, held: Node[], offline: Node[]): Promise<string> {
+  const brake = await brakeOf(context);
   expect(brake.holding).toBe(true);
   const [hold, ...more] = openHolds(brake);
   expect(more, 'one failure is one incident').toEqual([]);
-  const missed = await countMissedBefore(world, hold, offline);
+  const missed = await countMissedBefore(context, hold, offline);
   expect(hold).toMatchObject({ kind: 'mass-failure', rule: 'liveness', effect: 'hold' });
   // A machine that was missed and is back counts twice, one that is not back yet counts once.
   expect(hold?.population).toBeGreaterThanOrEqual(poolSize);
@@ -98,15 +98,15 @@ async function expectHoldShown(world: World, held: Node[], offline: Node[]): Pro
     expect(node).toMatchObject({ status: 'ready', held: { rule: 'liveness', to: 'offline', kind: 'mass-failure' } });
     expect(node.held).toMatchObject({ hold: hold?.hold_id, held_until: hold?.held_until, reason: hold?.reason });
   }
-  const listed = await world.client.call('node-list', { query: { held: true, limit: 100 } });
+  const listed = await context.client.call('node-list', { query: { held: true, limit: 100 } });
   expect(listed.items.map((node) => node.node_id).sort()).toEqual(held.map((node) => node.node_id).sort());
-  const explanation = await world.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
+  const explanation = await context.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
   expect(explanation.held).toEqual(held[0]?.held);
   expect(explanation.waiting_for).toContain(hold?.reason);
   expect(explanation.next[0]?.then).toBe('liveness decides again');
   expect(explanation.next[0]?.at).toBe(hold?.held_until);
   expect(explanation.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
-  const exposed = await metrics(world);
+  const exposed = await metrics(context);
   expect(exposed).toMatch(
     new RegExp(`^slipway_nodes_held\\{rule="liveness",kind="mass-failure"\\} ${held.length}$`, 'm'),
   );
@@ -114,9 +114,9 @@ async function expectHoldShown(world: World, held: Node[], offline: Node[]): Pro
   return hold?.hold_id ?? '';
 }
 
-async function applyOne(world: World, id: string): Promise<void> {
+async function applyOne(context: ScenarioContext, id: string): Promise<void> {
   const act = (dry_run: boolean) =>
-    world.client.call('node-act', {
+    context.client.call('node-act', {
       params: { id, action: 'apply-held-verdict' },
       body: { reason: 'it burned down', dry_run },
     });
@@ -125,8 +125,8 @@ async function applyOne(world: World, id: string): Promise<void> {
   expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
   const { node } = await act(false);
   expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
-  const applied = await world.waitFor('the application on the timeline', async () => {
-    const page = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
+  const applied = await context.waitFor('the application on the timeline', async () => {
+    const page = await context.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
     return page.items[0];
   });
   expect(applied.actor).not.toBeNull();
@@ -136,53 +136,53 @@ async function applyOne(world: World, id: string): Promise<void> {
 /** Longer than the brake waits before it ends a hold without held machines. */
 const longEnoughSeconds = 7;
 
-const waitUntilAllServe = (world: World, machines: readonly FleetMachine[]) =>
-  world.waitFor('the whole fleet to serve', async () =>
-    (await all(world, machines)).every((node) => node.status === 'ready'),
+const waitUntilAllServe = (context: ScenarioContext, machines: readonly FleetMachine[]) =>
+  context.waitFor('the whole fleet to serve', async () =>
+    (await all(context, machines)).every((node) => node.status === 'ready'),
   );
 
-async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
+async function outageOf(context: ScenarioContext, fleet: BeatingFleet): Promise<void> {
   const silent = fleet.machines.slice(0, outage);
   const serving = fleet.machines.slice(outage);
-  await waitUntilAllServe(world, fleet.machines);
+  await waitUntilAllServe(context, fleet.machines);
   fleet.hush(silent);
-  const { held, offline } = await waitUntilJudged(world, silent);
+  const { held, offline } = await waitUntilJudged(context, silent);
   expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
-  const hold_id = await expectHoldShown(world, held, offline);
+  const hold_id = await expectHoldShown(context, held, offline);
 
   const [burned, back, alsoBack, ...rest] = held.map((node) => node.node_id);
-  await applyOne(world, burned ?? '');
+  await applyOne(context, burned ?? '');
   fleet.speak(silent.filter(({ node_id }) => node_id === back || node_id === alsoBack));
   for (const id of [back ?? '', alsoBack ?? ''])
-    await world.waitFor('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
+    await context.waitFor('one that beats again to be let go', async () => (await nodeOf(context, id)).held === null);
 
-  await world.expectNever('a held machine was given up', longEnoughSeconds, async () => {
-    const nodes = await all(world, [...serving, ...silent.filter(({ node_id }) => rest.includes(node_id))]);
+  await context.expectNever('a held machine was given up', longEnoughSeconds, async () => {
+    const nodes = await all(context, [...serving, ...silent.filter(({ node_id }) => rest.includes(node_id))]);
     return nodes.some((node) => node.status !== 'ready');
   });
-  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'fleet' } });
-  await world.waitFor('the rest to go on serving', async () => {
-    const { status } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+  const { allocation } = await context.client.call('allocation-create', { body: { pool: 'fleet' } });
+  await context.waitFor('the rest to go on serving', async () => {
+    const { status } = await context.client.call('allocation-get', { params: { id: allocation.allocation_id } });
     return status === 'active';
   });
 
-  await world.client.call('brake-resume', { body: { hold_id, reason: 'the zone is really gone' } });
+  await context.client.call('brake-resume', { body: { hold_id, reason: 'the zone is really gone' } });
   for (const id of rest) {
-    const node = await waitForNode(world, id, 'offline');
+    const node = await waitForNode(context, id, 'offline');
     expect(node.verdict).toMatchObject({ rule: 'liveness' });
   }
-  expect(openHolds(await brakeOf(world)), 'what a person let go is not held again').toEqual([]);
-  expect((await all(world, serving)).every((node) => node.status === 'ready')).toBe(true);
+  expect(openHolds(await brakeOf(context)), 'what a person let go is not held again').toEqual([]);
+  expect((await all(context, serving)).every((node) => node.status === 'ready')).toBe(true);
 }
 
 scenario({
   name: 'most of a pool goes silent',
   settings,
-  async story(world) {
-    await externalPool(world, 'fleet', { heartbeat });
-    const fleet = await beatingFleet(world, 'fleet', poolSize, beatEvery);
+  async story(context) {
+    await externalPool(context, 'fleet', { heartbeat });
+    const fleet = await beatingFleet(context, 'fleet', poolSize, beatEvery);
     try {
-      await outageOf(world, fleet);
+      await outageOf(context, fleet);
     } finally {
       await fleet.end();
     }
@@ -203,31 +203,32 @@ const unbraked = { fraction: 1, min_nodes: 1000 };
 scenario({
   name: 'a zone that fails across its pools',
   settings,
-  async story(world) {
-    for (const pool of ['blue', 'green']) await externalPool(world, pool, { heartbeat, zone: 'eu-1', brake: unbraked });
-    await externalPool(world, 'elsewhere', { heartbeat, zone: 'us-1' });
+  async story(context) {
+    for (const pool of ['blue', 'green'])
+      await externalPool(context, pool, { heartbeat, zone: 'eu-1', brake: unbraked });
+    await externalPool(context, 'elsewhere', { heartbeat, zone: 'us-1' });
     const fleets = [
-      await beatingFleet(world, 'blue', poolSize / 2, beatEvery),
-      await beatingFleet(world, 'green', poolSize / 2, beatEvery),
+      await beatingFleet(context, 'blue', poolSize / 2, beatEvery),
+      await beatingFleet(context, 'green', poolSize / 2, beatEvery),
     ];
-    const alone = await beatingFleet(world, 'elsewhere', 1, beatEvery);
+    const alone = await beatingFleet(context, 'elsewhere', 1, beatEvery);
     try {
       const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, outage / 2));
       await waitUntilAllServe(
-        world,
+        context,
         [...fleets, alone].flatMap(({ machines }) => machines),
       );
       for (const fleet of [...fleets, alone]) fleet.hush([...silent, ...alone.machines]);
-      const { held, offline } = await waitUntilJudged(world, silent);
-      const [hold, ...more] = openHolds(await brakeOf(world));
+      const { held, offline } = await waitUntilJudged(context, silent);
+      const [hold, ...more] = openHolds(await brakeOf(context));
       expect(more).toEqual([]);
-      const population = poolSize + (await countMissedBefore(world, hold, offline));
+      const population = poolSize + (await countMissedBefore(context, hold, offline));
       expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population });
       for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
-      await waitForNode(world, alone.machines[0]?.node_id ?? '', 'offline');
+      await waitForNode(context, alone.machines[0]?.node_id ?? '', 'offline');
 
-      await world.client.call('brake-resume', { body: { reason: 'the zone is really gone' } });
-      for (const { node_id } of silent) await waitForNode(world, node_id, 'offline');
+      await context.client.call('brake-resume', { body: { reason: 'the zone is really gone' } });
+      for (const { node_id } of silent) await waitForNode(context, node_id, 'offline');
     } finally {
       await Promise.all([...fleets, alone].map((fleet) => fleet.end()));
     }
@@ -238,13 +239,13 @@ scenario({
 scenario({
   name: 'a small pool that goes silent entirely',
   settings,
-  async story(world) {
-    await externalPool(world, 'few', { heartbeat });
-    const fleet = await beatingFleet(world, 'few', defaultBrakePolicy.min_nodes - 1, beatEvery);
+  async story(context) {
+    await externalPool(context, 'few', { heartbeat });
+    const fleet = await beatingFleet(context, 'few', defaultBrakePolicy.min_nodes - 1, beatEvery);
     try {
       fleet.hush(fleet.machines);
-      for (const { node_id } of fleet.machines) await waitForNode(world, node_id, 'offline');
-      expect((await brakeOf(world)).holds).toEqual([]);
+      for (const { node_id } of fleet.machines) await waitForNode(context, node_id, 'offline');
+      expect((await brakeOf(context)).holds).toEqual([]);
     } finally {
       await fleet.end();
     }

@@ -8,7 +8,7 @@ import type { Node } from '../../../src/contract/node.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { beatingFleet } from '../support/fleet.ts';
 import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
-import { scenario, type World, withDeciders } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 /** For machines that beat: long enough that a busy host does not miss any. */
@@ -27,53 +27,53 @@ interface Watched {
   to: string;
 }
 
-async function countRecords(world: World, id: string, rule: string): Promise<number> {
+async function countRecords(context: ScenarioContext, id: string, rule: string): Promise<number> {
   const query = { kind: 'node.would_have', limit: 100 };
-  const { items } = await world.client.call('node-timeline', { params: { id }, query });
+  const { items } = await context.client.call('node-timeline', { params: { id }, query });
   return items.filter((fact) => fact.data.by === rule).length;
 }
 
-const waitForRecord = (world: World, { id, rule, to, status }: Watched) =>
-  world.waitFor(`${rule} to be recorded`, async () => {
-    const node = await nodeOf(world, id);
+const waitForRecord = (context: ScenarioContext, { id, rule, to, status }: Watched) =>
+  context.waitFor(`${rule} to be recorded`, async () => {
+    const node = await nodeOf(context, id);
     expect(node.status, 'changed, and should not').toBe(status);
     return node.would_have?.rule === rule && node.would_have.to === to ? node : undefined;
   });
 
 /** A machine that cannot be brought up; here the operation fails it, not a rule. */
-async function failedMachine(world: World): Promise<string> {
-  await world.client.call('pool-put', {
+async function failedMachine(context: ScenarioContext): Promise<string> {
+  await context.client.call('pool-put', {
     params: { pool: 'own' },
     body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: short }, spec: { setup: 'exit 1' } },
   });
-  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'own' } });
-  return world.waitFor('a machine to be given up', async () => {
-    const { node_id } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
-    return node_id && (await nodeOf(world, node_id)).status === 'failed' ? node_id : undefined;
+  const { allocation } = await context.client.call('allocation-create', { body: { pool: 'own' } });
+  return context.waitFor('a machine to be given up', async () => {
+    const { node_id } = await context.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+    return node_id && (await nodeOf(context, node_id)).status === 'failed' ? node_id : undefined;
   });
 }
 
-async function watchEveryRule(world: World): Promise<{ watched: Watched[]; end(): Promise<void> }> {
-  await externalPool(world, 'watched', { mode: 'observe', heartbeat: patient, budgets });
-  await externalPool(world, 'hushed', { mode: 'observe', heartbeat });
-  await externalPool(world, 'equipped', {
+async function watchEveryRule(context: ScenarioContext): Promise<{ watched: Watched[]; end(): Promise<void> }> {
+  await externalPool(context, 'watched', { mode: 'observe', heartbeat: patient, budgets });
+  await externalPool(context, 'hushed', { mode: 'observe', heartbeat });
+  await externalPool(context, 'equipped', {
     mode: 'observe',
     heartbeat: patient,
     requires: [{ name: 'gpu-driver', check: 'nvidia-smi -L' }],
   });
-  const failed = await failedMachine(world);
-  const { node: expected } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
-  const stuck = await joinMachine(world, 'watched', 'stuck');
+  const failed = await failedMachine(context);
+  const { node: expected } = await context.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
+  const stuck = await joinMachine(context, 'watched', 'stuck');
   const stuckBeats = keepBeating(stuck, beatEvery, 'starting');
-  const mute = await joinMachine(world, 'watched', 'mute');
-  const leaving = await joinMachine(world, 'watched', 'leaving');
+  const mute = await joinMachine(context, 'watched', 'mute');
+  const leaving = await joinMachine(context, 'watched', 'leaving');
   await leaving.beat('ready');
   await leaving.beat('stopping');
-  const silent = await joinMachine(world, 'hushed', 'silent');
+  const silent = await joinMachine(context, 'hushed', 'silent');
   await silent.beat('ready');
-  const ill = await joinMachine(world, 'watched', 'ill');
+  const ill = await joinMachine(context, 'watched', 'ill');
   await ill.beat('ready');
-  const bare = await joinMachine(world, 'equipped', 'bare');
+  const bare = await joinMachine(context, 'equipped', 'bare');
   const missing = { results: [{ name: 'gpu-driver', ok: false, detail: 'no device' }] };
   await bare.call('agent-prerequisites', { body: missing });
 
@@ -110,26 +110,26 @@ const byTransition = ['degraded', 'prerequisite-missing'];
  * Once, and once more for each gap in ingest, which moves deadlines and repeats the record for the
  * new one.
  */
-async function expectOnce(world: World, times: number, what: string): Promise<void> {
-  const gaps = await world.ledger.count('select 1 from ingest_gaps');
+async function expectOnce(context: ScenarioContext, times: number, what: string): Promise<void> {
+  const gaps = await context.db.countRows('select 1 from ingest_gaps');
   expect(times, `${what}, with ${gaps} gaps`).toBeGreaterThanOrEqual(1);
   expect(times, `${what}, with ${gaps} gaps`).toBeLessThanOrEqual(1 + gaps);
 }
 
-async function expectCounted(world: World, watched: Watched[]): Promise<void> {
-  const { items } = await world.client.call('sweep-list', {});
-  const metrics = await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token });
+async function expectCounted(context: ScenarioContext, watched: Watched[]): Promise<void> {
+  const { items } = await context.client.call('sweep-list', {});
+  const metrics = await callRoute(context.server.url, 'metrics-get', {}, { bearer: context.server.token });
   for (const { rule } of watched.filter((each) => !byTransition.includes(each.rule))) {
     const sweep = items.find((each) => each.name === rule);
     expect(sweep, rule).toMatchObject({ decided: 0, held: 0 });
-    await expectOnce(world, sweep?.would_have ?? 0, `${rule} is counted once`);
+    await expectOnce(context, sweep?.would_have ?? 0, `${rule} is counted once`);
     const line = new RegExp(`^slipway_sweep_would_have_total\\{sweep="${rule}"\\} (\\d+)$`, 'm');
-    await expectOnce(world, Number(line.exec(metrics.text)?.[1]), `the metric counts ${rule} once`);
+    await expectOnce(context, Number(line.exec(metrics.text)?.[1]), `the metric counts ${rule} once`);
   }
 }
 
-async function expectExplained(world: World, { id, rule, to, status }: Watched): Promise<void> {
-  const explanation = await world.client.call('node-explain', { params: { id } });
+async function expectExplained(context: ScenarioContext, { id, rule, to, status }: Watched): Promise<void> {
+  const explanation = await context.client.call('node-explain', { params: { id } });
   expect(explanation).toMatchObject({ status, would_have: { rule, to } });
   expect(explanation.because.evidence.map((fact) => fact.kind)).toContain('node.would_have');
   const step = explanation.next.find((each) => each.then.includes(`by ${rule}`));
@@ -138,21 +138,21 @@ async function expectExplained(world: World, { id, rule, to, status }: Watched):
 
 scenario({
   name: 'an observe-only pool',
-  async story(world) {
-    const { watched, end } = await watchEveryRule(world);
+  async story(context) {
+    const { watched, end } = await watchEveryRule(context);
     try {
       const first: Node[] = [];
-      for (const each of watched) first.push(await waitForRecord(world, each));
-      await world.expectNever('something changed', quietSeconds, async () => {
-        const nodes = await Promise.all(watched.map(({ id }) => nodeOf(world, id)));
+      for (const each of watched) first.push(await waitForRecord(context, each));
+      await context.expectNever('something changed', quietSeconds, async () => {
+        const nodes = await Promise.all(watched.map(({ id }) => nodeOf(context, id)));
         return nodes.some((node, i) => node.status_since !== first[i]?.status_since);
       });
       for (const each of watched) {
-        await expectOnce(world, await countRecords(world, each.id, each.rule), `${each.rule} is recorded once`);
-        await expectExplained(world, each);
+        await expectOnce(context, await countRecords(context, each.id, each.rule), `${each.rule} is recorded once`);
+        await expectExplained(context, each);
       }
-      await expectCounted(world, watched);
-      expect(await world.ledger.count(`select 1 from operations where kind = 'node-retire'`)).toBe(0);
+      await expectCounted(context, watched);
+      expect(await context.db.countRows(`select 1 from operations where kind = 'node-retire'`)).toBe(0);
     } finally {
       await end();
     }
@@ -168,24 +168,24 @@ scenario({
 
 scenario({
   name: 'an observed machine that goes silent twice',
-  async story(world) {
-    await externalPool(world, 'watched', { mode: 'observe', heartbeat });
-    const fleet = await beatingFleet(world, 'watched', 1, beatEvery);
+  async story(context) {
+    await externalPool(context, 'watched', { mode: 'observe', heartbeat });
+    const fleet = await beatingFleet(context, 'watched', 1, beatEvery);
     const [machine] = fleet.machines;
     const id = machine?.node_id ?? '';
     try {
       for (const times of [1, 2]) {
-        const before = await countRecords(world, id, 'liveness');
+        const before = await countRecords(context, id, 'liveness');
         fleet.hush(fleet.machines);
-        await world.waitFor(
+        await context.waitFor(
           `silence number ${times} to be recorded`,
-          async () => (await countRecords(world, id, 'liveness')) > before,
+          async () => (await countRecords(context, id, 'liveness')) > before,
         );
         fleet.speak(fleet.machines);
-        const { at } = (await nodeOf(world, id)).would_have ?? { at: '' };
-        await world.waitFor('it to beat again', async () => ((await nodeOf(world, id)).last_seen_at ?? '') > at);
+        const { at } = (await nodeOf(context, id)).would_have ?? { at: '' };
+        await context.waitFor('it to beat again', async () => ((await nodeOf(context, id)).last_seen_at ?? '') > at);
       }
-      expect((await nodeOf(world, id)).status).toBe('ready');
+      expect((await nodeOf(context, id)).status).toBe('ready');
     } finally {
       await fleet.end();
     }
@@ -201,17 +201,22 @@ scenario({
 
 scenario({
   name: 'a pool that leaves observe mode',
-  async story(world) {
+  async story(context) {
     const document = { heartbeat, budgets: { provision_seconds: short } };
-    await externalPool(world, 'watched', { ...document, mode: 'observe' });
-    const { node } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
-    const silent = await joinMachine(world, 'watched', 'silent');
+    await externalPool(context, 'watched', { ...document, mode: 'observe' });
+    const { node } = await context.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
+    const silent = await joinMachine(context, 'watched', 'silent');
     await silent.beat('ready');
-    await waitForRecord(world, { id: node.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' });
-    await waitForRecord(world, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
-    await externalPool(world, 'watched', { ...document, mode: 'enforce' });
-    await waitForNode(world, node.node_id, 'failed');
-    await waitForNode(world, silent.node_id, 'offline');
+    await waitForRecord(context, {
+      id: node.node_id,
+      status: 'provisioning',
+      rule: 'provision-deadline',
+      to: 'failed',
+    });
+    await waitForRecord(context, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
+    await externalPool(context, 'watched', { ...document, mode: 'enforce' });
+    await waitForNode(context, node.node_id, 'failed');
+    await waitForNode(context, silent.node_id, 'offline');
   },
   counters: [
     {

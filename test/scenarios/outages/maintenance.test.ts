@@ -10,7 +10,7 @@ import type * as Windows from '../../../src/store/rows/maintenance.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet } from '../support/fleet.ts';
 import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
-import { scenario, type World, whileBroken, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken, withoutSweep } from '../support/scenario.ts';
 
 type Parts = Pick<typeof Windows, 'activeWindows'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
@@ -31,11 +31,11 @@ const inSeconds = (seconds: number) => secondsLater(now(systemClock), seconds).t
 type Wanted = Partial<Pick<Maintenance, 'pool' | 'zone' | 'labels' | 'starts_at' | 'ends_at'>>;
 
 const declare = (
-  world: World,
+  context: ScenarioContext,
   name: string,
   { pool, zone, labels, starts_at, ends_at }: Wanted,
 ): Promise<Maintenance> =>
-  world.client.call('maintenance-put', {
+  context.client.call('maintenance-put', {
     params: { name },
     body: {
       ...(pool && { pool }),
@@ -47,86 +47,90 @@ const declare = (
     },
   });
 
-const waitForHold = (world: World, id: string, rule: string): Promise<Node> =>
-  world.waitFor(`${rule} to be held`, async () => {
-    const node = await nodeOf(world, id);
+const waitForHold = (context: ScenarioContext, id: string, rule: string): Promise<Node> =>
+  context.waitFor(`${rule} to be held`, async () => {
+    const node = await nodeOf(context, id);
     return node.held?.rule === rule ? node : undefined;
   });
 
-async function expectHeldBy(world: World, { node_id, held, status }: Node, window: Maintenance): Promise<void> {
+async function expectHeldBy(
+  context: ScenarioContext,
+  { node_id, held, status }: Node,
+  window: Maintenance,
+): Promise<void> {
   expect(held).toMatchObject({ kind: 'maintenance', hold: window.name, held_until: window.ends_at });
   expect(held?.reason).toBe(`maintenance ${window.name}`);
-  const explanation = await world.client.call('node-explain', { params: { id: node_id } });
+  const explanation = await context.client.call('node-explain', { params: { id: node_id } });
   expect(explanation).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
-  const items = await world.waitFor('the hold on the timeline', async () => {
+  const items = await context.waitFor('the hold on the timeline', async () => {
     const query = { kind: 'node.held' };
-    const page = await world.client.call('node-timeline', { params: { id: node_id }, query });
+    const page = await context.client.call('node-timeline', { params: { id: node_id }, query });
     return page.items.length > 0 ? page.items : undefined;
   });
   expect(items, 'recorded once').toHaveLength(1);
 }
 
-const waitForVerdict = (world: World, id: string, rule: string) =>
-  world.waitFor(`${rule} to decide`, async () => (await causesOf(world, id)).includes(rule));
+const waitForVerdict = (context: ScenarioContext, id: string, rule: string) =>
+  context.waitFor(`${rule} to decide`, async () => (await causesOf(context, id)).includes(rule));
 
-const end = (world: World, name: string) => world.client.call('maintenance-delete', { params: { name } });
+const end = (context: ScenarioContext, name: string) => context.client.call('maintenance-delete', { params: { name } });
 
 async function silentMachine(
-  world: World,
+  context: ScenarioContext,
   pool: string,
   labels?: Record<string, string>,
 ): Promise<[string, BeatingFleet]> {
-  const fleet = await beatingFleet(world, pool, 1, beatEvery, labels);
+  const fleet = await beatingFleet(context, pool, 1, beatEvery, labels);
   fleet.hush(fleet.machines);
   return [fleet.machines[0]?.node_id ?? '', fleet];
 }
 
 scenario({
   name: 'machines under maintenance',
-  async story(world) {
-    await externalPool(world, 'racks', { heartbeat, budgets: { rescue_seconds: 4 * short } });
-    await externalPool(world, 'north', { heartbeat, zone: 'eu-1' });
-    await externalPool(world, 'mixed', { heartbeat });
+  async story(context) {
+    await externalPool(context, 'racks', { heartbeat, budgets: { rescue_seconds: 4 * short } });
+    await externalPool(context, 'north', { heartbeat, zone: 'eu-1' });
+    await externalPool(context, 'mixed', { heartbeat });
     const given = { pool: 'racks', provision_timeout_seconds: short };
-    const { node: gone } = await world.client.call('node-create', { body: { ...given, name: 'gone' } });
-    await waitForNode(world, gone.node_id, 'failed');
-    const byPool = await declare(world, 'by-pool', { pool: 'racks' });
-    const byZone = await declare(world, 'by-zone', { zone: 'eu-1', ends_at: inSeconds(endsByItselfSeconds) });
-    const byLabel = await declare(world, 'by-label', { labels: { rack: 'r7' } });
-    await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
+    const { node: gone } = await context.client.call('node-create', { body: { ...given, name: 'gone' } });
+    await waitForNode(context, gone.node_id, 'failed');
+    const byPool = await declare(context, 'by-pool', { pool: 'racks' });
+    const byZone = await declare(context, 'by-zone', { zone: 'eu-1', ends_at: inSeconds(endsByItselfSeconds) });
+    const byLabel = await declare(context, 'by-label', { labels: { rack: 'r7' } });
+    await declare(context, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
 
-    const { node: late } = await world.client.call('node-create', { body: { ...given, name: 'late' } });
-    const [inPool, inPoolBeats] = await silentMachine(world, 'racks');
-    const [inZone, inZoneBeats] = await silentMachine(world, 'north');
-    const labelled = await beatingFleet(world, 'mixed', 1, beatEvery, { rack: 'r7' });
+    const { node: late } = await context.client.call('node-create', { body: { ...given, name: 'late' } });
+    const [inPool, inPoolBeats] = await silentMachine(context, 'racks');
+    const [inZone, inZoneBeats] = await silentMachine(context, 'north');
+    const labelled = await beatingFleet(context, 'mixed', 1, beatEvery, { rack: 'r7' });
     labelled.hush(labelled.machines);
     const id = labelled.machines[0]?.node_id ?? '';
     try {
-      await expectHeldBy(world, await waitForHold(world, gone.node_id, 'rescue-over'), byPool);
-      await expectHeldBy(world, await waitForHold(world, late.node_id, 'provision-deadline'), byPool);
-      await expectHeldBy(world, await waitForHold(world, inPool, 'liveness'), byPool);
-      await expectHeldBy(world, await waitForHold(world, inZone, 'liveness'), byZone);
-      await expectHeldBy(world, await waitForHold(world, id, 'liveness'), byLabel);
-      const brake = await world.client.call('brake-get', {});
+      await expectHeldBy(context, await waitForHold(context, gone.node_id, 'rescue-over'), byPool);
+      await expectHeldBy(context, await waitForHold(context, late.node_id, 'provision-deadline'), byPool);
+      await expectHeldBy(context, await waitForHold(context, inPool, 'liveness'), byPool);
+      await expectHeldBy(context, await waitForHold(context, inZone, 'liveness'), byZone);
+      await expectHeldBy(context, await waitForHold(context, id, 'liveness'), byLabel);
+      const brake = await context.client.call('brake-get', {});
       expect(brake.maintenance.map(({ name }) => name).sort()).toEqual(['by-label', 'by-pool', 'by-zone', 'not-yet']);
       expect(brake.holds, 'no incident').toEqual([]);
 
       labelled.speak(labelled.machines);
-      await world.waitFor('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
-      expect((await nodeOf(world, id)).status).toBe('ready');
+      await context.waitFor('one that beats again to be let go', async () => (await nodeOf(context, id)).held === null);
+      expect((await nodeOf(context, id)).status).toBe('ready');
 
       for (const [node, status] of [
         [gone.node_id, 'failed'],
         [late.node_id, 'provisioning'],
         [inPool, 'ready'],
       ])
-        expect((await nodeOf(world, node ?? '')).status, 'held while the work goes on').toBe(status);
-      await end(world, 'by-pool');
-      await waitForVerdict(world, inPool, 'liveness');
-      await waitForVerdict(world, late.node_id, 'provision-deadline');
-      await waitForVerdict(world, gone.node_id, 'rescue-over');
+        expect((await nodeOf(context, node ?? '')).status, 'held while the work goes on').toBe(status);
+      await end(context, 'by-pool');
+      await waitForVerdict(context, inPool, 'liveness');
+      await waitForVerdict(context, late.node_id, 'provision-deadline');
+      await waitForVerdict(context, gone.node_id, 'rescue-over');
 
-      const offline = await waitForNode(world, inZone, 'offline');
+      const offline = await waitForNode(context, inZone, 'offline');
       expect(offline.status_since >= byZone.ends_at, 'a window holds until its end').toBe(true);
     } finally {
       await Promise.all([inPoolBeats.end(), inZoneBeats.end(), labelled.end()]);
@@ -148,14 +152,14 @@ scenario({
 
 scenario({
   name: 'machines outside the window',
-  async story(world) {
-    await externalPool(world, 'mixed', { heartbeat });
-    await declare(world, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
-    await declare(world, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
-    await declare(world, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
-    const [id, beats] = await silentMachine(world, 'mixed', { rack: 'r8' });
+  async story(context) {
+    await externalPool(context, 'mixed', { heartbeat });
+    await declare(context, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
+    await declare(context, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
+    await declare(context, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
+    const [id, beats] = await silentMachine(context, 'mixed', { rack: 'r8' });
     try {
-      const node = await waitForNode(world, id, 'offline');
+      const node = await waitForNode(context, id, 'offline');
       expect(node.verdict).toMatchObject({ rule: 'liveness' });
     } finally {
       await beats.end();
@@ -186,9 +190,14 @@ scenario({
 
 scenario({
   name: 'windows without a scope, or that end before they begin',
-  async story(world) {
+  async story(context) {
     const put = (body: object) =>
-      callRoute(world.server.url, 'maintenance-put', { params: { name: 'w' }, body }, { bearer: world.server.token });
+      callRoute(
+        context.server.url,
+        'maintenance-put',
+        { params: { name: 'w' }, body },
+        { bearer: context.server.token },
+      );
     const later = { ends_at: inSeconds(hour), reason: 'x' };
     for (const body of [
       later,
@@ -199,11 +208,11 @@ scenario({
       { pool: 'p', reason: 'x' },
     ])
       expectProblem(await put(body), 'invalid_request', JSON.stringify(body));
-    expect((await world.client.call('maintenance-list', {})).items).toEqual([]);
+    expect((await context.client.call('maintenance-list', {})).items).toEqual([]);
     const unknown = { params: { name: 'nobody-declared-it' } };
-    const bearer = world.server.token;
+    const bearer = context.server.token;
     expectProblem(
-      await callRoute(world.server.url, 'maintenance-delete', unknown, { bearer }),
+      await callRoute(context.server.url, 'maintenance-delete', unknown, { bearer }),
       'maintenance_not_found',
     );
   },

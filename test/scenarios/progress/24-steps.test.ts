@@ -5,7 +5,7 @@ import type { Progress } from '../../../src/contract/progress.ts';
 import type * as publishing from '../../../src/store/operations/publish-progress.ts';
 import { openEvents } from '../../api/support/event-reader.ts';
 import { waitForAllocation } from '../support/machines.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 import {
   allocateCluster,
   offerCluster,
@@ -34,13 +34,13 @@ const settings = offerCluster(slowCluster, (made) => {
 const creating = 'arm_create_or_update';
 const stands = 'AKS state: Creating · ARM 1m 40s';
 
-const waitForProgress = (world: World, id: string, what: string, fits: (progress: Progress) => boolean) =>
-  world.waitFor(what, async () => {
-    const progress = await progressOf(world, id);
+const waitForProgress = (context: ScenarioContext, id: string, what: string, fits: (progress: Progress) => boolean) =>
+  context.waitFor(what, async () => {
+    const progress = await progressOf(context, id);
     return progress && fits(progress) ? progress : undefined;
   });
-const waitForPhase = (world: World, id: string, phase: string) =>
-  waitForProgress(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+const waitForPhase = (context: ScenarioContext, id: string, phase: string) =>
+  waitForProgress(context, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
 
 /** Fields that change with time. */
 const counting = ['percent', 'elapsed_seconds', 'step_elapsed_seconds', 'eta_seconds', 'slower_than', 'stalled'];
@@ -50,25 +50,25 @@ const standing = (progress: object | null) =>
 scenario({
   name: 'a cluster comes up: its step, its usual time, its pools',
   settings,
-  async story(world) {
-    const { client, server, ledger } = world;
+  async story(context) {
+    const { client, server, db } = context;
     // An earlier cluster, from which the usual duration is known.
-    const first = await allocateCluster(world);
+    const first = await allocateCluster(context);
     for (const { phase } of phases) {
       cluster.answer = waitOutcome(phase, 'as ever');
-      await waitForPhase(world, first, phase);
+      await waitForPhase(context, first, phase);
     }
     cluster.answer = { outcome: 'done', message: 'created' };
-    await waitForPhase(world, first, 'register');
+    await waitForPhase(context, first, 'register');
 
     cluster.answer = waitOutcome('creating_cluster', 'not visible at the provider yet');
     const events = await openEvents(server.url, server.token, '?topics=operations,allocations');
-    const id = await allocateCluster(world);
-    const unseen = await waitForProgress(world, id, 'its first word', ({ message }) => message !== '');
+    const id = await allocateCluster(context);
+    const unseen = await waitForProgress(context, id, 'its first word', ({ message }) => message !== '');
     expect(unseen).toMatchObject({ phase: 'creating_cluster', message: 'not visible at the provider yet', parts: [] });
     cluster.answer = waitOutcome(creating, stands, { parts: pools });
     const progress = await waitForProgress(
-      world,
+      context,
       id,
       'the pools of the cluster',
       ({ parts }) => parts.length === pools.length,
@@ -92,7 +92,7 @@ scenario({
     expect(standing(live.data.progress as object)).toEqual(standing(progress));
     await events.close();
 
-    const published = await ledger.rows<{ data: Record<string, unknown> }>(
+    const published = await db.query<{ data: Record<string, unknown> }>(
       `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
       [workflow_id],
     );
@@ -110,10 +110,10 @@ scenario({
       cluster = made;
     },
   ),
-  async story(world) {
+  async story(context) {
     cluster.answer = waitOutcome(undefined, 'working on it');
-    const id = await allocateCluster(world);
-    const first = await waitForProgress(world, id, 'its word', ({ message }) => message === 'working on it');
+    const id = await allocateCluster(context);
+    const first = await waitForProgress(context, id, 'its word', ({ message }) => message === 'working on it');
     expect(first).toMatchObject({
       phase: 'launch',
       step: 2,
@@ -124,7 +124,7 @@ scenario({
     });
     expect(first).toMatchObject({ eta_seconds: null, slower_than: null });
     // A new reader, knowing only the address, sees the same.
-    const again = await progressOf(world, id);
+    const again = await progressOf(context, id);
     expect(standing(again)).toEqual(standing(first));
     expect(again?.elapsed_seconds).toBeGreaterThanOrEqual(first.elapsed_seconds);
   },
@@ -143,29 +143,29 @@ const hasty = (made: SlowCluster): SlowCluster => {
 scenario({
   name: 'a cluster that runs while it is still being created is not ready; a later failure is shown',
   settings,
-  async story(world) {
-    const id = await allocateCluster(world);
+  async story(context) {
+    const id = await allocateCluster(context);
     cluster.observed = 'Running';
     const runs = 'power state: Running · provisioning: Creating';
     cluster.answer = waitOutcome(creating, runs, { parts: pools });
     const isTakenForFinished = (progress: Progress | null | undefined) =>
       progress?.phase === 'register' || progress?.phase === 'start';
-    await waitForProgress(world, id, 'its creation to go on', (progress) => {
+    await waitForProgress(context, id, 'its creation to go on', (progress) => {
       if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
       return progress.message === runs;
     });
-    await world.expectNever('its creation is taken for finished', 1, async () =>
-      isTakenForFinished(await progressOf(world, id)),
+    await context.expectNever('its creation is taken for finished', 1, async () =>
+      isTakenForFinished(await progressOf(context, id)),
     );
-    await waitForPhase(world, id, creating);
+    await waitForPhase(context, id, creating);
 
     const denied = 'the role assignment was denied';
     const failure = { owner_layer: 'provider', code: 'role_assignment_denied', message: denied } as const;
     cluster.answer = { outcome: 'failed', ...failure, retryable: false, phase: 'ensuring_rbac' };
-    const failed = await waitForAllocation(world, id, 'failed');
+    const failed = await waitForAllocation(context, id, 'failed');
     expect(failed.reason).toContain(denied);
-    const { steps, progress, error } = await world.waitFor('its operation to end', async () => {
-      const found = await world.client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
+    const { steps, progress, error } = await context.waitFor('its operation to end', async () => {
+      const found = await context.client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
       return found.status === 'failed' ? found : undefined;
     });
     expect(steps.find(({ name }) => name === creating)?.status).toBe('done');
@@ -195,11 +195,11 @@ const retry_seconds = 5;
 scenario({
   name: 'a busy provider is waited for: progress with a time, and no failure',
   settings,
-  async story(world) {
+  async story(context) {
     cluster.answer = waitOutcome(creating, conflict, { retry_seconds, put_off: true });
-    const id = await allocateCluster(world);
+    const id = await allocateCluster(context);
     const busy = await waitForProgress(
-      world,
+      context,
       id,
       'when it is tried again',
       (seen) => seen.retry_after_seconds !== undefined,
@@ -208,7 +208,7 @@ scenario({
     expect(busy.error).toBeUndefined();
     expect(busy.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
     cluster.answer = waitOutcome(creating, stands, { parts: pools });
-    const after = await waitForProgress(world, id, 'its creation to go on', ({ message }) => message === stands);
+    const after = await waitForProgress(context, id, 'its creation to go on', ({ message }) => message === stands);
     expect(after.retry_after_seconds).toBeUndefined();
     expect(after.percent).toBeGreaterThanOrEqual(busy.percent);
   },

@@ -33,14 +33,14 @@ scenario({
     drivers: (built) =>
       new Map([...built].map(([name, driver]) => [name, name === 'local' ? talkative(driver) : driver])),
   },
-  async story(world) {
-    const { client, ledger } = world;
+  async story(context) {
+    const { client, db } = context;
     // The store rejects all progress of operations.
-    await ledger.rows(`alter table operations add constraint mute check (progress ->> 'message' is null) not valid`);
-    await localPool(world, 'mute');
+    await db.query(`alter table operations add constraint mute check (progress ->> 'message' is null) not valid`);
+    await localPool(context, 'mute');
     const { allocation, operation } = await client.call('allocation-create', { body: { pool: 'mute' } });
-    await waitForAllocation(world, allocation.allocation_id, 'active', 'failed');
-    const ended = await world.waitFor('its operation to end', async () => {
+    await waitForAllocation(context, allocation.allocation_id, 'active', 'failed');
+    const ended = await context.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
       return found.finished_at ? found : undefined;
     });
@@ -48,13 +48,13 @@ scenario({
     expect(ended.steps.map(({ status }) => status)).toEqual(['done', 'done', 'done', 'done']);
     // Neither half is there: progress that is not on the row is not in the evidence either.
     expect(ended.progress.message).toBe('');
-    expect(await ledger.facts(allocation.allocation_id, 'operation.progress')).toBe(0);
+    expect(await db.countEvidence(allocation.allocation_id, 'operation.progress')).toBe(0);
 
-    await ledger.rows('alter table operations drop constraint mute');
+    await db.query('alter table operations drop constraint mute');
     await client.call('allocation-release', { params: { id: allocation.allocation_id } });
-    await waitForAllocation(world, allocation.allocation_id, 'released');
-    await world.waitFor('what is said once it can be', async () =>
-      (await ledger.facts(allocation.allocation_id, 'operation.progress')) > 0 ? true : undefined,
+    await waitForAllocation(context, allocation.allocation_id, 'released');
+    await context.waitFor('what is said once it can be', async () =>
+      (await db.countEvidence(allocation.allocation_id, 'operation.progress')) > 0 ? true : undefined,
     );
   },
   counters: [

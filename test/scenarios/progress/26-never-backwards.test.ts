@@ -8,7 +8,7 @@ import type { Composition } from '../../../src/server/opening.ts';
 import type * as steps from '../../../src/store/operations/steps.ts';
 import { openEvents } from '../../api/support/event-reader.ts';
 import { testDatabase } from '../../support/database.ts';
-import { openLedger } from '../../support/database-connection.ts';
+import { openDatabaseConnection } from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { describeStory, type WaitFor, whileBroken } from '../support/scenario.ts';
 import { phases, slowCluster, stepOf, waitOutcome } from '../support/slow-cluster.ts';
@@ -89,9 +89,9 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
     cluster.answer = waitOutcome('ensuring_rbac', 'assigning roles');
     const next = await seen('the next step', ({ phase }) => phase === 'ensuring_rbac');
     expect(next.percent).toBeGreaterThan((heard.data.progress as Progress).percent);
-    const ledger = await openLedger(database.url);
-    const [row] = await ledger.rows<{ percent: number }>('select percent from operations where workflow_id = $1', [id]);
-    await ledger.close();
+    const db = await openDatabaseConnection(database.url);
+    const [row] = await db.query<{ percent: number }>('select percent from operations where workflow_id = $1', [id]);
+    await db.close();
     expect(row?.percent, 'the published percentage is on the row').toBeGreaterThan(moved.percent / 2);
     expect(phases.map(({ phase }) => phase)).toContain(next.phase);
   } finally {

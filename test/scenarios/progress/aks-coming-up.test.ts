@@ -50,18 +50,18 @@ const pools = [
 scenario({
   name: 'a cluster comes up in five steps, and is ready when it is created and runs',
   settings: onAzure(() => arm),
-  async story(world) {
-    const { client, ledger } = world;
+  async story(context) {
+    const { client, db } = context;
     arm.hold('group_visible');
     arm.hold('cluster_visible');
     arm.hold('pool:blastpool');
     // Pools are read more often than Azure's Retry-After asks.
     arm.pace.retry_after = 60;
-    const id = await allocateCluster(world, arm);
-    const group = await waitForPhase(world, id, 'ensuring_resource_group');
+    const id = await allocateCluster(context, arm);
+    const group = await waitForPhase(context, id, 'ensuring_resource_group');
     expect(group).toMatchObject({ step: 2, total_steps, status: 'running', parts: [] });
     arm.letGo('group_visible');
-    const unseen = await waitForProgress(world, id, 'the cluster to be requested', ({ message }) =>
+    const unseen = await waitForProgress(context, id, 'the cluster to be requested', ({ message }) =>
       /cluster .+ visible/.test(message),
     );
     expect(unseen).toMatchObject({
@@ -74,7 +74,7 @@ scenario({
 
     // Azure reports `Running` by now, and one of the pools is created.
     const isTakenForFinished = ({ phase }: Progress) => phase === 'ensuring_rbac' || phase === 'completed';
-    const shown = await waitForProgress(world, id, 'its pools', (progress) => {
+    const shown = await waitForProgress(context, id, 'its pools', (progress) => {
       if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
       return progress.parts.some(({ tone }) => tone === 'ok');
     });
@@ -85,16 +85,16 @@ scenario({
     expect(headline({ progress: shown, bar: null, seen_seconds_ago: 0 })).toMatch(
       /^Step 3\/5 · Creating AKS cluster \(5–10 min\) · \d+s$/,
     );
-    expect(await allocationOf(world, id)).toMatchObject({ status: 'provisioning' });
-    const published = await ledger.rows<{ data: Record<string, unknown> }>(
+    expect(await allocationOf(context, id)).toMatchObject({ status: 'provisioning' });
+    const published = await db.query<{ data: Record<string, unknown> }>(
       `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
       [shown.workflow_id],
     );
     for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
 
     arm.letGo();
-    const active = await waitForAllocation(world, id, 'active');
-    const ended = await world.waitFor('its operation to end', async () => {
+    const active = await waitForAllocation(context, id, 'active');
+    const ended = await context.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: shown.workflow_id } });
       return found.status === 'succeeded' ? found : undefined;
     });
@@ -103,9 +103,9 @@ scenario({
     expect(await client.call('node-get', { params: { id: active.node_id ?? '' } })).toMatchObject({ status: 'ready' });
     expect(arm.clustersCreated()).toBe(1);
     await release(client, id);
-    await waitForAllocation(world, id, 'released');
+    await waitForAllocation(context, id, 'released');
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
-    const everything = await ledger.rows('select data, summary from evidence');
+    const everything = await db.query('select data, summary from evidence');
     expect(JSON.stringify(everything)).not.toMatch(/arm-planted/);
   },
   counters: [
@@ -120,16 +120,16 @@ scenario({
 scenario({
   name: 'a busy, throttling and terse Azure: progress with a time, phase and elapsed time, and no failure',
   settings: onAzure(() => arm),
-  async story(world) {
+  async story(context) {
     arm.hold('cluster_create');
     arm.faults.operations_latest = 'missing';
     const came_again_seconds = 5;
     arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.inProgress('Updating', came_again_seconds) });
     arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.throttled(came_again_seconds) });
-    const ids = [await allocateCluster(world, arm), await allocateCluster(world, arm)];
+    const ids = [await allocateCluster(context, arm), await allocateCluster(context, arm)];
     const busy = await Promise.all(
       ids.map((id) =>
-        waitForProgress(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined),
+        waitForProgress(context, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined),
       ),
     );
     for (const seen of busy) {
@@ -142,7 +142,7 @@ scenario({
     );
     for (const [index, id] of ids.entries()) {
       // Azure reports no percentage; everything else is reported all the same.
-      const after = await waitForProgress(world, id, 'its creation to go on', ({ message }) =>
+      const after = await waitForProgress(context, id, 'its creation to go on', ({ message }) =>
         message.startsWith('AKS state'),
       );
       expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/ARM \d+s$/) });
@@ -150,7 +150,7 @@ scenario({
       expect(after.percent).toBeGreaterThanOrEqual(busy[index]?.percent ?? 100);
     }
     arm.letGo();
-    for (const id of ids) await waitForAllocation(world, id, 'active');
+    for (const id of ids) await waitForAllocation(context, id, 'active');
     expect(arm.clustersCreated()).toBe(2);
   },
   counters: [

@@ -7,7 +7,7 @@ import { paths } from '../../support/arm/faults.ts';
 import { refusals } from '../../support/arm/refusal.ts';
 import { allocateCluster, onAzure, waitForPhase, waitForProgress } from '../support/azure.ts';
 import { allocationOf, waitForAllocation } from '../support/machines.ts';
-import { scenario, type World } from '../support/scenario.ts';
+import { type ScenarioContext, scenario } from '../support/scenario.ts';
 
 /** Deletes nothing and reports absence without looking. */
 const careless = (driver: Driver): Driver => {
@@ -23,9 +23,9 @@ const arm = await startArm();
 afterAll(() => arm.stop());
 beforeEach(() => arm.reset());
 
-const waitForFact = (world: World, id: string, kind: string) =>
-  world.waitFor(`${kind} on the timeline`, async () => {
-    const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+const waitForFact = (context: ScenarioContext, id: string, kind: string) =>
+  context.waitFor(`${kind} on the timeline`, async () => {
+    const { items } = await context.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     return items.some((fact) => fact.kind === kind) || undefined;
   });
 const requestsTo = (method: string, path: RegExp) =>
@@ -34,36 +34,36 @@ const requestsTo = (method: string, path: RegExp) =>
 scenario({
   name: 'released before Azure answers, while it creates, and while roles are assigned',
   settings: onAzure(() => arm),
-  async story(world) {
-    const { client, ledger } = world;
+  async story(context) {
+    const { client, db } = context;
     // A new principal is not known everywhere at once, so role assignments are retried.
     arm.faults.role_assignments = refusals.principalNotFound();
-    const inRoles = await allocateCluster(world, arm);
-    await waitForPhase(world, inRoles, 'ensuring_rbac');
+    const inRoles = await allocateCluster(context, arm);
+    await waitForPhase(context, inRoles, 'ensuring_rbac');
 
     arm.hold('pool:blastpool');
-    const creating = await allocateCluster(world, arm);
-    await waitForProgress(world, creating, 'its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+    const creating = await allocateCluster(context, arm);
+    await waitForProgress(context, creating, 'its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
 
     arm.hold('group_visible');
-    const unseen = await allocateCluster(world, arm);
-    await waitForProgress(world, unseen, 'its group', ({ message }) => /not visible yet/.test(message));
+    const unseen = await allocateCluster(context, arm);
+    await waitForProgress(context, unseen, 'its group', ({ message }) => /not visible yet/.test(message));
 
     const ids = [inRoles, creating, unseen];
     arm.hold('abort');
     for (const id of ids) await release(client, id);
-    await world.waitFor('the abort to be requested', () => requestsTo('POST', paths.abort).length > 0 || undefined);
-    expect((await allocationOf(world, creating)).status, 'released before the abort was seen').toBe('releasing');
+    await context.waitFor('the abort to be requested', () => requestsTo('POST', paths.abort).length > 0 || undefined);
+    expect((await allocationOf(context, creating)).status, 'released before the abort was seen').toBe('releasing');
     arm.letGo('abort');
     // A requested but invisible group is waited for; it would appear after the release.
-    await waitForProgress(world, unseen, 'its group to be waited for', ({ message }) =>
+    await waitForProgress(context, unseen, 'its group to be waited for', ({ message }) =>
       /does not show it yet/.test(message),
     );
     arm.letGo('group_visible');
     for (const id of ids) {
-      await waitForAllocation(world, id, 'released');
-      await waitForFact(world, id, 'proof.absent');
-      expect((await ledger.facts(id, 'allocation.active')) + (await ledger.facts(id, 'node.starting'))).toBe(0);
+      await waitForAllocation(context, id, 'released');
+      await waitForFact(context, id, 'proof.absent');
+      expect((await db.countEvidence(id, 'allocation.active')) + (await db.countEvidence(id, 'node.starting'))).toBe(0);
     }
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
     expect(requestsTo('POST', paths.abort).filter(({ status }) => status === 202)).toHaveLength(1);
@@ -80,15 +80,15 @@ scenario({
 scenario({
   name: 'a role that is denied after the cluster exists: shown as a failure, with nothing secret or left behind',
   settings: onAzure(() => arm),
-  async story(world) {
-    const { client } = world;
+  async story(context) {
+    const { client } = context;
     arm.faults.role_assignments = refusals.denied();
-    const id = await allocateCluster(world, arm);
-    const failed = await waitForAllocation(world, id, 'failed');
+    const id = await allocateCluster(context, arm);
+    const failed = await waitForAllocation(context, id, 'failed');
     expect(failed.reason).toContain('AuthorizationFailed');
     // Azure refused, and waiting does not change that.
     expect(failed).toMatchObject({ owner_layer: 'provider', verdict: { certain: true } });
-    const { steps, progress, error } = await world.waitFor('its operation to end', async () => {
+    const { steps, progress, error } = await context.waitFor('its operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
       return found.status === 'failed' ? found : undefined;
     });
@@ -105,7 +105,7 @@ scenario({
     expect(error?.message).toContain('roleAssignments/write');
     expect(arm.resources().some(({ kind, state }) => kind === 'cluster' && state === 'Succeeded')).toBe(true);
     await release(client, id);
-    await waitForAllocation(world, id, 'released');
+    await waitForAllocation(context, id, 'released');
     expect(arm.resources(), 'what is left in Azure').toEqual([]);
   },
   counters: [

@@ -13,20 +13,20 @@ const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
 
 scenario({
   name: 'stuck in starting, but healthy',
-  async story(world) {
-    await externalPool(world, 'agents', {
+  async story(context) {
+    await externalPool(context, 'agents', {
       budgets: { start_seconds },
       heartbeat,
     });
-    const machine = await joinMachine(world, 'agents', 'stuck-1');
+    const machine = await joinMachine(context, 'agents', 'stuck-1');
     const beats = keepBeating(machine, 0.3, 'starting');
     try {
-      const ready = await waitForNode(world, machine.node_id, 'ready');
+      const ready = await waitForNode(context, machine.node_id, 'ready');
       expect(ready.verdict).toMatchObject({ rule: 'stuck-starting' });
       const waited = secondsBetween(new Date(ready.registered_at ?? ''), new Date(ready.status_since));
       expect(waited).toBeGreaterThanOrEqual(start_seconds);
-      expect(await causesOf(world, machine.node_id)).toEqual(['join', 'registration', 'stuck-starting']);
-      const overview = await world.client.call('overview-get', {});
+      expect(await causesOf(context, machine.node_id)).toEqual(['join', 'registration', 'stuck-starting']);
+      const overview = await context.client.call('overview-get', {});
       expect(overview.never_ready).toEqual([{ pool: 'agents', agent_version: 'test', nodes: 1 }]);
     } finally {
       await beats.stop();

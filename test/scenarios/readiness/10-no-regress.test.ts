@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import type { Machine } from '../../api/support/machine.ts';
 import { changesOf, externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
-import { scenario, type World, withDeciders } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 
 /**
  * Long enough to store a machine's first heartbeat on a busy host; a machine that is silent when
@@ -17,14 +17,14 @@ const moreBeats = 5;
 /**
  * Five more heartbeats with the old report; each is stored and changes only the time it was heard.
  */
-async function expectStaysReady(world: World, machine: Machine): Promise<void> {
-  const before = await nodeOf(world, machine.node_id);
+async function expectStaysReady(context: ScenarioContext, machine: Machine): Promise<void> {
+  const before = await nodeOf(context, machine.node_id);
   let seen = before.last_seen_at ?? '';
   for (let beat = 1; beat <= moreBeats; beat++) {
     const reply = await machine.beat('starting');
     expect(reply.body.node_status, `answer to beat ${beat}`).toBe('ready');
-    const heard = await world.waitFor(`beat ${beat} to be seen`, async () => {
-      const node = await nodeOf(world, machine.node_id);
+    const heard = await context.waitFor(`beat ${beat} to be seen`, async () => {
+      const node = await nodeOf(context, machine.node_id);
       return (node.last_seen_at ?? '') > seen ? node : undefined;
     });
     expect(heard).toMatchObject({ status: 'ready', status_since: before.status_since, verdict: before.verdict });
@@ -35,37 +35,37 @@ async function expectStaysReady(world: World, machine: Machine): Promise<void> {
 
 scenario({
   name: 'a machine that reports starting after it was ready',
-  async story(world) {
-    await externalPool(world, 'patient', {});
-    await externalPool(world, 'hurried', { budgets: { start_seconds } });
+  async story(context) {
+    await externalPool(context, 'patient', {});
+    await externalPool(context, 'hurried', { budgets: { start_seconds } });
 
-    const promoted = await joinMachine(world, 'hurried', 'promoted-by-rule');
+    const promoted = await joinMachine(context, 'hurried', 'promoted-by-rule');
     const beats = keepBeating(promoted, 0.2, 'starting');
-    const ready = await waitForNode(world, promoted.node_id, 'ready').finally(() => beats.stop());
+    const ready = await waitForNode(context, promoted.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('stuck-starting');
     // Heartbeats are answered from memory, which learns of a verdict a moment after its commit.
     // From then on nothing goes back.
-    await world.waitFor(
+    await context.waitFor(
       'the machine to get the answer',
       async () => (await promoted.beat('starting')).body.node_status === 'ready',
     );
-    await expectStaysReady(world, promoted);
+    await expectStaysReady(context, promoted);
 
     // It reported ready and then restarts its runtime without a goodbye.
-    const restarting = await joinMachine(world, 'patient', 'restarts-inside');
+    const restarting = await joinMachine(context, 'patient', 'restarts-inside');
     await restarting.beat('ready');
-    await expectStaysReady(world, restarting);
+    await expectStaysReady(context, restarting);
 
     for (const machine of [promoted, restarting]) {
       expect((await machine.beat()).body.node_status, 'a beat that claims nothing').toBe('ready');
-      expect((await changesOf(world, machine.node_id)).map(({ to }) => to)).toEqual([
+      expect((await changesOf(context, machine.node_id)).map(({ to }) => to)).toEqual([
         'provisioning',
         'starting',
         'ready',
       ]);
     }
-    const claims = await world.waitFor('both claims to be on the timeline', async () => {
-      const { items } = await world.client.call('node-timeline', { params: { id: restarting.node_id } });
+    const claims = await context.waitFor('both claims to be on the timeline', async () => {
+      const { items } = await context.client.call('node-timeline', { params: { id: restarting.node_id } });
       const kept = items.filter((fact) => fact.kind === 'node.claim').map((fact) => fact.data.status);
       return kept.length >= 2 ? kept : undefined;
     });

@@ -22,21 +22,21 @@ async function serviceOf(): Promise<{ base_url: string; requested: (string | und
 
 scenario({
   name: 'a machine that answers its probe while it starts',
-  async story(world) {
-    await externalPool(world, 'open', {
+  async story(context) {
+    await externalPool(context, 'open', {
       budgets: { start_seconds },
       probe: { path: '/healthz', allow_private: true },
     });
     const service = await serviceOf();
-    const machine = await joinMachine(world, 'open', 'answers', { base_url: service.base_url });
+    const machine = await joinMachine(context, 'open', 'answers', { base_url: service.base_url });
     const beats = keepBeating(machine, start_seconds / 10, 'starting');
-    const ready = await waitForNode(world, machine.node_id, 'ready').finally(() => beats.stop());
+    const ready = await waitForNode(context, machine.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('probe-promotes');
     expect(ready.verdict?.reason).toBe('it answers its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
     expect(new Set(service.requested)).toEqual(new Set(['/healthz']));
-    const because = await world.waitFor('the evidence of the verdict', async () => {
-      const explained = await world.client.call('node-explain', { params: { id: machine.node_id } });
+    const because = await context.waitFor('the evidence of the verdict', async () => {
+      const explained = await context.client.call('node-explain', { params: { id: machine.node_id } });
       const change = explained.because.evidence.find((fact) => fact.kind === 'node.ready');
       return change && { rule: explained.because.rule, evidence: change.data.evidence };
     });
@@ -47,17 +47,17 @@ scenario({
 
     // Machines choose their own address, so a pool must allow private addresses before the server
     // probes them.
-    await externalPool(world, 'guarded', { budgets: { start_seconds } });
+    await externalPool(context, 'guarded', { budgets: { start_seconds } });
     const neighbour = await serviceOf();
-    const guarded = await joinMachine(world, 'guarded', 'not-asked', { base_url: neighbour.base_url });
-    const refused = await world.waitFor('the refusal to be on record', async () => {
-      const { items } = await world.client.call('node-timeline', { params: { id: guarded.node_id } });
+    const guarded = await joinMachine(context, 'guarded', 'not-asked', { base_url: neighbour.base_url });
+    const refused = await context.waitFor('the refusal to be on record', async () => {
+      const { items } = await context.client.call('node-timeline', { params: { id: guarded.node_id } });
       return items.find((fact) => fact.kind === 'probe.unanswered');
     });
     expect(refused.layer).toBe('transport');
     expect(refused.summary).toMatch(/refused_address: .*127\.0\.0\.1/);
     expect(neighbour.requested).toEqual([]);
-    expect((await nodeOf(world, guarded.node_id)).status).toBe('starting');
+    expect((await nodeOf(context, guarded.node_id)).status).toBe('starting');
   },
   counters: [
     {

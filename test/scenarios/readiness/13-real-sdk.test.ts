@@ -9,7 +9,7 @@ import { startWorkspace } from '../../api/support/compat-clients.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startSdkNode } from '../support/agentfield-node.ts';
 import { causesOf, externalPool, nodeOf, waitForNode } from '../support/machines.ts';
-import { scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 2;
 /** More than three of the SDK's intervals (2 s), and less than three of the pool's. */
@@ -17,40 +17,40 @@ const stale_after_seconds = 8;
 
 const workspace_id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 
-const registered = (world: World, name: string) =>
-  world.waitFor(`${name} to register`, async () => {
-    const { items } = await world.client.call('node-list', { query: { pool: 'agentfield', q: name } });
+const registered = (context: ScenarioContext, name: string) =>
+  context.waitFor(`${name} to register`, async () => {
+    const { items } = await context.client.call('node-list', { query: { pool: 'agentfield', q: name } });
     return items[0]?.registered_at ? items[0] : undefined;
   });
 
 scenario({
   name: 'unmodified clients of other protocols',
-  async story(world) {
+  async story(context) {
     const budgets = { start_seconds };
-    await externalPool(world, 'agentfield', { reuse: false, budgets, heartbeat: { stale_after_seconds } });
-    const { token = '' } = await world.client.call('join-token-create', { params: { pool: 'agentfield' }, body: {} });
+    await externalPool(context, 'agentfield', { reuse: false, budgets, heartbeat: { stale_after_seconds } });
+    const { token = '' } = await context.client.call('join-token-create', { params: { pool: 'agentfield' }, body: {} });
 
-    const workspace = await startWorkspace(world.server.url, token, workspace_id);
-    const { node_id: its_node } = await registered(world, workspace_id);
-    await world.waitFor('the workspace to be ready by its beats', async () => {
+    const workspace = await startWorkspace(context.server.url, token, workspace_id);
+    const { node_id: its_node } = await registered(context, workspace_id);
+    await context.waitFor('the workspace to be ready by its beats', async () => {
       expect((await workspace.beat()).body).toEqual({ status: 'ok' });
-      return (await nodeOf(world, its_node)).status === 'ready';
+      return (await nodeOf(context, its_node)).status === 'ready';
     });
 
-    const door = `${world.server.url}/compat/agentfield/${token}`;
+    const door = `${context.server.url}/compat/agentfield/${token}`;
 
     // It reports "starting" for ever and sends a goodbye when stopped.
     const older = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
-      const { node_id } = await registered(world, 'older');
-      const ready = await waitForNode(world, node_id, 'ready');
+      const { node_id } = await registered(context, 'older');
+      const ready = await waitForNode(context, node_id, 'ready');
       expect(ready).toMatchObject({ verdict: { rule: 'stuck-starting' }, reported: { status: 'starting' } });
-      const { never_ready } = await world.client.call('overview-get', {});
+      const { never_ready } = await context.client.call('overview-get', {});
       const agent_version = `agentfield python ${sdkVersions.says_starting}`;
       expect(never_ready).toEqual([{ pool: 'agentfield', agent_version, nodes: 1 }]);
       await older.end('SIGTERM');
-      await waitForNode(world, node_id, 'offline');
-      expect(await causesOf(world, node_id)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
+      await waitForNode(context, node_id, 'offline');
+      expect(await causesOf(context, node_id)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : error}\n${older.output()}`);
     } finally {
@@ -61,9 +61,9 @@ scenario({
     // sent a goodbye.
     const again = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
-      const { node_id } = await registered(world, 'older');
-      await waitForNode(world, node_id, 'ready');
-      const causes = await causesOf(world, node_id);
+      const { node_id } = await registered(context, 'older');
+      await waitForNode(context, node_id, 'ready');
+      const causes = await causesOf(context, node_id);
       expect(causes.slice(0, 4)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : error}\n${again.output()}`);
@@ -75,22 +75,22 @@ scenario({
     // which is shorter than the pool's.
     const port = await freePort();
     const killed = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
-    const first = await registered(world, 'newer').finally(() => killed.end('SIGKILL'));
+    const first = await registered(context, 'newer').finally(() => killed.end('SIGKILL'));
     const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
     try {
       const { node_id } = first;
       // At the same address it counts as a restart, or becomes another instance if the killed one
       // was missed meanwhile.
-      await world.waitFor('it to be known as restarted', async () => {
-        const { restarts, node_instance_id } = await nodeOf(world, node_id);
+      await context.waitFor('it to be known as restarted', async () => {
+        const { restarts, node_instance_id } = await nodeOf(context, node_id);
         return restarts > 0 || node_instance_id !== first.node_instance_id;
       });
-      await world.waitFor('it to say that it is ready', async () => {
-        const { status, reported } = await nodeOf(world, node_id);
+      await context.waitFor('it to say that it is ready', async () => {
+        const { status, reported } = await nodeOf(context, node_id);
         return status === 'ready' && reported?.status === 'ready';
       });
       await newer.end('SIGKILL');
-      const { verdict } = await waitForNode(world, node_id, 'offline');
+      const { verdict } = await waitForNode(context, node_id, 'offline');
       expect(verdict).toMatchObject({
         rule: 'liveness',
         reason: expect.stringContaining(`allowed: ${stale_after_seconds} s`),

@@ -7,7 +7,7 @@ import { pause, secondsBetween, systemClock } from '../../../src/base/clock.ts';
 import type * as HeartbeatPolicy from '../../../src/lifecycle/deadlines/heartbeat-policy.ts';
 import type { Machine } from '../../api/support/machine.ts';
 import { type Change, changesOf, externalPool, joinMachine } from '../support/machines.ts';
-import { scenario, type World, whileBroken, withDeciders } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof HeartbeatPolicy, 'effectiveStaleSeconds'>>);
 
@@ -37,8 +37,8 @@ const minMissed = 3;
 const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
 
 /** Its changes since it first became ready. */
-async function changesSinceReady(world: World, { node_id }: Machine): Promise<Change[]> {
-  const changes = await changesOf(world, node_id);
+async function changesSinceReady(context: ScenarioContext, { node_id }: Machine): Promise<Change[]> {
+  const changes = await changesOf(context, node_id);
   return changes.slice(changes.findIndex((change) => change.to === 'ready') + 1);
 }
 
@@ -59,7 +59,7 @@ interface Run {
 }
 
 /** Beats around the threshold until it has changed often enough to judge the rate. */
-async function beatWithJitter(world: World, machine: Machine, run: Run): Promise<void> {
+async function beatWithJitter(context: ScenarioContext, machine: Machine, run: Run): Promise<void> {
   const startedMs = systemClock.monotonicMs();
   for (let beat = 0, changes: Change[] = []; changes.length < minChanges; beat++) {
     const windows = (systemClock.monotonicMs() - startedMs) / 1000 / stale_seconds;
@@ -67,7 +67,7 @@ async function beatWithJitter(world: World, machine: Machine, run: Run): Promise
     await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    changes = await changesSinceReady(world, machine);
+    changes = await changesSinceReady(context, machine);
     run.noticed ||= changes.length > 0;
     expectNoFlapping(changes);
     for (const { by } of changes) expect(['liveness', 'heartbeat-returned']).toContain(by);
@@ -75,28 +75,28 @@ async function beatWithJitter(world: World, machine: Machine, run: Run): Promise
 }
 
 /** Once silence is noticed, it misses every second heartbeat, so each gap is two intervals long. */
-async function beatWithGaps(world: World, machine: Machine, run: Run): Promise<void> {
+async function beatWithGaps(context: ScenarioContext, machine: Machine, run: Run): Promise<void> {
   for (let missed = 0; missed < minMissed; ) {
     const { noticed } = run;
     await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    expect(await changesSinceReady(world, machine), 'changes of a machine that missed one beat').toEqual([]);
+    expect(await changesSinceReady(context, machine), 'changes of a machine that missed one beat').toEqual([]);
     if (noticed) missed++;
   }
 }
 
 scenario({
   name: 'a machine whose heartbeats jitter around the threshold',
-  async story(world) {
-    await externalPool(world, 'jittery', { heartbeat: jittery });
-    await externalPool(world, 'steady', { heartbeat: steady });
-    const unsteady = await joinMachine(world, 'jittery', 'jitters');
-    const forgetful = await joinMachine(world, 'steady', 'misses-one');
+  async story(context) {
+    await externalPool(context, 'jittery', { heartbeat: jittery });
+    await externalPool(context, 'steady', { heartbeat: steady });
+    const unsteady = await joinMachine(context, 'jittery', 'jitters');
+    const forgetful = await joinMachine(context, 'steady', 'misses-one');
     for (const machine of [unsteady, forgetful]) await machine.beat('ready');
     const over = new AbortController();
     const run: Run = { noticed: false, over: over.signal };
-    const both = [beatWithJitter(world, unsteady, run), beatWithGaps(world, forgetful, run)];
+    const both = [beatWithJitter(context, unsteady, run), beatWithGaps(context, forgetful, run)];
     // When one of them has failed, the other need not continue.
     await Promise.all(both).finally(() => over.abort());
   },

@@ -7,7 +7,7 @@ import type { Allocation } from '../../../src/contract/allocation.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { beatingFleet } from '../support/fleet.ts';
 import { allocationOf, externalPool, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
-import { scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
@@ -15,21 +15,21 @@ const beatEvery = 0.3;
 const offline_seconds = 3 * heartbeat.stale_after_seconds;
 const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
-async function activeIn(world: World, pool: string): Promise<Allocation> {
-  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
-  return waitForAllocation(world, allocation.allocation_id, 'active');
+async function activeIn(context: ScenarioContext, pool: string): Promise<Allocation> {
+  const { allocation } = await context.client.call('allocation-create', { body: { pool } });
+  return waitForAllocation(context, allocation.allocation_id, 'active');
 }
 
-async function expectLost(world: World, { allocation_id }: Allocation, because: string): Promise<void> {
-  const lost = await waitForAllocation(world, allocation_id, 'failed');
+async function expectLost(context: ScenarioContext, { allocation_id }: Allocation, because: string): Promise<void> {
+  const lost = await waitForAllocation(context, allocation_id, 'failed');
   expect(lost.verdict).toMatchObject({ rule: 'node-lost' });
   expect(lost.owner_layer).toBe('node');
   expect(lost.reason).toContain(because);
-  const node = await nodeOf(world, lost.node_id ?? '');
+  const node = await nodeOf(context, lost.node_id ?? '');
   expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
-  const changes = await world.waitFor('the changes on the timeline', async () => {
+  const changes = await context.waitFor('the changes on the timeline', async () => {
     const query = { allocation_id, order: 'oldest', limit: 500 } as const;
-    const { items } = await world.client.call('timeline-get', { query });
+    const { items } = await context.client.call('timeline-get', { query });
     const kinds = items.flatMap((fact) => (fact.kind.startsWith('allocation.') ? [fact.kind] : []));
     return kinds.includes('allocation.failed') ? kinds : undefined;
   });
@@ -38,25 +38,25 @@ async function expectLost(world: World, { allocation_id }: Allocation, because: 
 
 scenario({
   name: 'a machine that goes silent, returns, and is lost',
-  async story(world) {
-    await externalPool(world, 'fleet', { heartbeat, budgets: { offline_seconds } });
-    const fleet = await beatingFleet(world, 'fleet', 1, beatEvery);
+  async story(context) {
+    await externalPool(context, 'fleet', { heartbeat, budgets: { offline_seconds } });
+    const fleet = await beatingFleet(context, 'fleet', 1, beatEvery);
     try {
-      const allocation = await activeIn(world, 'fleet');
+      const allocation = await activeIn(context, 'fleet');
       const { allocation_id: id, node_id } = allocation;
       fleet.hush(fleet.machines);
-      await waitForNode(world, node_id ?? '', 'offline');
-      const silent = await allocationOf(world, id);
+      await waitForNode(context, node_id ?? '', 'offline');
+      const silent = await allocationOf(context, id);
       expect(silent).toMatchObject({ status: 'active', active_at: allocation.active_at });
       expect(silent.reason).toMatch(/^its machine is offline: no heartbeat arrived for .* s/);
 
       fleet.speak(fleet.machines);
-      await waitForNode(world, node_id ?? '', 'ready');
-      expect(await allocationOf(world, id)).toMatchObject({ status: 'active', reason: 'its machine is back' });
+      await waitForNode(context, node_id ?? '', 'ready');
+      expect(await allocationOf(context, id)).toMatchObject({ status: 'active', reason: 'its machine is back' });
 
       fleet.hush(fleet.machines);
-      await waitForNode(world, node_id ?? '', 'offline');
-      await expectLost(world, allocation, 'it went offline and did not come back in time');
+      await waitForNode(context, node_id ?? '', 'offline');
+      await expectLost(context, allocation, 'it went offline and did not come back in time');
     } finally {
       await fleet.end();
     }
@@ -77,20 +77,20 @@ const never = 3600;
 
 scenario({
   name: 'a local machine whose agent is killed',
-  async story(world) {
-    await world.client.call('pool-put', {
+  async story(context) {
+    await context.client.call('pool-put', {
       params: { pool: 'own' },
       body: { driver: 'local', heartbeat, budgets: { offline_seconds: never } },
     });
-    const allocation = await activeIn(world, 'own');
-    const [agent] = findTaggedProcesses(world.ledger.installation_id).filter((each) => each.agent);
+    const allocation = await activeIn(context, 'own');
+    const [agent] = findTaggedProcesses(context.db.installation_id).filter((each) => each.agent);
     if (!agent) throw new Error('the machine runs no agent');
     process.kill(agent.pid, 'SIGKILL');
-    await world.waitFor('the allocation to be notified', async () => {
-      const { status, reason } = await allocationOf(world, allocation.allocation_id);
+    await context.waitFor('the allocation to be notified', async () => {
+      const { status, reason } = await allocationOf(context, allocation.allocation_id);
       return status === 'failed' || reason?.startsWith('its machine is offline');
     });
-    await expectLost(world, allocation, 'it fell silent, and its machine is gone');
+    await expectLost(context, allocation, 'it fell silent, and its machine is gone');
   },
   counters: [
     {

@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
 import { nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
-import { type Counter, scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { type Counter, type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /**
@@ -66,18 +66,18 @@ const offering = {
 
 const running: Shown = { state: 'Running', ready: true };
 
-async function allocateAgentless(world: World, budgets = {}): Promise<string> {
+async function allocateAgentless(context: ScenarioContext, budgets = {}): Promise<string> {
   const body = { driver: 'simulated', heartbeat, budgets };
-  await world.client.call('pool-put', { params: { pool: 'clusters' }, body });
-  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'clusters' } });
+  await context.client.call('pool-put', { params: { pool: 'clusters' }, body });
+  const { allocation } = await context.client.call('allocation-create', { body: { pool: 'clusters' } });
   return allocation.allocation_id;
 }
 
-async function allocateServing(world: World, budgets = {}) {
-  const id = await allocateAgentless(world, budgets);
+async function allocateServing(context: ScenarioContext, budgets = {}) {
+  const id = await allocateAgentless(context, budgets);
   provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
   provider.shows = running;
-  const { node_id } = await waitForAllocation(world, id, 'active');
+  const { node_id } = await waitForAllocation(context, id, 'active');
   return { id, node_id: node_id ?? '' };
 }
 
@@ -91,63 +91,63 @@ const neverLooked: Counter = {
 scenario({
   name: 'a machine without an agent comes up in its own steps, serves, and is taken down',
   settings: offering,
-  async story(world) {
+  async story(context) {
     const requires = [{ name: 'git', check: 'git --version' }];
-    const refused = world.client.call('pool-put', {
+    const refused = context.client.call('pool-put', {
       params: { pool: 'clusters' },
       body: { driver: 'simulated', requires },
     });
     await expect(refused, 'what only an agent could check').rejects.toThrow(
       /machines of the driver simulated run no agent/,
     );
-    const id = await allocateAgentless(world);
-    const creating = await world.waitFor('its second step', async () => {
-      const { progress } = await world.client.call('allocation-get', { params: { id } });
+    const id = await allocateAgentless(context);
+    const creating = await context.waitFor('its second step', async () => {
+      const { progress } = await context.client.call('allocation-get', { params: { id } });
       return progress?.phase === 'creating' ? progress : undefined;
     });
     expect(creating).toMatchObject({ step: 2, total_steps: phases.length, label: 'creating it' });
     provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
-    const { items } = await world.client.call('node-list', { query: {} });
+    const { items } = await context.client.call('node-list', { query: {} });
     const node_id = items[0]?.node_id ?? '';
-    const early = world.client.call('node-ping', { params: { id: node_id } });
+    const early = context.client.call('node-ping', { params: { id: node_id } });
     await expect(early, 'nor is one waited for before it is there').rejects.toMatchObject({
       problem: { code: 'no_agent' },
     });
     // Created is not ready; the provider must report ready.
-    await waitForNode(world, node_id, 'starting');
-    await world.expectNever('what is only finished was taken for ready', 1, async () => {
-      const { status } = await nodeOf(world, node_id);
+    await waitForNode(context, node_id, 'starting');
+    await context.expectNever('what is only finished was taken for ready', 1, async () => {
+      const { status } = await nodeOf(context, node_id);
       return status === 'ready';
     });
     provider.shows = running;
-    await waitForAllocation(world, id, 'active');
-    expect(await nodeOf(world, node_id)).toMatchObject({ status: 'ready', endpoint: 'https://cluster.example' });
-    const { steps } = await world.waitFor('its operation to end', async () => {
-      const operation = await world.client.call('operation-get', { params: { id: creating.workflow_id } });
+    await waitForAllocation(context, id, 'active');
+    expect(await nodeOf(context, node_id)).toMatchObject({ status: 'ready', endpoint: 'https://cluster.example' });
+    const { steps } = await context.waitFor('its operation to end', async () => {
+      const operation = await context.client.call('operation-get', { params: { id: creating.workflow_id } });
       return operation.finished_at ? operation : undefined;
     });
     expect(steps.map(({ name, status }) => `${name} ${status}`)).toEqual(phases.map(({ phase }) => `${phase} done`));
     // Each look proves life, also after the machine has been up for longer than the stale time.
-    const { registered_at } = await nodeOf(world, node_id);
+    const { registered_at } = await nodeOf(context, node_id);
     const seenUntil = Date.parse(registered_at ?? '') + 2000 * heartbeat.stale_after_seconds;
-    await world.waitFor('it to be seen again', async () => {
-      const { last_seen_at } = await nodeOf(world, node_id);
+    await context.waitFor('it to be seen again', async () => {
+      const { last_seen_at } = await nodeOf(context, node_id);
       return Date.parse(last_seen_at ?? '') > seenUntil || undefined;
     });
-    expect((await nodeOf(world, node_id)).status).toBe('ready');
+    expect((await nodeOf(context, node_id)).status).toBe('ready');
     // No agent could answer a ping, and the checkup does not count that as a fault.
-    const { checks } = await world.client.call('node-checkup', { params: { id: node_id } });
+    const { checks } = await context.client.call('node-checkup', { params: { id: node_id } });
     expect(checks.map(({ layer, ok }) => `${layer} ${ok}`)).toEqual([
       'credential null',
       'fence true',
       'heartbeat true',
     ]);
-    const pinged = world.client.call('node-ping', { params: { id: node_id } });
+    const pinged = context.client.call('node-ping', { params: { id: node_id } });
     await expect(pinged).rejects.toMatchObject({ problem: { code: 'no_agent' } });
-    await world.client.call('allocation-release', { params: { id } });
-    await waitForAllocation(world, id, 'released');
+    await context.client.call('allocation-release', { params: { id } });
+    await waitForAllocation(context, id, 'released');
     expect(provider.calls).toContain('destroy');
-    const missed = await world.ledger.facts(id, 'evidence.missing');
+    const missed = await context.db.countEvidence(id, 'evidence.missing');
     expect(missed, 'words of an agent that never was').toBe(0);
   },
   counters: [
@@ -171,52 +171,55 @@ scenario({
 scenario({
   name: 'the status at the provider counts: stopped, away, gone',
   settings: offering,
-  async story(world) {
-    const { id, node_id } = await allocateServing(world, { offline_seconds: 30, start_seconds });
+  async story(context) {
+    const { id, node_id } = await allocateServing(context, { offline_seconds: 30, start_seconds });
     provider.shows = { state: 'Stopped', detail: 'somebody stopped it' };
-    const stopped = await waitForNode(world, node_id, 'degraded');
+    const stopped = await waitForNode(context, node_id, 'degraded');
     expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
     expect(stopped.observed).toMatchObject({ state: 'Stopped' });
-    const { waiting_for } = await world.client.call('node-explain', { params: { id: node_id } });
+    const { waiting_for } = await context.client.call('node-explain', { params: { id: node_id } });
     expect(waiting_for).toBe('its provider to show it as healthy again');
     provider.shows = running;
-    await waitForNode(world, node_id, 'ready');
+    await waitForNode(context, node_id, 'ready');
 
     // An unreachable provider says nothing about the machine.
     provider.shows = undefined;
-    const held = await world.waitFor('it to be held', async () => (await nodeOf(world, node_id)).held);
+    const held = await context.waitFor('it to be held', async () => (await nodeOf(context, node_id)).held);
     expect(held).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
     expect(held.reason).toContain('no route to it');
-    await world.expectNever('it was judged unseen', 2 * heartbeat.stale_after_seconds, async () => {
-      const { status } = await nodeOf(world, node_id);
+    await context.expectNever('it was judged unseen', 2 * heartbeat.stale_after_seconds, async () => {
+      const { status } = await nodeOf(context, node_id);
       return status !== 'ready';
     });
     provider.shows = running;
-    await world.waitFor('it to be held no more', async () => (await nodeOf(world, node_id)).held === null || undefined);
-    expect((await nodeOf(world, node_id)).status).toBe('ready');
+    await context.waitFor(
+      'it to be held no more',
+      async () => (await nodeOf(context, node_id)).held === null || undefined,
+    );
+    expect((await nodeOf(context, node_id)).status).toBe('ready');
 
     // A quarantined machine must be shown as ready again: neither an earlier look nor an
     // unreachable provider counts.
     const act = (action: 'quarantine' | 'reactivate') =>
-      world.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'looked at' } });
+      context.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'looked at' } });
     await act('quarantine');
     provider.shows = undefined;
     await act('reactivate');
-    await world.expectNever('it was judged unseen', start_seconds + 2 * heartbeat.stale_after_seconds, async () => {
-      const { status } = await nodeOf(world, node_id);
+    await context.expectNever('it was judged unseen', start_seconds + 2 * heartbeat.stale_after_seconds, async () => {
+      const { status } = await nodeOf(context, node_id);
       return status !== 'starting';
     });
-    expect((await nodeOf(world, node_id)).held).toMatchObject({ rule: 'start-deadline', kind: 'provider-away' });
+    expect((await nodeOf(context, node_id)).held).toMatchObject({ rule: 'start-deadline', kind: 'provider-away' });
     provider.shows = running;
-    expect((await waitForNode(world, node_id, 'ready')).held).toBeNull();
+    expect((await waitForNode(context, node_id, 'ready')).held).toBeNull();
 
     provider.shows = { state: 'absent', present: false };
-    const lost = await waitForAllocation(world, id, 'failed');
+    const lost = await waitForAllocation(context, id, 'failed');
     expect(lost.reason).toMatch(/the provider shows it as absent/);
-    const node = await waitForNode(world, node_id, 'failed');
+    const node = await waitForNode(context, node_id, 'failed');
     expect(node.verdict?.rule).toBe('offline-deadline');
     // Nothing can enrol where no agent runs.
-    const { actions } = await world.client.call('node-explain', { params: { id: node_id } });
+    const { actions } = await context.client.call('node-explain', { params: { id: node_id } });
     const offered = actions.find(({ action }) => action === 're-enroll');
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
   },

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import type * as evidence from '../../../src/store/evidence/evidence.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { scenario, type World, whileBroken, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken, withoutSweep } from '../support/scenario.ts';
 
 /** For a counter-test: evidence that gets lost. */
 const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
@@ -24,7 +24,7 @@ vi.mock('../../../src/store/evidence/evidence.ts', async (whole) => {
 
 const stepTries = 2;
 
-async function story({ client, ledger, waitFor }: World, cleanable: string): Promise<void> {
+async function story({ client, db, waitFor }: ScenarioContext, cleanable: string): Promise<void> {
   await declarePool(client, 'dirty', {
     reuse: true,
     max_nodes: 1,
@@ -42,7 +42,7 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
   await release(client, id);
   const failed = await waitForStatus(client, id, 'release_failed');
   expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'release-deadline' } });
-  const cleans = await ledger.rows(
+  const cleans = await db.query(
     `select 1 from tasks where allocation_id = $1 and type = 'release.clean' and status = 'failed'`,
     [id],
   );
@@ -64,7 +64,7 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
     message: expect.stringContaining('the volume is still mounted'),
   });
   expect(explanation.actions[0]).toMatchObject({ action: 'retry-release', open: true });
-  const errors = await ledger.rows<{ step: string }>(
+  const errors = await db.query<{ step: string }>(
     `select distinct error ->> 'step' as step from operations where allocation_id = $1 and status = 'failed'`,
     [id],
   );
@@ -79,12 +79,12 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
 
   // Meanwhile the machine is fenced, and the next tenant waits.
   const next = await allocate(client, 'dirty');
-  const releases = () => ledger.facts(id, 'allocation.release_failed');
+  const releases = () => db.countEvidence(id, 'allocation.release_failed');
   await waitFor('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
   const shown = await node();
   expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
   // Between two tries the API shows no deadline; the row has that of the last try.
-  const [row] = await ledger.rows<{ given: number; budget_seconds: number }>(
+  const [row] = await db.query<{ given: number; budget_seconds: number }>(
     `select extract(epoch from deadline_at - status_since)::float8 as given, budget_seconds
      from nodes
      where node_id = $1`,
@@ -112,10 +112,10 @@ async function story({ client, ledger, waitFor }: World, cleanable: string): Pro
 
 scenario({
   name: 'the clean-up of a release fails until its cause is removed',
-  async story(world) {
+  async story(context) {
     const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
     try {
-      await story(world, join(files, 'cleanable'));
+      await story(context, join(files, 'cleanable'));
     } finally {
       await rm(files, { recursive: true, force: true });
     }

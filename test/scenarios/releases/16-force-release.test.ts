@@ -11,7 +11,7 @@ import type { Driver } from '../../../src/drivers/driver.ts';
 import { declarePool } from '../../support/allocations.ts';
 import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
 import { allocationOf, nodeOf, waitForAllocation, waitForNode } from '../support/machines.ts';
-import { scenario, type World, withoutSweep } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, withoutSweep } from '../support/scenario.ts';
 
 const every_seconds = 1;
 const settings = {
@@ -21,33 +21,40 @@ const settings = {
 const release = { step_tries: 1, retry_base_seconds: 600, retry_max_seconds: 600 };
 const reason = 'the tenant cannot wait';
 
-const actionsOf = async ({ client }: World, id: string) => {
+const actionsOf = async ({ client }: ScenarioContext, id: string) => {
   const { items } = await client.call('node-actions', { params: { id } });
   return Object.fromEntries(items.map(({ action, open, why_not }) => [action, open ? 'open' : why_not]));
 };
 
-const act = ({ client }: World, id: string, action: 'force-release' | 'reactivate' | 'retire', dry_run = false) =>
-  client.call('node-act', { params: { id, action }, body: { reason, dry_run } });
+const act = (
+  { client }: ScenarioContext,
+  id: string,
+  action: 'force-release' | 'reactivate' | 'retire',
+  dry_run = false,
+) => client.call('node-act', { params: { id, action }, body: { reason, dry_run } });
 
-async function residueOf({ client }: World, of: Partial<Residue>): Promise<Residue[]> {
+async function residueOf({ client }: ScenarioContext, of: Partial<Residue>): Promise<Residue[]> {
   const { items } = await client.call('residue-list', {});
   return items.filter((each) => Object.entries(of).every(([key, value]) => each[key as keyof Residue] === value));
 }
 
 /** A machine whose release failed at its `clean`. */
-async function stuckMachine(world: World, pool: string): Promise<{ id: string; node_id: string; instance: string }> {
-  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+async function stuckMachine(
+  context: ScenarioContext,
+  pool: string,
+): Promise<{ id: string; node_id: string; instance: string }> {
+  const { allocation } = await context.client.call('allocation-create', { body: { pool } });
   const id = allocation.allocation_id;
-  const { node_id } = await waitForAllocation(world, id, 'active');
-  await world.client.call('allocation-release', { params: { id } });
-  await waitForAllocation(world, id, 'release_failed');
-  const { node_instance_id } = await nodeOf(world, node_id ?? '');
+  const { node_id } = await waitForAllocation(context, id, 'active');
+  await context.client.call('allocation-release', { params: { id } });
+  await waitForAllocation(context, id, 'release_failed');
+  const { node_instance_id } = await nodeOf(context, node_id ?? '');
   return { id, node_id: node_id ?? '', instance: node_instance_id ?? '' };
 }
 
 /** Removes everything of an instance without the server. */
-async function removeByHand({ server, ledger }: World, instance: string): Promise<void> {
-  killTagged(ledger.installation_id, instance);
+async function removeByHand({ server, db }: ScenarioContext, instance: string): Promise<void> {
+  killTagged(db.installation_id, instance);
   // The launcher records the agent's exit in this directory, perhaps while it is removed.
   await rm(join(server.nodes_dir, instance), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }
@@ -57,28 +64,28 @@ const isForced = (fact: { kind: string; actor: unknown }) => fact.kind === 'resi
 scenario({
   name: 'a reused machine that cannot be proven clean',
   settings,
-  async story(world) {
-    const { client, waitFor } = world;
-    const cleanable = join(world.server.data_dir, 'cleanable');
+  async story(context) {
+    const { client, waitFor } = context;
+    const cleanable = join(context.server.data_dir, 'cleanable');
     await declarePool(client, 'again', {
       reuse: true,
       max_nodes: 1,
       release,
       spec: { clean: `test -e ${cleanable} || { echo the disk is busy; exit 3; }` },
     });
-    const { id, node_id, instance } = await stuckMachine(world, 'again');
-    expect(await actionsOf(world, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
-    const foreseen = await act(world, node_id, 'force-release', true);
+    const { id, node_id, instance } = await stuckMachine(context, 'again');
+    expect(await actionsOf(context, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
+    const foreseen = await act(context, node_id, 'force-release', true);
     expect(foreseen.predicts.says).toContain('residue');
-    expect((await allocationOf(world, id)).status).toBe('release_failed');
+    expect((await allocationOf(context, id)).status).toBe('release_failed');
 
-    await act(world, node_id, 'force-release');
-    const released = await waitForAllocation(world, id, 'released');
-    expect(await nodeOf(world, node_id)).toMatchObject({
+    await act(context, node_id, 'force-release');
+    const released = await waitForAllocation(context, id, 'released');
+    expect(await nodeOf(context, node_id)).toMatchObject({
       ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
       verdict: { rule: 'force-release', reason: released.reason, owner: 'operator' },
     });
-    const [left, ...others] = await residueOf(world, { allocation_id: id });
+    const [left, ...others] = await residueOf(context, { allocation_id: id });
     expect(others).toEqual([]);
     expect(left).toMatchObject({
       why: 'force-release',
@@ -88,8 +95,8 @@ scenario({
       pool: 'again',
     });
     expect(left).toMatchObject({ kind: 'directory', forced_by: { name: expect.any(String) }, reason, proof: null });
-    expect((await actionsOf(world, node_id)).reactivate).toContain('residue');
-    await expect(act(world, node_id, 'reactivate')).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+    expect((await actionsOf(context, node_id)).reactivate).toContain('residue');
+    await expect(act(context, node_id, 'reactivate')).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
     const released_by = await waitFor('who forced it on the timeline', async () => {
       const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
       const end = items.find(({ kind }) => kind === 'allocation.released');
@@ -99,25 +106,25 @@ scenario({
 
     // The driver and the agent check it repeatedly; it stays residue until its cause is gone.
     const lookedAt = await waitFor('another look', async () => {
-      const [again] = await residueOf(world, { allocation_id: id });
+      const [again] = await residueOf(context, { allocation_id: id });
       return again && again.verified_at !== left?.verified_at && again.seen !== left?.seen ? again : undefined;
     });
     expect(lookedAt.status).toBe('open');
     await writeFile(cleanable, '');
     const gone = await waitFor('the residue to be gone', async () => {
-      const [entry] = await residueOf(world, { allocation_id: id, status: 'gone' });
+      const [entry] = await residueOf(context, { allocation_id: id, status: 'gone' });
       return entry;
     });
     expect(gone.proof).toMatchObject({ kind: 'clean' });
-    const aside = await nodeOf(world, node_id);
+    const aside = await nodeOf(context, node_id);
     expect(aside).toMatchObject({ status: 'quarantined', occupancy: 'free' });
     // The residue is settled, and the fence reason says so instead of what could not be proven.
     expect(aside.fence_reason).toMatch(/residue is settled, so you can reactivate or retire it/);
-    expect((await actionsOf(world, node_id)).reactivate).toBe('open');
-    await act(world, node_id, 'reactivate');
-    await waitForNode(world, node_id, 'ready');
+    expect((await actionsOf(context, node_id)).reactivate).toBe('open');
+    await act(context, node_id, 'reactivate');
+    await waitForNode(context, node_id, 'ready');
     const next = await client.call('allocation-create', { body: { pool: 'again' } });
-    const served = await waitForAllocation(world, next.allocation.allocation_id, 'active');
+    const served = await waitForAllocation(context, next.allocation.allocation_id, 'active');
     expect(served.node_id).toBe(node_id);
   },
   counters: [
@@ -138,38 +145,42 @@ const lying = (driver: Driver): Driver => ({
 scenario({
   name: 'a machine that is taken down, without a proof and with one',
   settings,
-  async story(world) {
-    const { client, waitFor, ledger } = world;
+  async story(context) {
+    const { client, waitFor, db } = context;
     // The agent is gone, so the driver runs `clean`, which fails: the directory stays.
     const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
     await declarePool(client, 'once', { release, spec });
-    const { id, node_id, instance } = await stuckMachine(world, 'once');
-    const agent = findTaggedProcesses(ledger.installation_id).find((each) => each.agent);
+    const { id, node_id, instance } = await stuckMachine(context, 'once');
+    const agent = findTaggedProcesses(db.installation_id).find((each) => each.agent);
     process.kill(agent?.pid ?? 0, 'SIGKILL');
-    await act(world, node_id, 'force-release');
-    const released = await waitForAllocation(world, id, 'released');
+    await act(context, node_id, 'force-release');
+    const released = await waitForAllocation(context, id, 'released');
     expect(released.reason).toContain('without proof: still there on host');
-    expect(await nodeOf(world, node_id)).toMatchObject({ status: 'quarantined', occupancy: 'cleanup' });
-    const [left] = await residueOf(world, { allocation_id: id });
-    expect(left).toMatchObject({ status: 'open', resource: join(world.server.nodes_dir, instance), kind: 'directory' });
-    const { text } = await metricsOf(world);
+    expect(await nodeOf(context, node_id)).toMatchObject({ status: 'quarantined', occupancy: 'cleanup' });
+    const [left] = await residueOf(context, { allocation_id: id });
+    expect(left).toMatchObject({
+      status: 'open',
+      resource: join(context.server.nodes_dir, instance),
+      kind: 'directory',
+    });
+    const { text } = await metricsOf(context);
     expect(text).toContain('slipway_residue_open{driver="local"} 1');
-    await removeByHand(world, instance);
+    await removeByHand(context, instance);
     const gone = await waitFor('the residue to be gone', async () => {
-      const [entry] = await residueOf(world, { allocation_id: id, status: 'gone' });
+      const [entry] = await residueOf(context, { allocation_id: id, status: 'gone' });
       return entry;
     });
     expect(gone).toMatchObject({ proof: { kind: 'absent' }, seen: expect.stringContaining('does not exist') });
-    expect((await nodeOf(world, node_id)).status, 'what is proven gone is retired with the proof').toBe('retired');
+    expect((await nodeOf(context, node_id)).status, 'what is proven gone is retired with the proof').toBe('retired');
 
-    const second = await stuckMachine(world, 'once');
-    await removeByHand(world, second.instance);
-    await act(world, second.node_id, 'force-release');
-    const clean = await waitForAllocation(world, second.id, 'released');
+    const second = await stuckMachine(context, 'once');
+    await removeByHand(context, second.instance);
+    await act(context, second.node_id, 'force-release');
+    const clean = await waitForAllocation(context, second.id, 'released');
     expect(clean.reason).toBe('its machine is proven gone');
-    expect(await nodeOf(world, second.node_id)).toMatchObject({ status: 'retired' });
-    expect(await residueOf(world, { allocation_id: second.id })).toEqual([]);
-    expect(await ledger.facts(second.id, 'proof.absent')).toBe(1);
+    expect(await nodeOf(context, second.node_id)).toMatchObject({ status: 'retired' });
+    expect(await residueOf(context, { allocation_id: second.id })).toEqual([]);
+    expect(await db.countEvidence(second.id, 'proof.absent')).toBe(1);
   },
   counters: [
     {
@@ -183,20 +194,20 @@ scenario({
   ],
 });
 
-async function metricsOf({ server }: World): Promise<{ text: string }> {
+async function metricsOf({ server }: ScenarioContext): Promise<{ text: string }> {
   const reply = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } });
   return { text: await reply.text() };
 }
 
 /** A real process with our tags that no row knows. */
-function leak({ ledger }: World, node_instance_id: string) {
+function leak({ db }: ScenarioContext, node_instance_id: string) {
   const child = spawn('sleep', ['600'], {
     cwd: '/',
     detached: true,
     stdio: 'ignore',
     env: {
       PATH: process.env.PATH ?? '',
-      SLIPWAY_INSTALLATION_ID: ledger.installation_id,
+      SLIPWAY_INSTALLATION_ID: db.installation_id,
       SLIPWAY_NODE_ID: 'node_nobody',
       SLIPWAY_NODE_INSTANCE_ID: node_instance_id,
     },
@@ -207,16 +218,16 @@ function leak({ ledger }: World, node_instance_id: string) {
 scenario({
   name: 'a process with our tags that no row knows',
   settings,
-  async story(world) {
-    const { client, waitFor } = world;
+  async story(context) {
+    const { client, waitFor } = context;
     await declarePool(client, 'live', { spec: { command: ['sleep', '600'] } });
     const { allocation } = await client.call('allocation-create', { body: { pool: 'live' } });
-    await waitForAllocation(world, allocation.allocation_id, 'active');
-    const deleted = leak(world, 'inst_deleted');
-    const adopted = leak(world, 'inst_adopted');
+    await waitForAllocation(context, allocation.allocation_id, 'active');
+    const deleted = leak(context, 'inst_deleted');
+    const adopted = leak(context, 'inst_adopted');
     try {
       const foundBy = (node_instance_id: string) =>
-        waitFor('the leak to be found', async () => (await residueOf(world, { node_instance_id }))[0]);
+        waitFor('the leak to be found', async () => (await residueOf(context, { node_instance_id }))[0]);
       const found = await foundBy('inst_deleted');
       expect(found).toMatchObject({ why: 'orphan', status: 'open', kind: 'process', resource: `pid:${deleted.pid}` });
       const taken = await client.call('residue-adopt', {
@@ -229,7 +240,7 @@ scenario({
       expect(await client.call('residue-delete', request)).toMatchObject({ operation: { kind: 'residue-delete' } });
       await deleted.ended;
       const gone = await waitFor('the proof that it is gone', async () => {
-        const [entry] = await residueOf(world, { residue_id: found.residue_id, status: 'gone' });
+        const [entry] = await residueOf(context, { residue_id: found.residue_id, status: 'gone' });
         return entry;
       });
       expect(gone).toMatchObject({ settled_reason: 'nobody misses it', proof: { kind: 'absent' } });

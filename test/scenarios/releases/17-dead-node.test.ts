@@ -22,13 +22,13 @@ const brokenDriver = (breaking: (whole: Driver) => Partial<Driver>): Composition
 
 scenario({
   name: 'the release of a machine whose agent was killed',
-  async story({ server, client, ledger, waitFor }) {
+  async story({ server, client, db, waitFor }) {
     await declarePool(client, 'orphaned', {
       spec: { command: ['/bin/sh', '-c', `echo ${lastWords}; exec sleep 600`] },
     });
     const id = await allocate(client, 'orphaned');
     await waitForStatus(client, id, 'active');
-    const processes = () => findTaggedProcesses(ledger.installation_id);
+    const processes = () => findTaggedProcesses(db.installation_id);
     await waitFor('its command to run', () => (processes().some(({ agent }) => !agent) ? true : undefined));
     const agent = processes().find((each) => each.agent);
     process.kill(agent?.pid ?? 0, 'SIGKILL');
@@ -39,9 +39,9 @@ scenario({
       (await readAllocation(client, id)).status === 'released' ? true : undefined,
     );
     expect((performance.now() - askedMs) / 1000, 'seconds for the release').toBeLessThan(withinSeconds);
-    await expectNothingLeft(ledger, server.nodes_dir, 1);
+    await expectNothingLeft(db, server.nodes_dir, 1);
 
-    const facts = await ledger.rows<{ kind: string; layer: string; summary: string; data: object }>(
+    const facts = await db.query<{ kind: string; layer: string; summary: string; data: object }>(
       'select kind, layer, summary, data from evidence where allocation_id = $1 order by xid, seq',
       [id],
     );

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { buildTrap } from '../../chaos/trap.ts';
 import { declarePool } from '../../support/allocations.ts';
-import { openLedger } from '../../support/database-connection.ts';
+import { openDatabaseConnection } from '../../support/database-connection.ts';
 import { freePort } from '../../support/free-port.ts';
 import { spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -35,20 +35,20 @@ it(`recovers ${crowd + processes} releases with one command, and after a kill in
   const port = await freePort();
   const first = await spawnServer({ port });
   let server = first;
-  const ledger = await openLedger(first.database_url);
-  const trap = await buildTrap(ledger);
+  const db = await openDatabaseConnection(first.database_url);
+  const trap = await buildTrap(db);
   let machines: Awaited<ReturnType<typeof stubbornMachines>> | undefined;
   cleanups.push(async () => {
     await server.kill();
     await machines?.end();
-    await ledger.close();
+    await db.close();
     await first.stop();
     await rm(files, { recursive: true, force: true });
   });
   const all = crowd + processes;
   const { client } = first;
   const count = (status: string, many: number) =>
-    until(`${many} to be ${status}`, async () => (await statuses(ledger))[status] === many, {
+    until(`${many} to be ${status}`, async () => (await statuses(db))[status] === many, {
       seconds: 240,
       every_ms: 200,
     });
@@ -79,7 +79,7 @@ it(`recovers ${crowd + processes} releases with one command, and after a kill in
   await trap.set('rest:round#3');
   const recovery = await recover(client, { filter: { status: 'release_failed' }, per_minute: quickly });
   await trap.sprung();
-  const before = (await targetsOf(ledger, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
+  const before = (await targetsOf(db, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
   await server.kill();
   await trap.clear('killed');
   expect(before, 'it was killed in the middle').toBeGreaterThan(1);
@@ -102,19 +102,19 @@ it(`recovers ${crowd + processes} releases with one command, and after a kill in
     status: 'succeeded',
     progress: { parts: [{ state: 'recovered', tone: 'ok', count: all }] },
   });
-  expect(await statuses(ledger)).toEqual({ released: all });
-  const targets = await targetsOf(ledger, recovery);
+  expect(await statuses(db)).toEqual({ released: all });
+  const targets = await targetsOf(db, recovery);
   expect(targets.filter(({ state }) => state === 'recovered')).toHaveLength(all);
   expectCanaryFirst(targets);
   expectPace(targets, quickly);
-  const requests = await countReleaseRequests(ledger, recovery);
+  const requests = await countReleaseRequests(db, recovery);
   expect(requests).toHaveLength(all);
   expect(
     requests.filter(({ times, actors }) => times !== 1 || actors !== 1),
     'acted on twice, or by nobody',
   ).toEqual([]);
   expect(
-    await ledger.count(`select 1 from evidence where kind = 'operation.taken_over' and workflow_id = $1`, [recovery]),
+    await db.countRows(`select 1 from evidence where kind = 'operation.taken_over' and workflow_id = $1`, [recovery]),
   ).toBe(1);
 }, 600_000);
 

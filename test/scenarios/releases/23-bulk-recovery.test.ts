@@ -28,12 +28,12 @@ const slowly = 60;
 
 scenario({
   name: 'a recovery stops at its canary while the cause persists, and recovers all at its rate once it is gone',
-  async story({ server, client, ledger, waitFor }) {
+  async story({ server, client, db, waitFor }) {
     await client.call('pool-put', { params: { pool: 'lab' }, body: stubbornPool });
     const machines = await stubbornMachines(server, 'lab', few);
     try {
       const waitForReleases = (status: string) =>
-        waitFor(`all to be ${status}`, async () => (await statuses(ledger))[status] === few);
+        waitFor(`all to be ${status}`, async () => (await statuses(db))[status] === few);
       const waitForEnd = (id: string) =>
         waitFor('the recovery to end', async () => {
           const operation = await client.call('operation-get', { params: { id } });
@@ -51,11 +51,11 @@ scenario({
       });
       expect(preview).toMatchObject({ dry_run: true, matched: few, operation: null });
       expect(preview.first).toHaveLength(few);
-      expect(await ledger.count('select 1 from recovery_targets')).toBe(0);
+      expect(await db.countRows('select 1 from recovery_targets')).toBe(0);
 
       const vain = await recover(client, request);
       const stopped = await waitForEnd(vain);
-      const [canary, ...untouched] = await targetsOf(ledger, vain);
+      const [canary, ...untouched] = await targetsOf(db, vain);
       expect(canary).toMatchObject({ allocation_id: preview.first[0], state: 'failed', reason: expect.any(String) });
       expect(untouched).toHaveLength(few - 1);
       if (untouched.some(({ acted_ms }) => acted_ms !== null)) throw new Error('others than the canary were touched');
@@ -64,10 +64,8 @@ scenario({
         status: 'failed',
         error: { code: 'recovery_stopped', owner_layer: 'node', step: 'canary' },
       });
-      expect(await countReleaseRequests(ledger, vain)).toEqual([
-        { allocation_id: preview.first[0], times: 1, actors: 1 },
-      ]);
-      expect((await statuses(ledger)).release_failed).toBe(few);
+      expect(await countReleaseRequests(db, vain)).toEqual([{ allocation_id: preview.first[0], times: 1, actors: 1 }]);
+      expect((await statuses(db)).release_failed).toBe(few);
 
       machines.relent();
       const useful = await recover(client, request);
@@ -75,8 +73,8 @@ scenario({
         status: 'succeeded',
         progress: { percent: 100, parts: [{ state: 'recovered', tone: 'ok', count: few }] },
       });
-      expect(await statuses(ledger)).toEqual({ released: few });
-      const targets = await targetsOf(ledger, useful);
+      expect(await statuses(db)).toEqual({ released: few });
+      const targets = await targetsOf(db, useful);
       expect(targets.map(({ state }) => state)).toEqual(Array.from({ length: few }, () => 'recovered'));
       expectCanaryFirst(targets);
       expectPace(targets, slowly);
@@ -104,7 +102,7 @@ scenario({
 
 scenario({
   name: 'a cancelled recovery touches no more machines, and others quarantine and retire many',
-  async story({ server, client, ledger, waitFor }) {
+  async story({ server, client, db, waitFor }) {
     await client.call('pool-put', { params: { pool: 'yard' }, body: stubbornPool });
     const machines = await stubbornMachines(server, 'yard', few);
     machines.relent();
@@ -122,13 +120,10 @@ scenario({
       await waitFor('all to be ready', async () => (await standing()).every((status) => status === 'ready'));
       const filter = { status: 'ready', pool: 'yard' } as const;
       const slow = await recover(client, { ...aside, filter, per_minute: 2 });
-      await waitFor(
-        'the canary to be set aside',
-        async () => (await targetsOf(ledger, slow))[0]?.state === 'recovered',
-      );
+      await waitFor('the canary to be set aside', async () => (await targetsOf(db, slow))[0]?.state === 'recovered');
       await client.call('operation-cancel', { params: { id: slow } });
       expect((await endOf(slow)).status).toBe('cancelled');
-      const [, ...rest] = await targetsOf(ledger, slow);
+      const [, ...rest] = await targetsOf(db, slow);
       expect(rest, 'targets whose turn had not come').toMatchObject(
         rest.map(() => ({ state: 'skipped', reason: expect.any(String), acted_ms: null })),
       );
@@ -136,7 +131,7 @@ scenario({
 
       const quick = await recover(client, { ...aside, filter, per_minute: 1200 });
       expect(await endOf(quick)).toMatchObject({ status: 'succeeded', progress: { percent: 100 } });
-      expect(await targetsOf(ledger, quick)).toHaveLength(few - 1);
+      expect(await targetsOf(db, quick)).toHaveLength(few - 1);
       expect(await standing()).toEqual(Array.from({ length: few }, () => 'quarantined'));
       const gone = { action: 'retire', reason: 'the rack is sold', per_minute: 1200 } as const;
       const away = await recover(client, { ...gone, filter: { status: 'quarantined', pool: 'yard' } });
@@ -144,8 +139,8 @@ scenario({
         status: 'succeeded',
         progress: { parts: [{ state: 'recovered', tone: 'ok', count: few }] },
       });
-      expect(await ledger.count("select 1 from nodes where status = 'retired'")).toBe(few);
-      expect(await ledger.count("select 1 from evidence where kind = 'proof.revoked'")).toBe(few);
+      expect(await db.countRows("select 1 from nodes where status = 'retired'")).toBe(few);
+      expect(await db.countRows("select 1 from evidence where kind = 'proof.revoked'")).toBe(few);
     } finally {
       await machines.end();
     }

@@ -15,7 +15,7 @@ import { callRoute } from '../../api/support/calls.ts';
 import { allocate, release } from '../../support/allocations.ts';
 import { findTaggedProcesses, killTagged } from '../../support/tagged-processes.ts';
 import { allocationOf, localPool, waitForAllocation } from '../support/machines.ts';
-import { type Counter, scenario, type World, whileBroken, withDeciders } from '../support/scenario.ts';
+import { type Counter, type ScenarioContext, scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 import { type SlowUpstream, slowUpstream } from '../support/slow-upstream.ts';
 
 interface Parts {
@@ -36,16 +36,16 @@ vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
 });
 
 /** The machine registers after all. */
-async function registerLate(world: World, enrollment_token: string): Promise<void> {
+async function registerLate(context: ScenarioContext, enrollment_token: string): Promise<void> {
   const body = { enrollment_token, version: 'late/1', agent_public_key: publicKeyOf(newKeyPair()) };
-  const answer = await callRoute(world.server.url, 'agent-register', { body });
+  const answer = await callRoute(context.server.url, 'agent-register', { body });
   if (answer.body.code !== 'instance_fenced')
     throw new Error(`a cancelled machine that comes late is answered ${answer.status} ${answer.text}`);
 }
 
-const waitForFact = (world: World, id: string, kind: string) =>
-  world.waitFor(`${kind} on the timeline`, async () => {
-    const { items } = await world.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
+const waitForFact = (context: ScenarioContext, id: string, kind: string) =>
+  context.waitFor(`${kind} on the timeline`, async () => {
+    const { items } = await context.client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
     return items.some((fact) => fact.kind === kind) || undefined;
   });
 
@@ -57,9 +57,9 @@ const slowly = {
   },
 };
 
-const beginsToLaunch = (world: World, id: string, message: string) =>
-  world.waitFor(`its progress to say ${message}`, async () =>
-    (await allocationOf(world, id)).progress?.message.includes(message),
+const beginsToLaunch = (context: ScenarioContext, id: string, message: string) =>
+  context.waitFor(`its progress to say ${message}`, async () =>
+    (await allocationOf(context, id)).progress?.message.includes(message),
   );
 
 const acceptsAnyToken: Counter = {
@@ -82,30 +82,30 @@ const careless = (driver: Driver): Driver => {
 scenario({
   name: 'a release while the provider creates, after the first progress',
   settings: slowly,
-  async story(world) {
-    await world.client.call('pool-put', {
+  async story(context) {
+    await context.client.call('pool-put', {
       params: { pool: 'slow' },
       body: { driver: 'simulated', release: { step_tries: 1, retry_base_seconds: 3600 } },
     });
     upstream.aborts = false;
-    const id = await allocate(world.client, 'slow');
-    await beginsToLaunch(world, id, 'Creating');
+    const id = await allocate(context.client, 'slow');
+    await beginsToLaunch(context, id, 'Creating');
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
-    await release(world.client, id);
-    await world.waitFor('the abort to be requested', () => upstream.calls.includes('abort requested') || undefined);
+    await release(context.client, id);
+    await context.waitFor('the abort to be requested', () => upstream.calls.includes('abort requested') || undefined);
     // The machine is refused as fenced while the provider still works on it, not only at the end.
-    await registerLate(world, token);
-    expect((await allocationOf(world, id)).status, 'released before the abort was seen').toBe('releasing');
+    await registerLate(context, token);
+    expect((await allocationOf(context, id)).status, 'released before the abort was seen').toBe('releasing');
     upstream.aborts = true;
-    const released = await waitForAllocation(world, id, 'released');
+    const released = await waitForAllocation(context, id, 'released');
     expect(upstream.calls).toEqual(['creating', 'abort requested', 'abort observed', 'deleted', 'proven absent']);
-    await waitForFact(world, id, 'proof.absent');
-    await registerLate(world, token);
-    const node = await world.client.call('node-get', { params: { id: released.node_id ?? '' } });
+    await waitForFact(context, id, 'proof.absent');
+    await registerLate(context, token);
+    const node = await context.client.call('node-get', { params: { id: released.node_id ?? '' } });
     expect(node).toMatchObject({ status: 'retired', occupancy: 'free' });
-    expect((await world.ledger.facts(id, 'allocation.active')) + (await world.ledger.facts(id, 'node.starting'))).toBe(
-      0,
-    );
+    expect(
+      (await context.db.countEvidence(id, 'allocation.active')) + (await context.db.countEvidence(id, 'node.starting')),
+    ).toBe(0);
   },
   counters: [
     {
@@ -120,49 +120,49 @@ scenario({
 scenario({
   name: 'a release before anything was launched',
   settings: slowly,
-  async story(world) {
-    await world.client.call('pool-put', { params: { pool: 'slow' }, body: { driver: 'simulated', max_nodes: 1 } });
+  async story(context) {
+    await context.client.call('pool-put', { params: { pool: 'slow' }, body: { driver: 'simulated', max_nodes: 1 } });
     upstream.hasRoom = false;
-    const first = await allocate(world.client, 'slow');
-    await beginsToLaunch(world, first, 'in the queue');
-    const second = await allocate(world.client, 'slow');
-    await beginsToLaunch(world, second, 'room in the pool');
-    expect((await allocationOf(world, second)).status).toBe('requested');
+    const first = await allocate(context.client, 'slow');
+    await beginsToLaunch(context, first, 'in the queue');
+    const second = await allocate(context.client, 'slow');
+    await beginsToLaunch(context, second, 'room in the pool');
+    expect((await allocationOf(context, second)).status).toBe('requested');
 
-    await release(world.client, second);
-    expect(await waitForAllocation(world, second, 'released')).toMatchObject({
+    await release(context.client, second);
+    expect(await waitForAllocation(context, second, 'released')).toMatchObject({
       node_id: null,
       reason: 'nothing had been brought up',
     });
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
-    await release(world.client, first);
-    await waitForAllocation(world, first, 'released');
+    await release(context.client, first);
+    await waitForAllocation(context, first, 'released');
     expect(upstream.calls).toEqual(['proven absent']);
-    await waitForFact(world, first, 'proof.absent');
-    await registerLate(world, token);
+    await waitForFact(context, first, 'proof.absent');
+    await registerLate(context, token);
   },
   counters: [acceptsAnyToken],
 });
 
 scenario({
   name: 'a release of real processes that are set up or start',
-  async story(world) {
-    const { client, ledger, server } = world;
+  async story(context) {
+    const { client, db, server } = context;
     const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
     try {
-      await localPool(world, 'unborn', {
+      await localPool(context, 'unborn', {
         spec: { setup: `while [ ! -e ${join(files, 'born')} ]; do sleep 0.1; done` },
       });
       // Its command exits repeatedly before the machine could become ready.
-      await localPool(world, 'starting', { spec: { command: ['false'] } });
+      await localPool(context, 'starting', { spec: { command: ['false'] } });
       const ids = [await allocate(client, 'unborn'), await allocate(client, 'starting')];
       const wanted: Record<string, string> = { unborn: 'provisioning', starting: 'starting' };
-      const tokens = await world.waitFor('one to be set up and one to start', async () => {
+      const tokens = await context.waitFor('one to be set up and one to start', async () => {
         const { items } = await client.call('node-list', { query: {} });
         const there = items.filter((node) => node.status === wanted[node.pool]);
         const configs = there.map((node) => join(server.nodes_dir, node.node_instance_id ?? '', 'agent.json'));
         if (there.length < ids.length || !configs.every(existsSync)) return undefined;
-        const running = findTaggedProcesses(ledger.installation_id).filter(({ agent }) => agent);
+        const running = findTaggedProcesses(db.installation_id).filter(({ agent }) => agent);
         if (running.length < ids.length) return undefined;
         return Promise.all(
           configs.map(async (path) => String(JSON.parse(await readFile(path, 'utf8')).enrollment_token)),
@@ -170,17 +170,17 @@ scenario({
       });
       for (const id of ids) await release(client, id);
       for (const id of ids) {
-        await waitForAllocation(world, id, 'released');
-        await waitForFact(world, id, 'proof.absent');
-        expect(await ledger.facts(id, 'allocation.active')).toBe(0);
+        await waitForAllocation(context, id, 'released');
+        await waitForFact(context, id, 'proof.absent');
+        expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
       }
-      expect(findTaggedProcesses(ledger.installation_id), 'processes that are left').toEqual([]);
+      expect(findTaggedProcesses(db.installation_id), 'processes that are left').toEqual([]);
       expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : [], 'directories that are left').toEqual(
         [],
       );
-      for (const token of tokens) await registerLate(world, token);
+      for (const token of tokens) await registerLate(context, token);
     } finally {
-      killTagged(ledger.installation_id);
+      killTagged(db.installation_id);
       await rm(files, { recursive: true, force: true });
     }
   },

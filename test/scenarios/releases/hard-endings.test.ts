@@ -8,7 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { declarePool, release } from '../../support/allocations.ts';
-import { openLedger } from '../../support/database-connection.ts';
+import { openDatabaseConnection } from '../../support/database-connection.ts';
 import { inProcessServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
@@ -32,11 +32,11 @@ let stage: Stage;
 let disk: Obstacle | undefined;
 beforeAll(async () => {
   const server = await inProcessServer();
-  stage = { server, ledger: await openLedger(server.database_url) };
+  stage = { server, db: await openDatabaseConnection(server.database_url) };
   disk = await mountSmallDisk(server.nodes_dir, diskKilobytes);
 });
 afterAll(async () => {
-  await stage?.ledger.close();
+  await stage?.db.close();
   await disk?.remove();
   await stage?.server.stop();
 });
@@ -47,7 +47,7 @@ it('ends a command that ignores SIGTERM, SIGINT and SIGHUP', () => ignoringSigna
 
 it('ends a command that ignores signals through the driver when its agent is dead', () =>
   ignoringSignals(stage, 'deaf-orphan', async () => {
-    const running = () => findTaggedProcesses(stage.ledger.installation_id);
+    const running = () => findTaggedProcesses(stage.db.installation_id);
     await until('its command to run', () => running().some(({ agent }) => !agent));
     process.kill(running().find(({ agent }) => agent)?.pid ?? 0, 'SIGKILL');
   }));

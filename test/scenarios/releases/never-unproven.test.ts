@@ -18,56 +18,56 @@ import {
   waitForAllocation,
   waitForNode,
 } from '../support/machines.ts';
-import { scenario, type World } from '../support/scenario.ts';
+import { type ScenarioContext, scenario } from '../support/scenario.ts';
 
 const reason = 'to see';
 
-const act = (world: World, id: string, action: NodeActionName) =>
-  world.client.call('node-act', { params: { id, action }, body: { reason } });
+const act = (context: ScenarioContext, id: string, action: NodeActionName) =>
+  context.client.call('node-act', { params: { id, action }, body: { reason } });
 
-const whyNot = async (world: World, id: string, action: NodeActionName) => {
-  const { items } = await world.client.call('node-actions', { params: { id } });
+const whyNot = async (context: ScenarioContext, id: string, action: NodeActionName) => {
+  const { items } = await context.client.call('node-actions', { params: { id } });
   return items.find((each) => each.action === action)?.why_not ?? 'open';
 };
 
 /** Used once, released, and proven clean. */
-async function freeMachine(world: World, pool: string): Promise<string> {
-  const id = await allocate(world.client, pool);
-  const { node_id } = await waitForAllocation(world, id, 'active');
-  await world.client.call('allocation-release', { params: { id } });
-  await waitForAllocation(world, id, 'released');
+async function freeMachine(context: ScenarioContext, pool: string): Promise<string> {
+  const id = await allocate(context.client, pool);
+  const { node_id } = await waitForAllocation(context, id, 'active');
+  await context.client.call('allocation-release', { params: { id } });
+  await waitForAllocation(context, id, 'released');
   return node_id ?? '';
 }
 
-const endOf = (world: World, workflow_id: string) =>
-  world.waitFor('the operation to end', async () => {
-    const { status } = await world.client.call('operation-get', { params: { id: workflow_id } });
+const endOf = (context: ScenarioContext, workflow_id: string) =>
+  context.waitFor('the operation to end', async () => {
+    const { status } = await context.client.call('operation-get', { params: { id: workflow_id } });
     return ['succeeded', 'failed', 'cancelled'].includes(status) ? status : undefined;
   });
 
 scenario({
   name: 'a quarantined machine on which an allocation failed',
-  async story(world) {
+  async story(context) {
     const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
-    await externalPool(world, 'dock', {
+    await externalPool(context, 'dock', {
       heartbeat,
       reuse: true,
       budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
     });
-    const machine = await joinMachine(world, 'dock', 'pier');
+    const machine = await joinMachine(context, 'dock', 'pier');
     const life = keepBeating(machine, 0.3, 'ready');
     const { node_id } = machine;
-    await waitForNode(world, node_id, 'ready');
-    const id = await allocate(world.client, 'dock');
-    await waitForAllocation(world, id, 'active');
+    await waitForNode(context, node_id, 'ready');
+    const id = await allocate(context.client, 'dock');
+    await waitForAllocation(context, id, 'active');
     await life.stop();
     await machine.beat('stopping');
-    await waitForAllocation(world, id, 'failed');
-    await act(world, node_id, 'quarantine');
-    expect((await nodeOf(world, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
-    expect(await whyNot(world, node_id, 'reactivate')).toMatch(/not proven gone: release that/);
-    expect(await whyNot(world, node_id, 're-enroll')).toMatch(/not proven gone: release that/);
-    expect(await whyNot(world, node_id, 'retire')).toBe('open');
+    await waitForAllocation(context, id, 'failed');
+    await act(context, node_id, 'quarantine');
+    expect((await nodeOf(context, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
+    expect(await whyNot(context, node_id, 'reactivate')).toMatch(/not proven gone: release that/);
+    expect(await whyNot(context, node_id, 're-enroll')).toMatch(/not proven gone: release that/);
+    expect(await whyNot(context, node_id, 'retire')).toBe('open');
   },
   counters: [
     {
@@ -92,30 +92,30 @@ scenario({
 
 scenario({
   name: 'a quarantined machine on which an allocation failed and was retried elsewhere',
-  async story(world) {
-    await externalPool(world, 'pier', {
+  async story(context) {
+    await externalPool(context, 'pier', {
       heartbeat: { interval_seconds: 0.5, stale_after_seconds: 30 },
       reuse: true,
       budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
     });
-    const machine = await joinMachine(world, 'pier', 'first');
+    const machine = await joinMachine(context, 'pier', 'first');
     const life = keepBeating(machine, 0.3, 'ready');
     const { node_id } = machine;
-    await waitForNode(world, node_id, 'ready');
-    const id = await allocate(world.client, 'pier');
-    await waitForAllocation(world, id, 'active');
+    await waitForNode(context, node_id, 'ready');
+    const id = await allocate(context.client, 'pier');
+    await waitForAllocation(context, id, 'active');
     await life.stop();
     await machine.beat('stopping');
-    await waitForAllocation(world, id, 'failed');
-    await act(world, node_id, 'quarantine');
-    const other = keepBeating(await joinMachine(world, 'pier', 'second'), 0.3, 'ready');
+    await waitForAllocation(context, id, 'failed');
+    await act(context, node_id, 'quarantine');
+    const other = keepBeating(await joinMachine(context, 'pier', 'second'), 0.3, 'ready');
     try {
-      await world.client.call('allocation-retry', { params: { id }, body: { reason } });
-      expect((await waitForAllocation(world, id, 'active')).node_id).not.toBe(node_id);
-      expect((await nodeOf(world, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
-      expect(await whyNot(world, node_id, 'reactivate')).toMatch(/not proven gone/);
-      expect(await whyNot(world, node_id, 're-enroll')).toMatch(/not proven gone/);
-      expect(await whyNot(world, node_id, 'retire')).toBe('open');
+      await context.client.call('allocation-retry', { params: { id }, body: { reason } });
+      expect((await waitForAllocation(context, id, 'active')).node_id).not.toBe(node_id);
+      expect((await nodeOf(context, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
+      expect(await whyNot(context, node_id, 'reactivate')).toMatch(/not proven gone/);
+      expect(await whyNot(context, node_id, 're-enroll')).toMatch(/not proven gone/);
+      expect(await whyNot(context, node_id, 'retire')).toBe('open');
     } finally {
       await other.stop();
     }
@@ -131,25 +131,29 @@ scenario({
 
 scenario({
   name: 'a machine that is quarantined while it is taken down',
-  async story(world) {
-    const busy = join(world.server.data_dir, 'busy');
+  async story(context) {
+    const busy = join(context.server.data_dir, 'busy');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
-    await localPool(world, 'yard', { reuse: true, spec: { clean }, release: { step_tries: 1, retry_base_seconds: 1 } });
-    const node_id = await freeMachine(world, 'yard');
+    await localPool(context, 'yard', {
+      reuse: true,
+      spec: { clean },
+      release: { step_tries: 1, retry_base_seconds: 1 },
+    });
+    const node_id = await freeMachine(context, 'yard');
     await writeFile(busy, '');
-    const imaging = await act(world, node_id, 'reimage');
+    const imaging = await act(context, node_id, 'reimage');
     const workflow_id = imaging.operation?.workflow_id ?? '';
-    await world.waitFor('it to be cleaned', async () => {
-      const { progress } = await world.client.call('operation-get', { params: { id: workflow_id } });
+    await context.waitFor('it to be cleaned', async () => {
+      const { progress } = await context.client.call('operation-get', { params: { id: workflow_id } });
       return progress.phase === 'clean';
     });
-    await act(world, node_id, 'quarantine');
+    await act(context, node_id, 'quarantine');
     // Its clean-up has not ended, so it ends only because of the cancellation.
-    expect(await endOf(world, workflow_id)).toBe('cancelled');
+    expect(await endOf(context, workflow_id)).toBe('cancelled');
     await rm(busy);
     const proofs = "select kind from evidence where workflow_id = $1 and kind like 'proof.%'";
-    expect(await world.ledger.rows(proofs, [workflow_id]), 'it was not taken down behind their back').toEqual([]);
-    expect(await nodeOf(world, node_id), 'nothing moved it from where a person put it').toMatchObject({
+    expect(await context.db.query(proofs, [workflow_id]), 'it was not taken down behind their back').toEqual([]);
+    expect(await nodeOf(context, node_id), 'nothing moved it from where a person put it').toMatchObject({
       status: 'quarantined',
       node_instance_id: imaging.node.node_instance_id,
     });
@@ -157,92 +161,92 @@ scenario({
   counters: [],
 });
 
-const agentPidOf = async ({ ledger }: World, node_id: string): Promise<number> => {
+const agentPidOf = async ({ db }: ScenarioContext, node_id: string): Promise<number> => {
   const { node_instance_id } = (
-    await ledger.rows<{ node_instance_id: string }>('select node_instance_id from nodes where node_id = $1', [node_id])
+    await db.query<{ node_instance_id: string }>('select node_instance_id from nodes where node_id = $1', [node_id])
   )[0] ?? { node_instance_id: '' };
-  const agent = findTaggedProcesses(ledger.installation_id).find(
+  const agent = findTaggedProcesses(db.installation_id).find(
     (each) => each.agent && each.node_instance_id === node_instance_id,
   );
   return agent?.pid ?? 0;
 };
 
-const queuedFor = (world: World, node_id: string, type: string) =>
-  world.waitFor(`${type} to be queued`, async () => {
-    const rows = await world.ledger.rows('select 1 from tasks where node_id = $1 and type = $2', [node_id, type]);
+const queuedFor = (context: ScenarioContext, node_id: string, type: string) =>
+  context.waitFor(`${type} to be queued`, async () => {
+    const rows = await context.db.query('select 1 from tasks where node_id = $1 and type = $2', [node_id, type]);
     return rows.length > 0;
   });
 
 scenario({
   name: 'a machine that is quarantined while its allocation is released',
-  async story(world) {
-    await localPool(world, 'quay', { reuse: true });
-    const id = await allocate(world.client, 'quay');
-    const { node_id } = await waitForAllocation(world, id, 'active');
+  async story(context) {
+    await localPool(context, 'quay', { reuse: true });
+    const id = await allocate(context.client, 'quay');
+    const { node_id } = await waitForAllocation(context, id, 'active');
     const node = node_id ?? '';
     // The agent is stopped, so it learns of its release only after the quarantine.
-    const agent = await agentPidOf(world, node);
+    const agent = await agentPidOf(context, node);
     process.kill(agent, 'SIGSTOP');
     try {
-      await world.client.call('allocation-release', { params: { id } });
-      await queuedFor(world, node, 'release.freeze');
-      await act(world, node, 'quarantine');
+      await context.client.call('allocation-release', { params: { id } });
+      await queuedFor(context, node, 'release.freeze');
+      await act(context, node, 'quarantine');
     } finally {
       process.kill(agent, 'SIGCONT');
     }
-    await waitForAllocation(world, id, 'released');
-    expect(await world.ledger.facts(id, 'proof.clean'), 'it was proven clean').toBe(1);
-    expect((await nodeOf(world, node)).status, 'it stays where it was put').toBe('quarantined');
-    expect(await agentPidOf(world, node), 'nobody ended its agent').toBe(agent);
-    expect(await whyNot(world, node, 'reactivate')).toBe('open');
+    await waitForAllocation(context, id, 'released');
+    expect(await context.db.countEvidence(id, 'proof.clean'), 'it was proven clean').toBe(1);
+    expect((await nodeOf(context, node)).status, 'it stays where it was put').toBe('quarantined');
+    expect(await agentPidOf(context, node), 'nobody ended its agent').toBe(agent);
+    expect(await whyNot(context, node, 'reactivate')).toBe('open');
   },
   counters: [],
 });
 
 scenario({
   name: 'a release that is forced at the moment it begins',
-  async story(world) {
-    const busy = join(world.server.data_dir, 'held');
+  async story(context) {
+    const busy = join(context.server.data_dir, 'held');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
-    await localPool(world, 'lock', { reuse: true, spec: { clean } });
-    const id = await allocate(world.client, 'lock');
-    await waitForAllocation(world, id, 'active');
+    await localPool(context, 'lock', { reuse: true, spec: { clean } });
+    const id = await allocate(context.client, 'lock');
+    await waitForAllocation(context, id, 'active');
     await writeFile(busy, '');
     const forced = Promise.all([
-      world.client.call('allocation-release', { params: { id } }),
-      world.client
+      context.client.call('allocation-release', { params: { id } }),
+      context.client
         .call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } })
         .catch(() => undefined),
     ]);
     const [, answer] = await forced;
     const again =
       answer ??
-      (await world.client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } }));
+      (await context.client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } }));
     await rm(busy);
-    expect(await endOf(world, again.operation?.workflow_id ?? ''), 'what was acknowledged is done').toBe('succeeded');
-    await waitForAllocation(world, id, 'released');
-    expect(await world.ledger.facts(id, 'allocation.release_failed'), 'nothing failed on the way').toBe(0);
+    expect(await endOf(context, again.operation?.workflow_id ?? ''), 'what was acknowledged is done').toBe('succeeded');
+    await waitForAllocation(context, id, 'released');
+    expect(await context.db.countEvidence(id, 'allocation.release_failed'), 'nothing failed on the way').toBe(0);
   },
   counters: [],
 });
 
 scenario({
   name: 'a machine that is quarantined while its release takes it down',
-  async story(world) {
-    const busy = join(world.server.data_dir, 'still-there');
+  async story(context) {
+    const busy = join(context.server.data_dir, 'still-there');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
-    await localPool(world, 'ramp', { max_nodes: 1, spec: { clean } });
-    const id = await allocate(world.client, 'ramp');
-    const { node_id } = await waitForAllocation(world, id, 'active');
+    await localPool(context, 'ramp', { max_nodes: 1, spec: { clean } });
+    const id = await allocate(context.client, 'ramp');
+    const { node_id } = await waitForAllocation(context, id, 'active');
     const node = node_id ?? '';
     await writeFile(busy, '');
-    await world.client.call('allocation-release', { params: { id } });
-    await waitForNode(world, node, 'cleaning');
-    await act(world, node, 'quarantine');
+    await context.client.call('allocation-release', { params: { id } });
+    await waitForNode(context, node, 'cleaning');
+    await act(context, node, 'quarantine');
     await rm(busy);
-    await waitForAllocation(world, id, 'released');
-    expect((await nodeOf(world, node)).status, 'its machine is gone').toBe('retired');
-    await waitForAllocation(world, await allocate(world.client, 'ramp'), 'active');
+    await waitForAllocation(context, id, 'released');
+    expect((await nodeOf(context, node)).status, 'its machine is gone').toBe('retired');
+    await waitForAllocation(context, await allocate(context.client, 'ramp'), 'active');
   },
   counters: [],
 });

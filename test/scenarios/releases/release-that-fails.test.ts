@@ -8,7 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft, type Ledger, openLedger } from '../../support/database-connection.ts';
+import {
+  type DatabaseConnection,
+  expectNothingLeft,
+  openDatabaseConnection,
+} from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
@@ -17,15 +21,15 @@ import { until } from '../../support/until.ts';
 vi.setConfig({ testTimeout: 150_000 });
 
 let server: TestServer;
-let ledger: Ledger;
+let db: DatabaseConnection;
 let files: string;
 beforeAll(async () => {
   files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
   server = await inProcessServer();
-  ledger = await openLedger(server.database_url);
+  db = await openDatabaseConnection(server.database_url);
 });
 afterAll(async () => {
-  await ledger?.close();
+  await db?.close();
   await server?.stop();
   await rm(files, { recursive: true, force: true });
 });
@@ -33,21 +37,18 @@ afterAll(async () => {
 const file = (name: string) => join(files, name);
 const touch = (name: string) => writeFile(file(name), '');
 const instancesOf = (node_id: string | null) =>
-  ledger.rows<{ node_instance_id: string }>(
-    'select node_instance_id from instances where node_id = $1 order by attempt',
-    [node_id],
-  );
+  db.query<{ node_instance_id: string }>('select node_instance_id from instances where node_id = $1 order by attempt', [
+    node_id,
+  ]);
 const agentsOf = (node_instance_id: string) =>
-  findTaggedProcesses(ledger.installation_id).filter(
-    (each) => each.agent && each.node_instance_id === node_instance_id,
-  );
+  findTaggedProcesses(db.installation_id).filter((each) => each.agent && each.node_instance_id === node_instance_id);
 const instanceOf = async (id: string) => {
   const { node_id } = await readAllocation(server.client, id);
   return (await instancesOf(node_id)).at(-1)?.node_instance_id ?? '';
 };
 const released = async (id: string) => {
   await waitForStatus(server.client, id, 'released');
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  await expectNothingLeft(db, server.nodes_dir, 1);
 };
 
 it('cancels a release before the registration with proof, and fences a later registration', async () => {
@@ -62,7 +63,7 @@ it('cancels a release before the registration with proof, and fences a later reg
   });
   await release(server.client, id);
   await released(id);
-  expect(await ledger.facts(id, 'instance.fenced')).toBe(1);
+  expect(await db.countEvidence(id, 'instance.fenced')).toBe(1);
 
   const agent_public_key = generateKeyPairSync('ed25519')
     .publicKey.export({ format: 'der', type: 'spki' })
@@ -78,10 +79,10 @@ it('ends a machine that is released during its start before it was ever ready', 
   // It exits repeatedly before it could become ready.
   await declarePool(server.client, 'starting', { spec: { command: ['false'] } });
   const id = await allocate(server.client, 'starting');
-  await until('the node to be starting', async () => (await ledger.facts(id, 'node.starting')) === 1);
+  await until('the node to be starting', async () => (await db.countEvidence(id, 'node.starting')) === 1);
   await release(server.client, id);
   await released(id);
-  expect(await ledger.facts(id, 'allocation.active')).toBe(0);
+  expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
 });
 
 it('fails a provision at once when its set-up fails, with the cause, and a retry brings a new instance', async () => {
@@ -94,7 +95,7 @@ it('fails a provision at once when its set-up fails, with the cause, and a retry
   // Its machine was seen to have ended, so the verdict is final.
   expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed', certain: true } });
   const frozen = await until('what the machine knew to be kept', async () => {
-    const [kept] = await ledger.rows<{ data: object }>(
+    const [kept] = await db.query<{ data: object }>(
       `select data from evidence where allocation_id = $1 and kind = 'evidence.frozen'`,
       [id],
     );
@@ -125,7 +126,7 @@ it('clears the deadline of a failed allocation whose machine was taken down, and
   const failed = await waitForStatus(client, id, 'failed');
   // From the first moment, even while the failed operation still freezes evidence. Read from the
   // evidence, because on a busy machine the row may already be past it.
-  const [fact] = await ledger.rows<{ deadline_at: string | null }>(
+  const [fact] = await db.query<{ deadline_at: string | null }>(
     `select data #>> '{set,deadline_at}' as deadline_at
      from evidence
      where allocation_id = $1 and kind = 'allocation.failed'`,
@@ -153,7 +154,7 @@ it('gives a cleaned machine of a reusing pool to the next allocation, and takes 
   await release(server.client, first);
   await waitForStatus(server.client, first, 'released');
   expect(await readdir(work), 'what the first tenant left').toEqual([]);
-  expect(await ledger.facts(first, 'proof.clean')).toBe(1);
+  expect(await db.countEvidence(first, 'proof.clean')).toBe(1);
   const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
   expect(node).toMatchObject({ status: 'ready', occupancy: 'free', fenced: false });
 
@@ -164,7 +165,7 @@ it('gives a cleaned machine of a reusing pool to the next allocation, and takes 
   process.kill(agent?.pid ?? 0, 'SIGKILL');
   await release(server.client, second);
   await released(second);
-  expect(await ledger.facts(second, 'proof.absent')).toBe(1);
+  expect(await db.countEvidence(second, 'proof.absent')).toBe(1);
 });
 
 it('quarantines a machine whose retirement fails, names the owner, and settles the residue once it is retired again', async () => {
@@ -207,7 +208,7 @@ it('quarantines a machine whose retirement fails, names the owner, and settles t
   await until('it to be retired', async () => (await node()).status === 'retired');
   // In the transaction that retires it, without another look.
   expect(await leftBehind()).toEqual(['gone']);
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  await expectNothingLeft(db, server.nodes_dir, 1);
 });
 
 it('rescues a machine that registers after its deadline but within its rescue window', async () => {

@@ -9,7 +9,7 @@ import { expect, vi } from 'vitest';
 import type * as allocations from '../../../src/store/rows/allocations.ts';
 import type * as freeNodes from '../../../src/store/rows/free-nodes.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { scenario, type World, whileBroken } from '../support/scenario.ts';
+import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
 /** For the counter-tests: a pool that overlooks free machines, or ignores the order of requests. */
 const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
@@ -31,7 +31,7 @@ vi.mock('../../../src/store/rows/allocations.ts', async (whole) => {
 const pool = 'shared';
 const full = 'Waiting for room in the pool (2 nodes at most)';
 
-async function story({ client, waitFor }: World, files: string): Promise<void> {
+async function story({ client, waitFor }: ScenarioContext, files: string): Promise<void> {
   const openGate = (gate: string) => writeFile(join(files, gate), '');
   const waitForGate = (gate: string) => `while [ ! -e ${join(files, gate)} ]; do sleep 0.1; done`;
   await declarePool(client, pool, {
@@ -111,10 +111,10 @@ async function story({ client, waitFor }: World, files: string): Promise<void> {
 
 scenario({
   name: 'a pool that reuses its machines',
-  async story(world) {
+  async story(context) {
     const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
     try {
-      await story(world, files);
+      await story(context, files);
     } finally {
       await rm(files, { recursive: true, force: true });
     }

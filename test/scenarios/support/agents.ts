@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import type { World } from './scenario.ts';
+import type { ScenarioContext } from './scenario.ts';
 
 const bundle = fileURLToPath(new URL('../../../dist/agent.mjs', import.meta.url));
 
@@ -28,10 +28,10 @@ export interface RealAgent {
  * Starts an agent with the configuration that a driver would give it. The end of the test stops it
  * and removes its directory.
  */
-export async function startAgent(world: World, config: object): Promise<RealAgent> {
+export async function startAgent(context: ScenarioContext, config: object): Promise<RealAgent> {
   const dir = await mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
   const configFile = join(dir, 'agent.json');
-  await writeFile(configFile, JSON.stringify({ server_url: world.server.url, dir, ...config }));
+  await writeFile(configFile, JSON.stringify({ server_url: context.server.url, dir, ...config }));
   const agent = spawn(process.execPath, [bundle, '--config', configFile], { stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   for (const stream of [agent.stdout, agent.stderr])

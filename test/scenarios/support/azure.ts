@@ -8,7 +8,7 @@ import type { Composition } from '../../../src/server/opening.ts';
 import { allocate } from '../../support/allocations.ts';
 import type { Arm } from '../../support/arm/arm.ts';
 import { allocationOf } from './machines.ts';
-import type { World } from './scenario.ts';
+import type { ScenarioContext } from './scenario.ts';
 
 /** The phases of a cluster, in the order of its steps. */
 export const phases = [
@@ -52,21 +52,25 @@ export const onAzure = (
   drivers: (built) => new Map([...built, ['aks', broken(aksDriver(arm()))]]),
 });
 
-export async function allocateCluster({ client }: Pick<World, 'client'>, arm: Arm, pool = 'clusters'): Promise<string> {
+export async function allocateCluster(
+  { client }: Pick<ScenarioContext, 'client'>,
+  arm: Arm,
+  pool = 'clusters',
+): Promise<string> {
   await client.call('pool-put', { params: { pool }, body: { driver: 'aks', spec: clusterSpec(arm) } });
   return allocate(client, pool);
 }
 
 export const waitForProgress = (
-  world: Pick<World, 'client' | 'waitFor'>,
+  context: Pick<ScenarioContext, 'client' | 'waitFor'>,
   id: string,
   what: string,
   fits: (progress: Progress) => boolean,
 ): Promise<Progress> =>
-  world.waitFor(what, async () => {
-    const { progress } = await allocationOf(world as World, id);
+  context.waitFor(what, async () => {
+    const { progress } = await allocationOf(context as ScenarioContext, id);
     return progress && fits(progress) ? progress : undefined;
   });
 
-export const waitForPhase = (world: Pick<World, 'client' | 'waitFor'>, id: string, phase: Phase) =>
-  waitForProgress(world, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+export const waitForPhase = (context: Pick<ScenarioContext, 'client' | 'waitFor'>, id: string, phase: Phase) =>
+  waitForProgress(context, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);

@@ -16,7 +16,7 @@ import { type Registry, startRegistry } from '../../support/docker/registry.ts';
 import { freePort } from '../../support/free-port.ts';
 import { silentListener } from '../../support/silent-listener.ts';
 import { allocationOf, nodeOf, waitForAllocation } from './machines.ts';
-import { type Counter, scenario, type World, withoutSweep } from './scenario.ts';
+import { type Counter, type ScenarioContext, scenario, withoutSweep } from './scenario.ts';
 import { progressOf } from './slow-cluster.ts';
 
 const login = { username: 'slipway', password: 'correct-horse-battery' };
@@ -51,8 +51,8 @@ export function stageWith(start: StartEngine): Stage {
 
 const pass_seconds = 0.5;
 
-/** A world whose machines are containers. */
-export interface ContainerWorld extends World {
+/** A context whose machines are containers. */
+export interface ContainerContext extends ScenarioContext {
   stage: Stage;
 }
 
@@ -60,31 +60,31 @@ const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
 };
 
-export const containerPool = (world: ContainerWorld, pool: string, spec: object = {}, reuse = false) =>
-  world.client.call('pool-put', {
+export const containerPool = (context: ContainerContext, pool: string, spec: object = {}, reuse = false) =>
+  context.client.call('pool-put', {
     params: { pool },
-    body: { driver: 'docker', reuse, spec: { image: world.stage.engine.image, network: 'host', ...spec } },
+    body: { driver: 'docker', reuse, spec: { image: context.stage.engine.image, network: 'host', ...spec } },
   });
 
-export const allocateContainer = async (world: ContainerWorld, pool: string): Promise<string> =>
-  (await world.client.call('allocation-create', { body: { pool } })).allocation.allocation_id;
+export const allocateContainer = async (context: ContainerContext, pool: string): Promise<string> =>
+  (await context.client.call('allocation-create', { body: { pool } })).allocation.allocation_id;
 
-const releaseAndWait = async (world: ContainerWorld, id: string): Promise<Allocation> => {
-  await world.client.call('allocation-release', { params: { id } });
-  return waitForAllocation(world, id, 'released');
+const releaseAndWait = async (context: ContainerContext, id: string): Promise<Allocation> => {
+  await context.client.call('allocation-release', { params: { id } });
+  return waitForAllocation(context, id, 'released');
 };
 
-export const ownContainers = (world: ContainerWorld) =>
-  world.stage.engine.containers({ [labelNames.installation_id]: world.ledger.installation_id });
+export const ownContainers = (context: ContainerContext) =>
+  context.stage.engine.containers({ [labelNames.installation_id]: context.db.installation_id });
 
 export const waitForProgress = (
-  world: ContainerWorld,
+  context: ContainerContext,
   what: string,
   id: string,
   fits: (progress: Progress) => boolean,
 ) =>
-  world.waitFor(what, async () => {
-    const progress = await progressOf(world, id);
+  context.waitFor(what, async () => {
+    const progress = await progressOf(context, id);
     return progress && fits(progress) ? progress : undefined;
   });
 
@@ -95,30 +95,30 @@ const isWaitingForEngine = ({ status, message }: Progress) =>
  * Allocates while the engine is away, and releases while it is away again. Both succeed once it is
  * back.
  */
-async function engineGoesAway(world: ContainerWorld): Promise<void> {
-  await world.stage.engine.stop();
-  const id = await allocateContainer(world, 'containers');
-  const waiting = await waitForProgress(world, 'progress to report the engine', id, isWaitingForEngine);
+async function engineGoesAway(context: ContainerContext): Promise<void> {
+  await context.stage.engine.stop();
+  const id = await allocateContainer(context, 'containers');
+  const waiting = await waitForProgress(context, 'progress to report the engine', id, isWaitingForEngine);
   expect(waiting.retry_after_seconds).toBeGreaterThan(0);
-  await world.stage.engine.start();
-  await waitForAllocation(world, id, 'active', 'failed');
-  expect(await allocationOf(world, id), 'brought up once the engine was back').toMatchObject({ status: 'active' });
+  await context.stage.engine.start();
+  await waitForAllocation(context, id, 'active', 'failed');
+  expect(await allocationOf(context, id), 'brought up once the engine was back').toMatchObject({ status: 'active' });
 
-  await world.stage.engine.stop();
-  await world.client.call('allocation-release', { params: { id } });
-  await waitForProgress(world, 'release to report the engine', id, isWaitingForEngine);
-  await world.stage.engine.start();
-  await waitForAllocation(world, id, 'released');
-  expect(await ownContainers(world)).toEqual([]);
+  await context.stage.engine.stop();
+  await context.client.call('allocation-release', { params: { id } });
+  await waitForProgress(context, 'release to report the engine', id, isWaitingForEngine);
+  await context.stage.engine.start();
+  await waitForAllocation(context, id, 'released');
+  expect(await ownContainers(context)).toEqual([]);
 }
 
-async function removedFromOutside(world: ContainerWorld): Promise<void> {
-  const id = await allocateContainer(world, 'containers');
-  const { node_id } = await waitForAllocation(world, id, 'active');
-  const [container] = await ownContainers(world);
-  expect((await world.stage.engine.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
-  const found = await world.waitFor('the drift to be found', async () => {
-    const { items } = await world.client.call('drift-list', { query: { status: 'open' } });
+async function removedFromOutside(context: ContainerContext): Promise<void> {
+  const id = await allocateContainer(context, 'containers');
+  const { node_id } = await waitForAllocation(context, id, 'active');
+  const [container] = await ownContainers(context);
+  expect((await context.stage.engine.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
+  const found = await context.waitFor('the drift to be found', async () => {
+    const { items } = await context.client.call('drift-list', { query: { status: 'open' } });
     return items.find((finding) => finding.subject === node_id);
   });
   expect(found).toMatchObject({
@@ -126,16 +126,16 @@ async function removedFromOutside(world: ContainerWorld): Promise<void> {
     pool: 'containers',
     theirs: { state: 'absent', driver: 'docker' },
   });
-  await releaseAndWait(world, id);
+  await releaseAndWait(context, id);
 }
 
-async function missingImage(world: ContainerWorld): Promise<void> {
-  const image = `${world.stage.registry.address}/nothing:1`;
-  await containerPool(world, 'missing', { image });
-  const failed = await waitForAllocation(world, await allocateContainer(world, 'missing'), 'failed');
+async function missingImage(context: ContainerContext): Promise<void> {
+  const image = `${context.stage.registry.address}/nothing:1`;
+  await containerPool(context, 'missing', { image });
+  const failed = await waitForAllocation(context, await allocateContainer(context, 'missing'), 'failed');
   expect(failed.reason).toContain(`there is no image ${image}`);
   const progress = await waitForProgress(
-    world,
+    context,
     'the error to be reported',
     failed.allocation_id,
     ({ error }) => error !== undefined,
@@ -145,47 +145,47 @@ async function missingImage(world: ContainerWorld): Promise<void> {
 
 /** One list call for all of them, because polling each would load the machine. */
 const waitForAll = (
-  world: ContainerWorld,
+  context: ContainerContext,
   pool: string,
   status: Allocation['status'],
   many: number,
 ): Promise<Allocation[]> =>
-  world.waitFor(`all of ${pool} to be ${status}`, async () => {
-    const { items } = await world.client.call('allocation-list', { query: { pool, status, limit: many } });
+  context.waitFor(`all of ${pool} to be ${status}`, async () => {
+    const { items } = await context.client.call('allocation-list', { query: { pool, status, limit: many } });
     return items.length === many ? items : undefined;
   });
 
-async function manyUpAndDown(world: ContainerWorld, many: number): Promise<void> {
-  await containerPool(world, 'many');
-  await Promise.all(Array.from({ length: many }, () => allocateContainer(world, 'many')));
-  const active = await waitForAll(world, 'many', 'active', many);
-  const running = (await ownContainers(world)).filter(({ State }) => State === 'running');
+async function manyUpAndDown(context: ContainerContext, many: number): Promise<void> {
+  await containerPool(context, 'many');
+  await Promise.all(Array.from({ length: many }, () => allocateContainer(context, 'many')));
+  const active = await waitForAll(context, 'many', 'active', many);
+  const running = (await ownContainers(context)).filter(({ State }) => State === 'running');
   expect(running).toHaveLength(many);
-  const nodes = await Promise.all(active.map(({ node_id }) => nodeOf(world, node_id ?? '')));
+  const nodes = await Promise.all(active.map(({ node_id }) => nodeOf(context, node_id ?? '')));
   const instances = running.map(({ Labels }) => Labels[labelNames.node_instance_id]);
   expect(new Set(instances)).toEqual(new Set(nodes.map(({ node_instance_id }) => node_instance_id)));
-  for (const { allocation_id: id } of active) await world.client.call('allocation-release', { params: { id } });
-  await waitForAll(world, 'many', 'released', many);
-  expect(await ownContainers(world)).toEqual([]);
-  for (const { node_id } of nodes) expect(await nodeOf(world, node_id)).toMatchObject({ status: 'retired' });
-  for (const { allocation_id } of active) expect(await world.ledger.facts(allocation_id, 'proof.absent')).toBe(1);
+  for (const { allocation_id: id } of active) await context.client.call('allocation-release', { params: { id } });
+  await waitForAll(context, 'many', 'released', many);
+  expect(await ownContainers(context)).toEqual([]);
+  for (const { node_id } of nodes) expect(await nodeOf(context, node_id)).toMatchObject({ status: 'retired' });
+  for (const { allocation_id } of active) expect(await context.db.countEvidence(allocation_id, 'proof.absent')).toBe(1);
 }
 
 /** A kept container is proven clean by its agent and serves the next allocation. */
-async function usedAgain(world: ContainerWorld): Promise<void> {
-  await containerPool(world, 'again', {}, true);
-  const first = await waitForAllocation(world, await allocateContainer(world, 'again'), 'active');
-  await releaseAndWait(world, first.allocation_id);
-  const [container, ...others] = await ownContainers(world);
+async function usedAgain(context: ContainerContext): Promise<void> {
+  await containerPool(context, 'again', {}, true);
+  const first = await waitForAllocation(context, await allocateContainer(context, 'again'), 'active');
+  await releaseAndWait(context, first.allocation_id);
+  const [container, ...others] = await ownContainers(context);
   expect([container?.State, others]).toEqual(['running', []]);
-  const next = await waitForAllocation(world, await allocateContainer(world, 'again'), 'active');
+  const next = await waitForAllocation(context, await allocateContainer(context, 'again'), 'active');
   expect(next.node_id).toBe(first.node_id);
-  expect(await ownContainers(world)).toMatchObject([{ Id: container?.Id }]);
+  expect(await ownContainers(context)).toMatchObject([{ Id: container?.Id }]);
 }
 
 /** Searches everything that was stored. */
-async function expectNoSecretStored(world: ContainerWorld): Promise<void> {
-  const stored = await world.ledger.rows<{ row: string }>(
+async function expectNoSecretStored(context: ContainerContext): Promise<void> {
+  const stored = await context.db.query<{ row: string }>(
     `select e::text as row from evidence e
      union all select o::text from operations o
      union all select i.driver_state::text from instances i`,
@@ -234,16 +234,16 @@ export const describeContainers = (stage: Stage, many: number, counters: Counter
     args: stage.args,
     settings,
     async story(plain) {
-      const world = { ...plain, stage };
+      const context = { ...plain, stage };
       // A counter-test may have ended while the engine was stopped.
-      await world.stage.engine.start();
-      await containerPool(world, 'containers');
-      await removedFromOutside(world);
-      await engineGoesAway(world);
-      await missingImage(world);
-      await manyUpAndDown(world, many);
-      if (whole) await usedAgain(world);
-      await expectNoSecretStored(world);
+      await context.stage.engine.start();
+      await containerPool(context, 'containers');
+      await removedFromOutside(context);
+      await engineGoesAway(context);
+      await missingImage(context);
+      await manyUpAndDown(context, many);
+      if (whole) await usedAgain(context);
+      await expectNoSecretStored(context);
     },
     counters,
   });
@@ -252,16 +252,16 @@ export const describeContainers = (stage: Stage, many: number, counters: Counter
  * Lets the deadline pass once the operation reports this problem, and returns what the API and the
  * evidence say about it.
  */
-async function outOfTime(world: ContainerWorld, pool: string, spec: object, problem: string) {
-  await containerPool(world, pool, spec);
-  const id = await allocateContainer(world, pool);
-  await waitForProgress(world, 'the problem to be reported', id, ({ message }) => message.includes(problem));
-  const { node_id } = await allocationOf(world, id);
-  await world.ledger.rows('update nodes set deadline_at = now() where node_id = $1', [node_id]);
-  const { owner_layer, reason } = await waitForAllocation(world, id, 'failed');
-  const { because } = await world.client.call('node-explain', { params: { id: node_id ?? '' } });
-  const progress = await waitForProgress(world, 'the error to be reported', id, ({ error }) => error !== undefined);
-  const [fact] = await world.ledger.rows<{ data: { evidence: { step: string; code: string } } }>(
+async function outOfTime(context: ContainerContext, pool: string, spec: object, problem: string) {
+  await containerPool(context, pool, spec);
+  const id = await allocateContainer(context, pool);
+  await waitForProgress(context, 'the problem to be reported', id, ({ message }) => message.includes(problem));
+  const { node_id } = await allocationOf(context, id);
+  await context.db.query('update nodes set deadline_at = now() where node_id = $1', [node_id]);
+  const { owner_layer, reason } = await waitForAllocation(context, id, 'failed');
+  const { because } = await context.client.call('node-explain', { params: { id: node_id ?? '' } });
+  const progress = await waitForProgress(context, 'the error to be reported', id, ({ error }) => error !== undefined);
+  const [fact] = await context.db.query<{ data: { evidence: { step: string; code: string } } }>(
     `select data from evidence where node_id = $1 and kind = 'node.failed'`,
     [node_id],
   );
@@ -273,14 +273,14 @@ export const describeContainerDeadlines = (stage: Stage): void =>
     name: 'deadlines that pass before a container runs',
     args: stage.args,
     async story(plain) {
-      const world = { ...plain, stage };
-      await world.stage.engine.start();
+      const context = { ...plain, stage };
+      await context.stage.engine.start();
       const nowhere = `127.0.0.1:${await freePort()}/worker:1`;
-      const hung = join(stage.directory, `${world.ledger.installation_id}.sock`);
+      const hung = join(stage.directory, `${context.db.installation_id}.sock`);
       const engine = await silentListener({ path: hung });
       const [unpulled, unanswered] = await Promise.all([
-        outOfTime(world, 'unpulled', { image: nowhere }, 'could not be pulled'),
-        outOfTime(world, 'unanswered', { docker_host: `unix://${hung}` }, 'has not answered'),
+        outOfTime(context, 'unpulled', { image: nowhere }, 'could not be pulled'),
+        outOfTime(context, 'unanswered', { docker_host: `unix://${hung}` }, 'has not answered'),
       ]);
       expect(unpulled).toMatchObject({
         owner_layer: 'provider',

@@ -5,7 +5,7 @@
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Labels } from '../../../src/contract/primitives.ts';
 import { callRoute } from '../../api/support/calls.ts';
-import type { World } from './scenario.ts';
+import type { ScenarioContext } from './scenario.ts';
 
 export interface FleetMachine {
   name: string;
@@ -34,8 +34,8 @@ export async function sendBeats(url: string, credentials: readonly string[], sta
   }
 }
 
-async function join(world: World, join_token: string, name: string, labels: Labels): Promise<FleetMachine> {
-  const answer = await callRoute(world.server.url, 'agent-register', {
+async function join(context: ScenarioContext, join_token: string, name: string, labels: Labels): Promise<FleetMachine> {
+  const answer = await callRoute(context.server.url, 'agent-register', {
     body: { join_token, name, version: 'test', labels },
   });
   if (answer.status !== 201) throw new Error(`${name} could not join: ${answer.status} ${answer.text}`);
@@ -44,20 +44,20 @@ async function join(world: World, join_token: string, name: string, labels: Labe
 
 /** Joins that many machines to the pool, ready and beating. */
 export async function beatingFleet(
-  world: World,
+  context: ScenarioContext,
   pool: string,
   count: number,
   every_seconds: number,
   labels: Labels = {},
 ): Promise<BeatingFleet> {
-  const { token } = await world.client.call('join-token-create', { params: { pool } });
+  const { token } = await context.client.call('join-token-create', { params: { pool } });
   const names = Array.from({ length: count }, (_, i) => `${pool}-${i + 1}`);
-  const machines = await Promise.all(names.map((name) => join(world, token ?? '', name, labels)));
+  const machines = await Promise.all(names.map((name) => join(context, token ?? '', name, labels)));
   const silent = new Set<string>();
   let over = false;
   const beat = () =>
     sendBeats(
-      world.server.url,
+      context.server.url,
       machines.flatMap(({ credential }) => (silent.has(credential) ? [] : [credential])),
       'ready',
     );

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
-import { expectNothingLeft, type Ledger } from '../../support/database-connection.ts';
+import { type DatabaseConnection, expectNothingLeft } from '../../support/database-connection.ts';
 import type { TestServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
@@ -17,7 +17,7 @@ export const impatient = { step_tries: 2, retry_base_seconds: 0.5, retry_max_sec
 
 export interface Stage {
   server: TestServer;
-  ledger: Ledger;
+  db: DatabaseConnection;
 }
 
 export async function activeMachine({ server }: Stage, pool: string): Promise<{ id: string; directory: string }> {
@@ -27,11 +27,11 @@ export async function activeMachine({ server }: Stage, pool: string): Promise<{ 
   return { id, directory: join(server.nodes_dir, node.node_instance_id ?? '') };
 }
 
-export async function expectReleased({ server, ledger }: Stage, id: string): Promise<void> {
+export async function expectReleased({ server, db }: Stage, id: string): Promise<void> {
   await waitForStatus(server.client, id, 'released');
-  await expectNothingLeft(ledger, server.nodes_dir, 1);
-  expect(await ledger.facts(id, 'allocation.released')).toBe(1);
-  expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+  await expectNothingLeft(db, server.nodes_dir, 1);
+  expect(await db.countEvidence(id, 'allocation.released')).toBe(1);
+  expect(await db.countEvidence(id, 'proof.absent')).toBe(1);
 }
 
 /** The evidence of a failed release. */
@@ -42,7 +42,7 @@ export interface ReleaseFailure {
   message: string;
 }
 
-export async function expectReleaseFailed({ server, ledger }: Stage, id: string): Promise<ReleaseFailure> {
+export async function expectReleaseFailed({ server, db }: Stage, id: string): Promise<ReleaseFailure> {
   const failed = await until(
     'its release to end',
     async () => {
@@ -54,9 +54,9 @@ export async function expectReleaseFailed({ server, ledger }: Stage, id: string)
   expect(failed.status, 'how its release ended').toBe('release_failed');
   const node = await server.client.call('node-get', { params: { id: failed.node_id ?? '' } });
   expect(node).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
-  expect(await ledger.facts(id, 'allocation.released')).toBe(0);
-  expect(await ledger.facts(id, 'proof.absent')).toBe(0);
-  const [fact] = await ledger.rows<{ failure: ReleaseFailure }>(
+  expect(await db.countEvidence(id, 'allocation.released')).toBe(0);
+  expect(await db.countEvidence(id, 'proof.absent')).toBe(0);
+  const [fact] = await db.query<{ failure: ReleaseFailure }>(
     `select data -> 'evidence' as failure
      from evidence
      where allocation_id = $1 and kind = 'allocation.release_failed'
@@ -70,7 +70,7 @@ export async function expectReleaseFailed({ server, ledger }: Stage, id: string)
 }
 
 export async function undeletable(stage: Stage): Promise<void> {
-  const { server, ledger } = stage;
+  const { server, db } = stage;
   await declarePool(server.client, 'kept', { spec: { command: ['sleep', '600'] }, release: impatient });
   const { id, directory } = await activeMachine(stage, 'kept');
   const obstacle = await makeUndeletable(directory);
@@ -86,7 +86,7 @@ export async function undeletable(stage: Stage): Promise<void> {
       code: expect.stringMatching(/^host_(permission_denied|directory_busy)$/),
     });
     // Its processes are gone nevertheless: nothing runs in the undeletable directory.
-    expect(findTaggedProcesses(ledger.installation_id)).toEqual([]);
+    expect(findTaggedProcesses(db.installation_id)).toEqual([]);
   } finally {
     await obstacle.remove();
   }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { BootStage, LogLine } from '../../../src/contract/node.ts';
 import { callRoute, expectProblem } from '../../api/support/calls.ts';
-import type { World } from './scenario.ts';
+import type { ScenarioContext } from './scenario.ts';
 
 export interface Credentials {
   credential: string;
@@ -17,8 +17,8 @@ export interface Credentials {
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
 /** Read them while the instance lives; its directory is deleted with it. */
-export async function credentialsOf(world: World, node_instance_id: string): Promise<Credentials> {
-  const directory = join(world.server.nodes_dir, node_instance_id);
+export async function credentialsOf(context: ScenarioContext, node_instance_id: string): Promise<Credentials> {
+  const directory = join(context.server.nodes_dir, node_instance_id);
   const { identity } = await readJson(join(directory, '.agent', 'state.json'));
   const { enrollment_token } = await readJson(join(directory, 'agent.json'));
   return { credential: identity.credential, enrollment_token };
@@ -31,15 +31,18 @@ export async function credentialsIn(dir: string): Promise<Credentials> {
 }
 
 /** Every call of the instance is refused as fenced, never as an unknown credential. */
-export async function expectFenced(world: World, { credential, enrollment_token }: Credentials): Promise<void> {
-  const { url } = world.server;
+export async function expectFenced(
+  context: ScenarioContext,
+  { credential, enrollment_token }: Credentials,
+): Promise<void> {
+  const { url } = context.server;
   const lines = `${JSON.stringify({ seq: 1, at: '2030-01-01T00:00:00Z', stream: 'stdout', line: 'still here' })}\n`;
   const asItself = { bearer: credential };
   const shipped = { ...asItself, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
   const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself);
   const answers = [
     // A replica learns of a fence from its evidence, a moment later.
-    await world.waitFor('the replica to know', async () => {
+    await context.waitFor('the replica to know', async () => {
       const answer = await beat();
       return answer.status === 200 ? undefined : answer;
     }),
@@ -65,12 +68,12 @@ export interface InstanceRecord {
 }
 
 /** Everything the API shows about an instance. */
-export async function recordOf(world: World, id: string, instance: string): Promise<InstanceRecord> {
+export async function recordOf(context: ScenarioContext, id: string, instance: string): Promise<InstanceRecord> {
   const params = { id };
-  const logs = await world.client.call('node-logs', { params, query: { instance, limit: 500 } });
-  const { stages } = await world.client.call('node-boot', { params, query: { instance } });
+  const logs = await context.client.call('node-logs', { params, query: { instance, limit: 500 } });
+  const { stages } = await context.client.call('node-boot', { params, query: { instance } });
   const query = { node_instance_id: instance, order: 'oldest', limit: 500 } as const;
-  const { items } = await world.client.call('timeline-get', { query });
+  const { items } = await context.client.call('timeline-get', { query });
   const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
   return {
     lines: logs.items,

@@ -7,37 +7,55 @@ import type { Evidence } from '../../../src/contract/evidence/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
-import type { World } from './scenario.ts';
+import type { ScenarioContext } from './scenario.ts';
 
-export async function externalPool(world: World, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {
-  await world.client.call('pool-put', { params: { pool }, body: { driver: 'external', ...document } });
+export async function externalPool(
+  context: ScenarioContext,
+  pool: string,
+  document: Partial<PoolDocument> = {},
+): Promise<void> {
+  await context.client.call('pool-put', { params: { pool }, body: { driver: 'external', ...document } });
 }
 
-export async function localPool(world: World, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {
-  await world.client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
+export async function localPool(
+  context: ScenarioContext,
+  pool: string,
+  document: Partial<PoolDocument> = {},
+): Promise<void> {
+  await context.client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
 }
 
 /** Joins a machine, which is then starting; `more` is added to its registration. */
-export async function joinMachine(world: World, pool: string, name: string, more: object = {}): Promise<Machine> {
-  const { token } = await world.client.call('join-token-create', { params: { pool } });
+export async function joinMachine(
+  context: ScenarioContext,
+  pool: string,
+  name: string,
+  more: object = {},
+): Promise<Machine> {
+  const { token } = await context.client.call('join-token-create', { params: { pool } });
   if (!token) throw new Error('a join token was made and not shown');
-  return startMachine(world.server.url, { join_token: token, name, ...more });
+  return startMachine(context.server.url, { join_token: token, name, ...more });
 }
 
-export const nodeOf = (world: World, id: string): Promise<Node> => world.client.call('node-get', { params: { id } });
+export const nodeOf = (context: ScenarioContext, id: string): Promise<Node> =>
+  context.client.call('node-get', { params: { id } });
 
-export const waitForNode = (world: World, id: string, status: Node['status']): Promise<Node> =>
-  world.waitFor(`node to be ${status}`, async () => {
-    const node = await nodeOf(world, id);
+export const waitForNode = (context: ScenarioContext, id: string, status: Node['status']): Promise<Node> =>
+  context.waitFor(`node to be ${status}`, async () => {
+    const node = await nodeOf(context, id);
     return node.status === status ? node : undefined;
   });
 
-export const allocationOf = (world: World, id: string): Promise<Allocation> =>
-  world.client.call('allocation-get', { params: { id } });
+export const allocationOf = (context: ScenarioContext, id: string): Promise<Allocation> =>
+  context.client.call('allocation-get', { params: { id } });
 
-export const waitForAllocation = (world: World, id: string, ...statuses: Allocation['status'][]): Promise<Allocation> =>
-  world.waitFor(`allocation to be ${statuses.join(' or ')}`, async () => {
-    const allocation = await allocationOf(world, id);
+export const waitForAllocation = (
+  context: ScenarioContext,
+  id: string,
+  ...statuses: Allocation['status'][]
+): Promise<Allocation> =>
+  context.waitFor(`allocation to be ${statuses.join(' or ')}`, async () => {
+    const allocation = await allocationOf(context, id);
     return statuses.includes(allocation.status) ? allocation : undefined;
   });
 
@@ -69,10 +87,10 @@ const changeOf = ({ kind, at, data }: Evidence): Change[] =>
  * A node's status changes from its timeline, oldest first. The timeline shows a fact once no older
  * transaction is open, so this reads until it includes the node's current status.
  */
-export const changesOf = (world: World, id: string): Promise<Change[]> =>
-  world.waitFor('timeline to be as far as its node', async () => {
-    const { status, status_since } = await nodeOf(world, id);
-    const timeline = await world.client.call('node-timeline', {
+export const changesOf = (context: ScenarioContext, id: string): Promise<Change[]> =>
+  context.waitFor('timeline to be as far as its node', async () => {
+    const { status, status_since } = await nodeOf(context, id);
+    const timeline = await context.client.call('node-timeline', {
       params: { id },
       query: { limit: 500, order: 'oldest' },
     });
@@ -84,8 +102,8 @@ export const changesOf = (world: World, id: string): Promise<Change[]> =>
   });
 
 /** The rules and causes of a node's status changes, oldest first. */
-export const causesOf = async (world: World, id: string): Promise<string[]> =>
-  (await changesOf(world, id)).map((change) => change.by);
+export const causesOf = async (context: ScenarioContext, id: string): Promise<string[]> =>
+  (await changesOf(context, id)).map((change) => change.by);
 
 export interface BootSample {
   phase: 'provision' | 'start';
@@ -97,8 +115,8 @@ export interface BootSample {
 }
 
 /** The boot samples of a node, from which budgets are learned, in the order of their phases. */
-export const samplesOf = (world: World, node_id: string): Promise<BootSample[]> =>
-  world.ledger.rows<BootSample>(
+export const samplesOf = (context: ScenarioContext, node_id: string): Promise<BootSample[]> =>
+  context.db.query<BootSample>(
     `select phase, outcome, seconds, lateness_seconds, budget_seconds, budget_source from boot_samples
      where node_id = $1 order by started_at, phase`,
     [node_id],

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Client } from '../../../src/contract/client.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import type { RecoveryRequest } from '../../../src/contract/supervision/recovery.ts';
-import type { Ledger } from '../../support/database-connection.ts';
+import type { DatabaseConnection } from '../../support/database-connection.ts';
 
 export interface Target {
   ordinal: number;
@@ -14,16 +14,16 @@ export interface Target {
   ended_ms: number | null;
 }
 
-export const targetsOf = (ledger: Ledger, workflow_id: string): Promise<Target[]> =>
-  ledger.rows<Target>(
+export const targetsOf = (db: DatabaseConnection, workflow_id: string): Promise<Target[]> =>
+  db.query<Target>(
     `select ordinal, allocation_id, state, reason, extract(epoch from acted_at)::double precision * 1000 as acted_ms,
        extract(epoch from ended_at)::double precision * 1000 as ended_ms
      from recovery_targets where workflow_id = $1 order by ordinal`,
     [workflow_id],
   );
 
-export const statuses = async (ledger: Ledger): Promise<Record<string, number>> => {
-  const rows = await ledger.rows<{ status: string; count: number }>(
+export const statuses = async (db: DatabaseConnection): Promise<Record<string, number>> => {
+  const rows = await db.query<{ status: string; count: number }>(
     'select status, count(*)::int as count from allocations group by status',
   );
   return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
@@ -33,8 +33,8 @@ export const statuses = async (ledger: Ledger): Promise<Record<string, number>> 
  * How often a recovery asked each allocation to release, and how many of these requests name an
  * actor.
  */
-export const countReleaseRequests = (ledger: Ledger, workflow_id: string) =>
-  ledger.rows<{ allocation_id: string; times: number; actors: number }>(
+export const countReleaseRequests = (db: DatabaseConnection, workflow_id: string) =>
+  db.query<{ allocation_id: string; times: number; actors: number }>(
     `select evidence.allocation_id, count(*)::int as times, count(evidence.actor)::int as actors
      from evidence join operations recovery on recovery.workflow_id = $1
      where evidence.kind = 'allocation.releasing' and evidence.correlation_id = recovery.correlation_id

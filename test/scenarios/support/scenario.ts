@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Deciders } from '../../../src/lifecycle/deciders.ts';
 import type { Composition } from '../../../src/server/opening.ts';
-import { type Ledger, openLedger } from '../../support/database-connection.ts';
+import { type DatabaseConnection, openDatabaseConnection } from '../../support/database-connection.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -17,10 +17,10 @@ import { until } from '../../support/until.ts';
  */
 export type WaitFor = <T>(what: string, check: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
 
-export interface World {
+export interface ScenarioContext {
   server: TestServer;
   client: TestServer['client'];
-  ledger: Ledger;
+  db: DatabaseConnection;
   waitFor: WaitFor;
   /** Fails if the check returns something within these seconds. */
   expectNever(what: string, seconds: number, check: () => unknown | Promise<unknown>): Promise<void>;
@@ -45,7 +45,7 @@ export interface Scenario {
   args?: string[];
   /** Shared by all runs, such as short holds or a provider; never a broken part. */
   settings?: Settings;
-  story(world: World): Promise<void>;
+  story(context: ScenarioContext): Promise<void>;
   counters: Counter[];
 }
 
@@ -66,7 +66,7 @@ const waitBrieflyWhere =
   (what, check) =>
     fails.test(`waited ${seconds} s for ${what}`) ? until(what, check, { seconds }) : waitPatiently(what, check);
 
-const expectNever: World['expectNever'] = async (what, forSeconds, check) => {
+const expectNever: ScenarioContext['expectNever'] = async (what, forSeconds, check) => {
   const endMs = systemClock.monotonicMs() + forSeconds * 1000;
   for (;;) {
     if (await check()) throw new Error(`${what}, and should not`);
@@ -83,11 +83,11 @@ async function runStory(
   waitFor: WaitFor,
 ): Promise<void> {
   const server = await inProcessServer({ args, composition });
-  const ledger = await openLedger(server.database_url);
+  const db = await openDatabaseConnection(server.database_url);
   try {
-    await story({ server, client: server.client, ledger, waitFor, expectNever });
+    await story({ server, client: server.client, db, waitFor, expectNever });
   } finally {
-    await ledger.close();
+    await db.close();
     await server.stop();
   }
 }

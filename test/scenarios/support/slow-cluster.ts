@@ -5,7 +5,7 @@
 import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/server/opening.ts';
 import { allocationOf } from './machines.ts';
-import type { World } from './scenario.ts';
+import type { ScenarioContext } from './scenario.ts';
 import { simulatedDriver } from './simulated-driver.ts';
 
 export const phases: PlannedStep[] = [
@@ -69,10 +69,10 @@ export const offerCluster = (
   },
 });
 
-export async function allocateCluster(world: World, pool = 'clusters'): Promise<string> {
-  await world.client.call('pool-put', { params: { pool }, body: { driver: 'simulated' } });
-  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+export async function allocateCluster(context: ScenarioContext, pool = 'clusters'): Promise<string> {
+  await context.client.call('pool-put', { params: { pool }, body: { driver: 'simulated' } });
+  const { allocation } = await context.client.call('allocation-create', { body: { pool } });
   return allocation.allocation_id;
 }
 
-export const progressOf = async (world: World, id: string) => (await allocationOf(world, id)).progress;
+export const progressOf = async (context: ScenarioContext, id: string) => (await allocationOf(context, id)).progress;

@@ -1,5 +1,5 @@
 /**
- * The world for the aks driver's conformance tests: a fake Azure, and direct access to its
+ * The fixture for the aks driver's conformance tests: a fake Azure, and direct access to its
  * resources.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -16,7 +16,7 @@ import { until } from '../until.ts';
 import type { Arm, ArmResource } from './arm.ts';
 import { refusals } from './refusal.ts';
 
-export interface AksWorld extends DriverWorld {
+export interface AksFixture extends DriverWorld {
   arm: Arm;
   options: AksDriverOptions;
   installation_id: string;
@@ -58,14 +58,14 @@ const newTarget = (installation_id: string, spec: AksSpec, clock: Clock): Ensure
  * first answers would only report that.
  */
 export async function loadSdks(arm: Arm): Promise<void> {
-  const world = aksWorld(arm);
-  const { observe } = world.open();
-  await until('the SDKs to be loaded', async () => !(await observe(world.withSpec({}))).unseen);
+  const fixture = aksFixture(arm);
+  const { observe } = fixture.open();
+  await until('the SDKs to be loaded', async () => !(await observe(fixture.withSpec({}))).unseen);
   arm.reset();
 }
 
 /** All tests of a file share the fake Azure; `close` empties it. */
-export function aksWorld(arm: Arm, options: Partial<AksDriverOptions> = {}): AksWorld {
+export function aksFixture(arm: Arm, options: Partial<AksDriverOptions> = {}): AksFixture {
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const environment = arm.environment();
   const clock = options.clock ?? systemClock;

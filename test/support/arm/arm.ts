@@ -22,8 +22,8 @@ import { type ArmRequest, router } from './route.ts';
 import {
   type ArmPace,
   type ArmPhase,
-  ArmWorld,
   type Cluster,
+  FakeSubscription,
   type Foreign,
   sameName,
   type Tags,
@@ -95,7 +95,7 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
     client_secret: `arm-planted-secret-${randomBytes(12).toString('hex')}`,
   };
   const paceAtFirst = { ...tinyPace, ...options.pace };
-  const world = new ArmWorld(clock, randomUUID(), { ...paceAtFirst });
+  const subscription = new FakeSubscription(clock, randomUUID(), { ...paceAtFirst });
   const faults = plannedFaults();
   const authority = certificateAuthority('Slipway test Azure');
   let url = '';
@@ -103,11 +103,11 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
   const tokens = tokenEndpoint(directory, clock, () => url);
   const signIn = router(tokens.routes);
   const manage = router([
-    ...roleAssignmentRoutes(world, faults),
-    ...asyncOperationRoutes(world),
-    ...managedClusterRoutes(world, faults, () => url),
-    ...listingRoutes(world),
-    ...resourceGroupRoutes(world, () => url),
+    ...roleAssignmentRoutes(subscription, faults),
+    ...asyncOperationRoutes(subscription),
+    ...managedClusterRoutes(subscription, faults, () => url),
+    ...listingRoutes(subscription),
+    ...resourceGroupRoutes(subscription, () => url),
   ]);
 
   const answer = (request: ArmRequest): ArmAnswer => {
@@ -116,10 +116,10 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
     const { authorization } = request.headers;
     tokens.admit(typeof authorization === 'string' ? authorization : undefined);
     refuseWithoutVersion(request);
-    if (!request.path.toLowerCase().startsWith(`/subscriptions/${world.subscription_id}`)) {
+    if (!request.path.toLowerCase().startsWith(`/subscriptions/${subscription.subscription_id}`)) {
       throw new Refusal(404, 'SubscriptionNotFound', 'The subscription could not be found.');
     }
-    world.settle();
+    subscription.settle();
     const managed = manage(request);
     if (managed) return managed;
     throw new Refusal(404, 'InvalidResourceType', `No such address here: ${request.method} ${request.path}`);
@@ -132,29 +132,34 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
   await writeFile(ca_file, authority.cert);
 
   const resources = (): ArmResource[] => {
-    world.settle();
+    subscription.settle();
     return [
-      ...world.groups.map(({ name, tags, state, managed_by }) => ({
-        ...{ id: world.groupId(name), tags, state },
+      ...subscription.groups.map(({ name, tags, state, managed_by }) => ({
+        ...{ id: subscription.groupId(name), tags, state },
         kind: managed_by ? ('node_group' as const) : ('group' as const),
       })),
-      ...world.clusters.flatMap((cluster) => [
-        { kind: 'cluster' as const, id: world.clusterId(cluster), tags: cluster.tags, state: cluster.state },
+      ...subscription.clusters.flatMap((cluster) => [
+        { kind: 'cluster' as const, id: subscription.clusterId(cluster), tags: cluster.tags, state: cluster.state },
         ...cluster.pools.map(({ name, state }) => ({
-          ...{ kind: 'agent_pool' as const, id: `${world.clusterId(cluster)}/agentPools/${name}`, tags: {}, state },
+          ...{
+            kind: 'agent_pool' as const,
+            id: `${subscription.clusterId(cluster)}/agentPools/${name}`,
+            tags: {},
+            state,
+          },
         })),
       ]),
-      ...world.assignments.map((each) => ({
+      ...subscription.assignments.map((each) => ({
         ...{ kind: 'role_assignment' as const, id: assignmentId(each), tags: {}, state: 'Succeeded' },
       })),
-      ...world.foreign.map((each) => ({
-        ...{ kind: 'foreign' as const, id: world.foreignId(each), tags: each.tags, state: 'Succeeded' },
+      ...subscription.foreign.map((each) => ({
+        ...{ kind: 'foreign' as const, id: subscription.foreignId(each), tags: each.tags, state: 'Succeeded' },
       })),
     ];
   };
 
   return {
-    ...{ url, authority_host: url, ca: authority.cert, ca_file, subscription_id: world.subscription_id },
+    ...{ url, authority_host: url, ca: authority.cert, ca_file, subscription_id: subscription.subscription_id },
     ...directory,
     environment: () => ({
       AZURE_TENANT_ID: directory.tenant_id,
@@ -164,18 +169,18 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
       NODE_EXTRA_CA_CERTS: ca_file,
       SLIPWAY_AZURE_ENDPOINT: url,
     }),
-    ...{ pace: world.pace, faults, requests: front.requests, resources },
+    ...{ pace: subscription.pace, faults, requests: front.requests, resources },
     clustersCreated: () =>
       front.requests.filter(
         ({ method, path, status }) => method === 'PUT' && /\/managedclusters\/[^/]+$/i.test(path) && status === 201,
       ).length,
     plant: (what) => {
-      if ('foreign' in what) return void world.foreign.push(what.foreign);
+      if ('foreign' in what) return void subscription.foreign.push(what.foreign);
       const { group: name, location, tags = {} } = what;
-      world.groups.push({ name, location, tags, state: 'Succeeded', put_ms: 0, seen: true });
+      subscription.groups.push({ name, location, tags, state: 'Succeeded', put_ms: 0, seen: true });
     },
     alter: ({ group, name }, change) => {
-      const cluster = world.clusters.find(
+      const cluster = subscription.clusters.find(
         (each) => sameName(each.name, name) && (!group || sameName(each.group, group)),
       );
       if (!cluster) throw new Error(`no cluster ${name}`);
@@ -183,18 +188,18 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
     },
     hold: (phase) => {
       // Operations that were already due finish first.
-      world.settle();
-      world.held.add(phase);
-      return () => void world.held.delete(phase);
+      subscription.settle();
+      subscription.held.add(phase);
+      return () => void subscription.held.delete(phase);
     },
-    letGo: (phase) => void (phase ? world.held.delete(phase) : world.held.clear()),
+    letGo: (phase) => void (phase ? subscription.held.delete(phase) : subscription.held.clear()),
     revokeTokens: tokens.revokeAll,
     reset: () => {
-      world.empty();
+      subscription.empty();
       faults.clear();
       front.goOn();
       front.requests.length = 0;
-      Object.assign(world.pace, paceAtFirst);
+      Object.assign(subscription.pace, paceAtFirst);
     },
     ...{ down: front.down, up: front.up, hang: front.hang, goOn: front.goOn },
     stop: async () => {

@@ -3,7 +3,7 @@ import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { moment } from '../../../src/base/clock.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import type { ArmRequest, Route } from './route.ts';
-import type { ArmWorld, Operation } from './subscription.ts';
+import type { FakeSubscription, Operation } from './subscription.ts';
 
 const key = randomBytes(32);
 const iso = (ms: number) => moment(ms).toISOString();
@@ -35,34 +35,40 @@ function refuseUnsigned({ path, query }: ArmRequest): void {
 }
 
 export const newOperation = (
-  world: ArmWorld,
+  subscription: FakeSubscription,
   location: string,
   does: Pick<Operation, 'seconds' | 'finish'> & Partial<Pick<Operation, 'advance'>>,
 ): Operation =>
-  world.begin({ id: randomUUID(), location, status: 'InProgress', began_ms: world.clock.nowMs(), ...does });
+  subscription.begin({
+    id: randomUUID(),
+    location,
+    status: 'InProgress',
+    began_ms: subscription.clock.nowMs(),
+    ...does,
+  });
 
-const addressOf = (world: ArmWorld, url: string, kind: string, { location, id }: Operation) =>
+const addressOf = (subscription: FakeSubscription, url: string, kind: string, { location, id }: Operation) =>
   signed(
-    `${url}/subscriptions/${world.subscription_id}/providers/Microsoft.ContainerService/locations/${location}/${kind}/${id}`,
-    world.clock.nowMs(),
+    `${url}/subscriptions/${subscription.subscription_id}/providers/Microsoft.ContainerService/locations/${location}/${kind}/${id}`,
+    subscription.clock.nowMs(),
   );
 
-export const asyncOperationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
-  'azure-asyncoperation': addressOf(world, url, 'operations', operation),
-  'retry-after': String(world.pace.retry_after),
+export const asyncOperationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
+  'azure-asyncoperation': addressOf(subscription, url, 'operations', operation),
+  'retry-after': String(subscription.pace.retry_after),
 });
 
-export const locationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
-  location: addressOf(world, url, 'operationresults', operation),
+export const locationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
+  location: addressOf(subscription, url, 'operationresults', operation),
 });
 
 /** ARM itself deletes groups, so the polling address is one of ARM, not of AKS. */
-export const groupLocationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
+export const groupLocationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
   location: signed(
-    `${url}/subscriptions/${world.subscription_id}/operationresults/${operation.id}`,
-    world.clock.nowMs(),
+    `${url}/subscriptions/${subscription.subscription_id}/operationresults/${operation.id}`,
+    subscription.clock.nowMs(),
   ),
-  'retry-after': String(world.pace.retry_after),
+  'retry-after': String(subscription.pace.retry_after),
 });
 
 export function statusOf(operation: Operation): Record<string, unknown> {
@@ -76,31 +82,31 @@ export function statusOf(operation: Operation): Record<string, unknown> {
 }
 
 /** Derived from the elapsed time; below 100 until the operation is done. */
-export function percentOf(world: ArmWorld, operation: Operation): number {
+export function percentOf(subscription: FakeSubscription, operation: Operation): number {
   if (operation.status !== 'InProgress') return 100;
-  const share = world.elapsed(operation.began_ms) / operation.seconds();
+  const share = subscription.elapsed(operation.began_ms) / operation.seconds();
   return Math.min(99, Math.floor(share * 100));
 }
 
-function found(world: ArmWorld, id: string | undefined): Operation {
-  const operation = world.operations.get(id ?? '');
+function found(subscription: FakeSubscription, id: string | undefined): Operation {
+  const operation = subscription.operations.get(id ?? '');
   if (!operation) throw new Refusal(404, 'NotFound', `The operation ${id} was not found.`);
   return operation;
 }
 
-export function asyncOperationRoutes(world: ArmWorld): Route[] {
+export function asyncOperationRoutes(subscription: FakeSubscription): Route[] {
   const status = (request: ArmRequest, id: string | undefined): ArmAnswer => {
     refuseUnsigned(request);
-    const operation = found(world, id);
-    const headers = { 'retry-after': String(world.pace.retry_after) };
+    const operation = found(subscription, id);
+    const headers = { 'retry-after': String(subscription.pace.retry_after) };
     return { status: 200, headers: operation.status === 'InProgress' ? headers : {}, body: statusOf(operation) };
   };
   const result = (request: ArmRequest, id: string | undefined, done: number): ArmAnswer => {
     refuseUnsigned(request);
-    const operation = found(world, id);
+    const operation = found(subscription, id);
     if (operation.error) throw new Refusal(409, operation.error.code, operation.error.message);
     if (operation.status !== 'InProgress') return { status: done };
-    return { status: 202, headers: { location: request.url, 'retry-after': String(world.pace.retry_after) } };
+    return { status: 202, headers: { location: request.url, 'retry-after': String(subscription.pace.retry_after) } };
   };
   const ofAks = '/subscriptions/:sub/providers/Microsoft.ContainerService/locations/:location';
   return [

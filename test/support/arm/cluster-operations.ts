@@ -5,34 +5,35 @@
 import { newOperation } from './async-operations.ts';
 import type { ArmFaults } from './faults.ts';
 import { type Refusal, refusals } from './refusal.ts';
-import type { ArmWorld, Cluster, Operation } from './subscription.ts';
+import type { Cluster, FakeSubscription, Operation } from './subscription.ts';
 
 const detailOf = ({ code, message }: Refusal) => ({ code, message });
 
 export const isBusy = (cluster: Cluster) => cluster.latest?.status === 'InProgress';
 
-export function refuseWhileBusy(world: ArmWorld, cluster: Cluster): void {
-  if (isBusy(cluster)) throw refusals.inProgress(cluster.state, world.pace.retry_after);
+export function refuseWhileBusy(subscription: FakeSubscription, cluster: Cluster): void {
+  if (isBusy(cluster)) throw refusals.inProgress(cluster.state, subscription.pace.retry_after);
 }
 
 /**
  * Creates the control plane, then the pools one by one. A held pool also delays the pools after it.
  */
 export function create(
-  world: ArmWorld,
+  subscription: FakeSubscription,
   faults: ArmFaults,
   cluster: Cluster,
   state: 'Creating' | 'Updating',
 ): Operation {
   const waiting = cluster.pools.filter((pool) => pool.state !== 'Succeeded');
   const readyAfter = (count: number) => {
-    let seconds = world.seconds('cluster_create', world.pace.cluster_create);
-    for (const pool of waiting.slice(0, count)) seconds += world.seconds(`pool:${pool.name}`, world.pace.agent_pool);
+    let seconds = subscription.seconds('cluster_create', subscription.pace.cluster_create);
+    for (const pool of waiting.slice(0, count))
+      seconds += subscription.seconds(`pool:${pool.name}`, subscription.pace.agent_pool);
     return seconds;
   };
   cluster.state = state;
   for (const pool of waiting) pool.state = state;
-  const operation = newOperation(world, cluster.location, {
+  const operation = newOperation(subscription, cluster.location, {
     seconds: () => readyAfter(waiting.length),
     advance: (elapsed) => {
       for (const [index, pool] of waiting.entries()) {
@@ -55,15 +56,15 @@ export function create(
   return operation;
 }
 
-export function abort(world: ArmWorld, cluster: Cluster): Operation {
+export function abort(subscription: FakeSubscription, cluster: Cluster): Operation {
   const aborted = cluster.latest;
   cluster.state = 'Canceling';
   if (aborted) {
     aborted.status = 'Canceled';
-    aborted.ended_ms = world.clock.nowMs();
+    aborted.ended_ms = subscription.clock.nowMs();
   }
-  const operation = newOperation(world, cluster.location, {
-    seconds: () => world.seconds('abort', world.pace.abort),
+  const operation = newOperation(subscription, cluster.location, {
+    seconds: () => subscription.seconds('abort', subscription.pace.abort),
     finish: () => {
       cluster.state = 'Canceled';
       for (const pool of cluster.pools) if (pool.state !== 'Succeeded') pool.state = 'Canceled';
@@ -74,13 +75,13 @@ export function abort(world: ArmWorld, cluster: Cluster): Operation {
   return operation;
 }
 
-export function remove(world: ArmWorld, cluster: Cluster): Operation {
+export function remove(subscription: FakeSubscription, cluster: Cluster): Operation {
   cluster.state = 'Deleting';
   for (const pool of cluster.pools) pool.state = 'Deleting';
-  const operation = newOperation(world, cluster.location, {
-    seconds: () => world.seconds('cluster_delete', world.pace.cluster_delete),
+  const operation = newOperation(subscription, cluster.location, {
+    seconds: () => subscription.seconds('cluster_delete', subscription.pace.cluster_delete),
     finish: () => {
-      world.removeCluster(cluster);
+      subscription.removeCluster(cluster);
       return undefined;
     },
   });

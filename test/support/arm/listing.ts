@@ -2,7 +2,7 @@
 import type { ArmAnswer } from './refusal.ts';
 import { wireGroup } from './resource-groups.ts';
 import type { ArmRequest, Route } from './route.ts';
-import { type ArmWorld, sameName, type Tags } from './subscription.ts';
+import { type FakeSubscription, sameName, type Tags } from './subscription.ts';
 import { wireCluster } from './wire-cluster.ts';
 
 /** Small, so that a caller that ignores the next page is caught. */
@@ -39,14 +39,20 @@ function page(request: ArmRequest, all: object[]): ArmAnswer {
   };
 }
 
-export function listingRoutes(world: ArmWorld): Route[] {
+export function listingRoutes(subscription: FakeSubscription): Route[] {
   const generic = () => [
-    ...world.clusters
-      .filter((cluster) => world.clusterVisible(cluster))
-      .map((cluster) => ({ group: cluster.group, wire: wireCluster(world, cluster) })),
-    ...world.foreign.map((each) => ({
+    ...subscription.clusters
+      .filter((cluster) => subscription.clusterVisible(cluster))
+      .map((cluster) => ({ group: cluster.group, wire: wireCluster(subscription, cluster) })),
+    ...subscription.foreign.map((each) => ({
       group: each.group,
-      wire: { id: world.foreignId(each), name: each.name, type: each.type, location: each.location, tags: each.tags },
+      wire: {
+        id: subscription.foreignId(each),
+        name: each.name,
+        type: each.type,
+        location: each.location,
+        tags: each.tags,
+      },
     })),
   ];
 
@@ -69,28 +75,30 @@ export function listingRoutes(world: ArmWorld): Route[] {
   const clusters = (request: ArmRequest, group?: string): ArmAnswer =>
     page(
       request,
-      world.clusters
-        .filter((cluster) => world.clusterVisible(cluster) && (!group || sameName(cluster.group, group)))
-        .map((cluster) => wireCluster(world, cluster)),
+      subscription.clusters
+        .filter((cluster) => subscription.clusterVisible(cluster) && (!group || sameName(cluster.group, group)))
+        .map((cluster) => wireCluster(subscription, cluster)),
     );
 
   const groups = (request: ArmRequest): ArmAnswer => {
     const wanted = wantedOf(request);
-    const found = world.groups.filter((group) => world.groupVisible(group) && carries(group.tags, wanted));
+    const found = subscription.groups.filter(
+      (group) => subscription.groupVisible(group) && carries(group.tags, wanted),
+    );
     return page(
       request,
-      found.map((group) => wireGroup(world, group)),
+      found.map((group) => wireGroup(subscription, group)),
     );
   };
 
-  const subscription = '/subscriptions/:sub';
-  const inGroup = `${subscription}/resourcegroups/:group`;
+  const subscriptionPath = '/subscriptions/:sub';
+  const inGroup = `${subscriptionPath}/resourcegroups/:group`;
   const ofAks = 'providers/Microsoft.ContainerService/managedClusters';
   return [
-    { method: 'GET', path: `${subscription}/resourcegroups`, answer: groups },
-    { method: 'GET', path: `${subscription}/resources`, answer: (request) => resources(request) },
+    { method: 'GET', path: `${subscriptionPath}/resourcegroups`, answer: groups },
+    { method: 'GET', path: `${subscriptionPath}/resources`, answer: (request) => resources(request) },
     { method: 'GET', path: `${inGroup}/resources`, answer: (request, { group }) => resources(request, group) },
-    { method: 'GET', path: `${subscription}/${ofAks}`, answer: (request) => clusters(request) },
+    { method: 'GET', path: `${subscriptionPath}/${ofAks}`, answer: (request) => clusters(request) },
     { method: 'GET', path: `${inGroup}/${ofAks}`, answer: (request, { group }) => clusters(request, group) },
   ];
 }

@@ -6,7 +6,7 @@ import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { groupNotFound, groupToWriteInto } from './resource-groups.ts';
 import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
-import type { ArmWorld, Cluster, Pool, Tags } from './subscription.ts';
+import type { Cluster, FakeSubscription, Pool, Tags } from './subscription.ts';
 import { wireCluster, wirePool } from './wire-cluster.ts';
 
 interface WireBody {
@@ -45,12 +45,12 @@ const poolOf = ({
   state: 'Creating',
 });
 
-export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: () => string): Route[] {
+export function managedClusterRoutes(subscription: FakeSubscription, faults: ArmFaults, url: () => string): Route[] {
   const seen = ({ group = '', cluster: name = '' }: Parameters): Cluster => {
-    const inside = world.group(group);
-    if (!inside || !world.groupVisible(inside)) throw groupNotFound(group);
-    const cluster = world.cluster(group, name);
-    if (!cluster || !world.clusterVisible(cluster)) throw notFound(group, name);
+    const inside = subscription.group(group);
+    if (!inside || !subscription.groupVisible(inside)) throw groupNotFound(group);
+    const cluster = subscription.cluster(group, name);
+    if (!cluster || !subscription.clusterVisible(cluster)) throw notFound(group, name);
     return cluster;
   };
 
@@ -70,52 +70,55 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
     }));
 
   const put = (request: ArmRequest, { group = '', cluster: name = '' }: Parameters): ArmAnswer => {
-    groupToWriteInto(world, group);
+    groupToWriteInto(subscription, group);
     const { location, tags = {}, properties = {} } = jsonOf<WireBody>(request);
     if (!location) throw new Refusal(400, 'LocationRequired', 'The location property is required for this definition.');
     const systemPool = properties.agentPoolProfiles?.some(({ mode }) => mode === 'System');
     if (!systemPool) {
       throw new Refusal(400, 'InvalidParameter', 'Must define at least one agent pool with mode System.');
     }
-    const before = world.cluster(group, name);
+    const before = subscription.cluster(group, name);
     refusePreconditions(request, before);
-    if (before) refuseWhileBusy(world, before);
+    if (before) refuseWhileBusy(subscription, before);
     const cluster: Cluster = before ?? {
       ...{ group, name, location, tags, pools: [], latest: null, state: 'Creating', power: 'Running', etag: 0 },
       kubernetes_version: properties.kubernetesVersion ?? '1.33.4',
       node_group: properties.nodeResourceGroup ?? `MC_${group}_${name}_${location}`,
       principal_id: randomUUID(),
-      put_ms: world.clock.nowMs(),
+      put_ms: subscription.clock.nowMs(),
     };
     cluster.etag += 1;
     cluster.tags = tags;
     cluster.pools = poolsAfter(before, properties.agentPoolProfiles);
     if (!before) {
-      world.clusters.push(cluster);
-      world.groups.push({
+      subscription.clusters.push(cluster);
+      subscription.groups.push({
         ...{ name: cluster.node_group, location, tags, state: 'Succeeded', put_ms: cluster.put_ms },
         seen: true,
-        managed_by: world.clusterId(cluster),
+        managed_by: subscription.clusterId(cluster),
       });
     }
-    const operation = create(world, faults, cluster, before ? 'Updating' : 'Creating');
+    const operation = create(subscription, faults, cluster, before ? 'Updating' : 'Creating');
     return {
       status: before ? 200 : 201,
-      headers: asyncOperationHeader(world, url(), operation),
-      body: wireCluster(world, cluster),
+      headers: asyncOperationHeader(subscription, url(), operation),
+      body: wireCluster(subscription, cluster),
     };
   };
 
   const erase = (request: ArmRequest, { group = '', cluster: name = '' }: Parameters): ArmAnswer => {
-    if (!world.group(group)) throw groupNotFound(group);
-    const cluster = world.cluster(group, name);
+    if (!subscription.group(group)) throw groupNotFound(group);
+    const cluster = subscription.cluster(group, name);
     if (!cluster) return { status: 204 };
     refusePreconditions(request, cluster);
-    refuseWhileBusy(world, cluster);
-    const operation = remove(world, cluster);
+    refuseWhileBusy(subscription, cluster);
+    const operation = remove(subscription, cluster);
     return {
       status: 202,
-      headers: { ...asyncOperationHeader(world, url(), operation), ...locationHeader(world, url(), operation) },
+      headers: {
+        ...asyncOperationHeader(subscription, url(), operation),
+        ...locationHeader(subscription, url(), operation),
+      },
     };
   };
 
@@ -128,10 +131,13 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
         `There is no operation on the managed cluster that could be aborted: it is ${cluster.state}.`,
       );
     }
-    const operation = abort(world, cluster);
+    const operation = abort(subscription, cluster);
     return {
       status: 202,
-      headers: { ...asyncOperationHeader(world, url(), operation), ...locationHeader(world, url(), operation) },
+      headers: {
+        ...asyncOperationHeader(subscription, url(), operation),
+        ...locationHeader(subscription, url(), operation),
+      },
     };
   };
 
@@ -147,12 +153,12 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
       );
     }
     if (!cluster.latest) throw new Refusal(404, 'NotFound', 'No operation was found.');
-    const percentComplete = faults.percent ?? percentOf(world, cluster.latest);
+    const percentComplete = faults.percent ?? percentOf(subscription, cluster.latest);
     return {
       status: 200,
       body: {
-        id: `${world.clusterId(cluster)}/operations/${cluster.latest.id}`,
-        resourceId: world.clusterId(cluster),
+        id: `${subscription.clusterId(cluster)}/operations/${cluster.latest.id}`,
+        resourceId: subscription.clusterId(cluster),
         ...statusOf(cluster.latest),
         ...(faults.operations_latest === 'percent' && { percentComplete }),
       },
@@ -163,12 +169,12 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
     const cluster = seen(parameters);
     const found = cluster.pools.find(({ name }) => name === parameters.pool);
     if (!found) throw new Refusal(404, 'NotFound', `The agent pool '${parameters.pool}' was not found.`);
-    return { status: 200, body: wirePool(world, cluster, found) };
+    return { status: 200, body: wirePool(subscription, cluster, found) };
   };
 
   const pools = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
     const cluster = seen(parameters);
-    return { status: 200, body: { value: cluster.pools.map((each) => wirePool(world, cluster, each)) } };
+    return { status: 200, body: { value: cluster.pools.map((each) => wirePool(subscription, cluster, each)) } };
   };
 
   const path =
@@ -178,7 +184,7 @@ export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: ()
     {
       method: 'GET',
       path,
-      answer: (_request, parameters) => ({ status: 200, body: wireCluster(world, seen(parameters)) }),
+      answer: (_request, parameters) => ({ status: 200, body: wireCluster(subscription, seen(parameters)) }),
     },
     { method: 'DELETE', path, answer: erase },
     { method: 'POST', path: `${path}/abort`, answer: abortLatest },

@@ -2,13 +2,13 @@
 import { groupLocationHeader, newOperation } from './async-operations.ts';
 import { Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Route } from './route.ts';
-import { type ArmWorld, type Group, sameName, type Tags } from './subscription.ts';
+import { type FakeSubscription, type Group, sameName, type Tags } from './subscription.ts';
 
 export const groupNotFound = (name: string) =>
   new Refusal(404, 'ResourceGroupNotFound', `Resource group '${name}' could not be found.`);
 
-export const wireGroup = (world: ArmWorld, group: Group) => ({
-  id: world.groupId(group.name),
+export const wireGroup = (subscription: FakeSubscription, group: Group) => ({
+  id: subscription.groupId(group.name),
   name: group.name,
   type: 'Microsoft.Resources/resourceGroups',
   location: group.location,
@@ -18,30 +18,30 @@ export const wireGroup = (world: ArmWorld, group: Group) => ({
 });
 
 /** Returns a group that accepts writes, or throws ARM's error. */
-export function groupToWriteInto(world: ArmWorld, name: string): Group {
-  const group = world.group(name);
-  if (!group || !world.groupVisible(group)) throw groupNotFound(name);
+export function groupToWriteInto(subscription: FakeSubscription, name: string): Group {
+  const group = subscription.group(name);
+  if (!group || !subscription.groupVisible(group)) throw groupNotFound(name);
   if (group.state === 'Deleting') {
     throw new Refusal(
       409,
       'ResourceGroupBeingDeleted',
       `The resource group '${name}' is in deprovisioning state and cannot perform this operation.`,
-      world.pace.retry_after,
+      subscription.pace.retry_after,
     );
   }
   return group;
 }
 
-function put(world: ArmWorld, name: string, request: ArmRequest) {
+function put(subscription: FakeSubscription, name: string, request: ArmRequest) {
   const { location, tags = {} } = jsonOf<{ location: string; tags: Tags }>(request);
   if (!location) throw new Refusal(400, 'LocationRequired', 'The location property is required for this definition.');
-  const before = world.group(name);
+  const before = subscription.group(name);
   if (!before) {
-    const group: Group = { name, location, tags, state: 'Succeeded', put_ms: world.clock.nowMs() };
-    world.groups.push(group);
-    return { status: 201, body: wireGroup(world, group) };
+    const group: Group = { name, location, tags, state: 'Succeeded', put_ms: subscription.clock.nowMs() };
+    subscription.groups.push(group);
+    return { status: 201, body: wireGroup(subscription, group) };
   }
-  if (before.state === 'Deleting') groupToWriteInto(world, name);
+  if (before.state === 'Deleting') groupToWriteInto(subscription, name);
   if (!sameName(before.location, location)) {
     throw new Refusal(
       409,
@@ -50,19 +50,19 @@ function put(world: ArmWorld, name: string, request: ArmRequest) {
     );
   }
   before.tags = tags;
-  return { status: 200, body: wireGroup(world, before) };
+  return { status: 200, body: wireGroup(subscription, before) };
 }
 
-function seen(world: ArmWorld, name: string): Group {
-  const group = world.group(name);
-  if (!group || !world.groupVisible(group)) throw groupNotFound(name);
+function seen(subscription: FakeSubscription, name: string): Group {
+  const group = subscription.group(name);
+  if (!group || !subscription.groupVisible(group)) throw groupNotFound(name);
   return group;
 }
 
-function remove(world: ArmWorld, url: string, name: string) {
-  const group = seen(world, name);
+function remove(subscription: FakeSubscription, url: string, name: string) {
+  const group = seen(subscription, name);
   if (group.state === 'Deleting') return { status: 202, headers: {} };
-  const busy = world.clusters.find(
+  const busy = subscription.clusters.find(
     (cluster) => sameName(cluster.group, name) && cluster.latest?.status === 'InProgress',
   );
   if (busy && busy.state !== 'Deleting') {
@@ -70,34 +70,34 @@ function remove(world: ArmWorld, url: string, name: string) {
       409,
       'ResourceGroupDeletionBlocked',
       `Deletion of resource group '${name}' failed as resources with identifiers '${busy.name}' could not be deleted: another operation (${busy.state}) is in progress.`,
-      world.pace.retry_after,
+      subscription.pace.retry_after,
     );
   }
   group.state = 'Deleting';
-  const operation = newOperation(world, group.location, {
-    seconds: () => world.seconds('group_delete', world.pace.group_delete),
+  const operation = newOperation(subscription, group.location, {
+    seconds: () => subscription.seconds('group_delete', subscription.pace.group_delete),
     finish: () => {
-      world.removeGroup(group);
+      subscription.removeGroup(group);
       return undefined;
     },
   });
-  return { status: 202, headers: groupLocationHeader(world, url, operation) };
+  return { status: 202, headers: groupLocationHeader(subscription, url, operation) };
 }
 
-export function resourceGroupRoutes(world: ArmWorld, url: () => string): Route[] {
+export function resourceGroupRoutes(subscription: FakeSubscription, url: () => string): Route[] {
   const path = '/subscriptions/:sub/resourcegroups/:group';
   return [
-    { method: 'PUT', path, answer: (request, { group = '' }) => put(world, group, request) },
+    { method: 'PUT', path, answer: (request, { group = '' }) => put(subscription, group, request) },
     {
       method: 'GET',
       path,
-      answer: (_request, { group = '' }) => ({ status: 200, body: wireGroup(world, seen(world, group)) }),
+      answer: (_request, { group = '' }) => ({ status: 200, body: wireGroup(subscription, seen(subscription, group)) }),
     },
     {
       method: 'HEAD',
       path,
-      answer: (_request, { group = '' }) => ({ status: seen(world, group) && 204 }),
+      answer: (_request, { group = '' }) => ({ status: seen(subscription, group) && 204 }),
     },
-    { method: 'DELETE', path, answer: (_request, { group = '' }) => remove(world, url(), group) },
+    { method: 'DELETE', path, answer: (_request, { group = '' }) => remove(subscription, url(), group) },
   ];
 }

@@ -5,7 +5,7 @@
 import type { ArmFaults } from './faults.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
 import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
-import { type ArmWorld, type Assignment, isWithin, sameName } from './subscription.ts';
+import { type Assignment, type FakeSubscription, isWithin, sameName } from './subscription.ts';
 
 interface WireBody {
   properties: { roleDefinitionId: string; principalId: string; principalType?: string };
@@ -28,16 +28,18 @@ export const wireAssignment = (assignment: Assignment) => ({
 export const assignmentId = ({ scope, name }: Assignment) =>
   `${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`;
 
-export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[] {
+export function roleAssignmentRoutes(subscription: FakeSubscription, faults: ArmFaults): Route[] {
   const find = (scope: string, name: string) =>
-    world.assignments.find((each) => sameName(each.scope, scope) && sameName(each.name, name));
+    subscription.assignments.find((each) => sameName(each.scope, scope) && sameName(each.name, name));
 
   const refuseUnknownScope = (scope: string) => {
     const known = [
-      `/subscriptions/${world.subscription_id}`,
-      ...world.groups.filter((group) => world.groupVisible(group)).map(({ name }) => world.groupId(name)),
-      ...world.clusters.map((cluster) => world.clusterId(cluster)),
-      ...world.foreign.map((each) => world.foreignId(each)),
+      `/subscriptions/${subscription.subscription_id}`,
+      ...subscription.groups
+        .filter((group) => subscription.groupVisible(group))
+        .map(({ name }) => subscription.groupId(name)),
+      ...subscription.clusters.map((cluster) => subscription.clusterId(cluster)),
+      ...subscription.foreign.map((each) => subscription.foreignId(each)),
     ];
     if (known.some((each) => sameName(each, scope))) return;
     throw new Refusal(404, 'ResourceNotFound', `The scope '${scope}' was not found.`);
@@ -74,10 +76,10 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
         'Tenant ID, application ID, principal ID, and scope are not allowed to be updated.',
       );
     }
-    if (world.assignments.some(alike)) {
+    if (subscription.assignments.some(alike)) {
       throw new Refusal(409, 'RoleAssignmentExists', 'The role assignment already exists.');
     }
-    world.assignments.push(assignment);
+    subscription.assignments.push(assignment);
     return { status: 201, body: wireAssignment(assignment) };
   };
 
@@ -90,7 +92,7 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
   const erase = (_request: ArmRequest, { scope = '', name = '' }: Parameters): ArmAnswer => {
     const found = find(scope, name);
     if (!found) return { status: 204 };
-    world.assignments = world.assignments.filter((each) => each !== found);
+    subscription.assignments = subscription.assignments.filter((each) => each !== found);
     return { status: 200, body: wireAssignment(found) };
   };
 
@@ -98,7 +100,7 @@ export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[
   const list = (request: ArmRequest, { scope = '' }: Parameters): ArmAnswer => {
     const filter = request.query.get('$filter') ?? '';
     const principal = /principalId eq '([^']+)'/i.exec(filter)?.[1];
-    const value = world.assignments.filter(
+    const value = subscription.assignments.filter(
       (each) =>
         (isWithin(each.scope, scope) || (!filter.includes('atScope()') && isWithin(scope, each.scope))) &&
         (!principal || sameName(each.principal_id, principal)),

@@ -120,7 +120,7 @@ export const sameName = (a: string, b: string) => a.toLowerCase() === b.toLowerC
 export const isWithin = (scope: string, id: string) =>
   sameName(scope, id) || id.toLowerCase().startsWith(`${scope.toLowerCase()}/`);
 
-export class ArmWorld {
+export class FakeSubscription {
   readonly clock: Clock;
   readonly subscription_id: string;
   readonly pace: ArmPace;

@@ -1,6 +1,6 @@
 /** A cluster and its pools in AKS's format. */
 import { moment } from '../../../src/base/clock.ts';
-import type { ArmWorld, Cluster, Pool } from './subscription.ts';
+import type { Cluster, FakeSubscription, Pool } from './subscription.ts';
 
 const poolProperties = (cluster: Cluster, pool: Pool) => ({
   count: pool.count,
@@ -14,16 +14,16 @@ const poolProperties = (cluster: Cluster, pool: Pool) => ({
   powerState: { code: cluster.power },
 });
 
-export const wirePool = (world: ArmWorld, cluster: Cluster, pool: Pool) => ({
-  id: `${world.clusterId(cluster)}/agentPools/${pool.name}`,
+export const wirePool = (subscription: FakeSubscription, cluster: Cluster, pool: Pool) => ({
+  id: `${subscription.clusterId(cluster)}/agentPools/${pool.name}`,
   name: pool.name,
   type: 'Microsoft.ContainerService/managedClusters/agentPools',
   properties: poolProperties(cluster, pool),
 });
 
 /** `powerState` is `Running` from the start, even while everything is still `Creating`. */
-export const wireCluster = (world: ArmWorld, cluster: Cluster) => ({
-  id: world.clusterId(cluster),
+export const wireCluster = (subscription: FakeSubscription, cluster: Cluster) => ({
+  id: subscription.clusterId(cluster),
   name: cluster.name,
   type: 'Microsoft.ContainerService/ManagedClusters',
   location: cluster.location,

@@ -1,5 +1,5 @@
 /**
- * The world for the docker driver's conformance tests: a real engine, and calls to it that bypass
+ * The fixture for the docker driver's conformance tests: a real engine, and calls to it that bypass
  * the driver.
  */
 import { randomBytes } from 'node:crypto';
@@ -18,7 +18,7 @@ import { type SilentListener, silentListener } from '../silent-listener.ts';
 import { until } from '../until.ts';
 import type { TestEngine, WireContainer } from './engine.ts';
 
-export interface DockerWorld extends DriverWorld {
+export interface DockerFixture extends DriverWorld {
   options: DockerDriverOptions;
   installation_id: string;
   withSpec(spec: Partial<DockerSpec>): EnsureTarget;
@@ -60,8 +60,8 @@ export const newTarget = (installation_id: string, spec: DockerSpec): EnsureTarg
   },
 });
 
-/** All tests of a file share the engine; the world removes the containers of its own test. */
-export function dockerWorld(engine: TestEngine, options: Partial<DockerDriverOptions> = {}): DockerWorld {
+/** All tests of a file share the engine; the fixture removes the containers of its own test. */
+export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverOptions> = {}): DockerFixture {
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const complete = driverOptions(engine.docker_host, options);
   const defaultSpec: DockerSpec = { image: engine.image, agent: 'image', network: 'host' };

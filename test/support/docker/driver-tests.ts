@@ -12,7 +12,7 @@ import type { DockerDriverOptions } from '../../../src/drivers/docker/docker-dri
 import { containerName } from '../../../src/drivers/docker/labels.ts';
 import type { EnsureTarget } from '../../../src/drivers/driver.ts';
 import { until } from '../until.ts';
-import { type DockerWorld, dockerWorld } from './docker-fixture.ts';
+import { type DockerFixture, dockerFixture } from './docker-fixture.ts';
 import type { StartEngine, TestEngine } from './engine.ts';
 import { type Registry, startRegistry } from './registry.ts';
 
@@ -22,12 +22,12 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
     let directory: string;
     let registry: Registry;
     let engine: TestEngine;
-    const worlds: DockerWorld[] = [];
+    const fixtures: DockerFixture[] = [];
 
-    const worldWith = (options: Partial<DockerDriverOptions> = {}) => {
-      const world = dockerWorld(engine, options);
-      worlds.push(world);
-      return world;
+    const fixtureWith = (options: Partial<DockerDriverOptions> = {}) => {
+      const fixture = dockerFixture(engine, options);
+      fixtures.push(fixture);
+      return fixture;
     };
 
     /** In the format of `docker login`. */
@@ -53,7 +53,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       engine = await start({ registry: registry.address });
     });
     afterEach(async () => {
-      for (const world of worlds.splice(0)) await world.close();
+      for (const fixture of fixtures.splice(0)) await fixture.close();
     });
     afterAll(async () => {
       await engine.close();
@@ -61,19 +61,19 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       rmSync(directory, { recursive: true });
     });
 
-    const inspect = async (world: DockerWorld, target: EnsureTarget) => {
-      const [container] = await world.containersOf(target);
+    const inspect = async (fixture: DockerFixture, target: EnsureTarget) => {
+      const [container] = await fixture.containersOf(target);
       const { body } = await engine.call<Record<string, unknown>>('GET', `/containers/${container?.Id}/json`);
       return JSON.stringify(body);
     };
 
-    const waitForExit = (world: DockerWorld, target: EnsureTarget) =>
-      until('its end', async () => ((await world.open().observe(target)).state === 'exited' ? true : undefined));
+    const waitForExit = (fixture: DockerFixture, target: EnsureTarget) =>
+      until('its end', async () => ((await fixture.open().observe(target)).state === 'exited' ? true : undefined));
 
     it('pulls an image that the engine does not have, and reports progress', async () => {
-      const world = worldWith({ auth_file: authFile(login.password) });
-      const target = world.withSpec({ image: registry.image });
-      const driver = world.open();
+      const fixture = fixtureWith({ auth_file: authFile(login.password) });
+      const target = fixture.withSpec({ image: registry.image });
+      const driver = fixture.open();
       const halfWay = await until('the pull to be half-way', async () => {
         const answer = await driver.ensure(target);
         // A busy engine may answer too late; then the outcome names no phase.
@@ -87,7 +87,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       // The image has nothing to run, so only the existence of its container matters.
       await until('a container of the image', async () => {
         await driver.ensure(target);
-        return (await world.containersOf(target)).length === 1 ? true : undefined;
+        return (await fixture.containersOf(target)).length === 1 ? true : undefined;
       });
     });
 
@@ -96,8 +96,8 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       ['a name that no image can have', login.password, 'Upper/Case:1', 'image_missing'],
       ['a registry that does not let us in', 'wrong-horse-battery', 'worker:2', 'image_denied'],
     ])('fails at once with a code for %s', async (_, password, image, code) => {
-      const world = worldWith({ auth_file: authFile(password) });
-      const machine = handle(world, world.withSpec({ image: `${registry.address}/${image}` }));
+      const fixture = fixtureWith({ auth_file: authFile(password) });
+      const machine = handle(fixture, fixture.withSpec({ image: `${registry.address}/${image}` }));
       const failure = await machine.ended('ensure');
       expect(failure).toMatchObject({
         outcome: 'failed',
@@ -110,13 +110,13 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       expect(failure.message, 'words of the client').not.toContain('HTTP code');
       for (const secret of [password, Buffer.from(`${login.username}:${password}`).toString('base64')])
         expect(JSON.stringify(failure)).not.toContain(secret);
-      expect(await world.containersOf(machine.target)).toEqual([]);
+      expect(await fixture.containersOf(machine.target)).toEqual([]);
     });
 
     it('waits for a registry that is unreachable', async () => {
-      const world = worldWith();
-      const target = world.withSpec({ image: 'localhost:1/nothing:1' });
-      const driver = world.open();
+      const fixture = fixtureWith();
+      const target = fixture.withSpec({ image: 'localhost:1/nothing:1' });
+      const driver = fixture.open();
       const answer = await until('the pull to fail', async () => {
         const outcome = await driver.ensure(target);
         return outcome.message.includes('tried again') ? outcome : undefined;
@@ -132,31 +132,31 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
     });
 
     it('passes the enrolment token in a file that inspection does not show', async () => {
-      const world = worldWith(
+      const fixture = fixtureWith(
         standIn('echo "$(cat /var/lib/slipway/agent.json)"; trap "exit 0" TERM; sleep 1000 & wait'),
       );
       const { target, done } = handle(
-        world,
-        world.withSpec({ agent: 'mounted', env: { PLAIN: 'only-for-the-command' } }),
+        fixture,
+        fixture.withSpec({ agent: 'mounted', env: { PLAIN: 'only-for-the-command' } }),
       );
       const answer = await done('ensure');
       const { enrollment_token } = target.bootstrap;
-      const shown = `${await inspect(world, target)} ${JSON.stringify(answer)}`;
+      const shown = `${await inspect(fixture, target)} ${JSON.stringify(answer)}`;
       expect(shown).not.toContain(enrollment_token);
       expect(shown).not.toContain('only-for-the-command');
       // The script printed its configuration, so the token arrived; the diagnosis redacts it.
-      const log = await until('its output', async () => (await world.open().diagnose(target)).attachments.at(0));
+      const log = await until('its output', async () => (await fixture.open().diagnose(target)).attachments.at(0));
       expect(log.text).toContain(`"enrollment_token":"${redactionMark}"`);
       expect(log.text).toContain('only-for-the-command');
     });
 
     it('does not restart a container that exited, and reports how it exited', async () => {
-      const world = worldWith(standIn('echo password=hunter2hunter2; echo no licence >&2; exit 7'));
-      const { target, done, ended } = handle(world, world.withSpec({ agent: 'mounted' }));
+      const fixture = fixtureWith(standIn('echo password=hunter2hunter2; echo no licence >&2; exit 7'));
+      const { target, done, ended } = handle(fixture, fixture.withSpec({ agent: 'mounted' }));
       await done('ensure');
-      await waitForExit(world, target);
-      expect(await world.open().observe(target)).toMatchObject({ present: true, ready: false });
-      const diagnosis = await world.open().diagnose(target);
+      await waitForExit(fixture, target);
+      expect(await fixture.open().observe(target)).toMatchObject({ present: true, ready: false });
+      const diagnosis = await fixture.open().diagnose(target);
       expect(diagnosis).toMatchObject({ summary: 'the container exited with code 7', certain: true });
       expect(diagnosis.attachments[0]?.text).toContain('no licence');
       expect(JSON.stringify(diagnosis)).not.toContain('hunter2hunter2');
@@ -170,13 +170,13 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
 
     it("reports the agent's exit reason", async () => {
       const exitReport = JSON.stringify({ code: 'registration_refused', reason: 'the token was used up' });
-      const world = worldWith(standIn(`echo '${exitReport}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
-      const { target, done } = handle(world, world.withSpec({ agent: 'mounted' }));
+      const fixture = fixtureWith(standIn(`echo '${exitReport}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
+      const { target, done } = handle(fixture, fixture.withSpec({ agent: 'mounted' }));
       await done('ensure');
-      await waitForExit(world, target);
+      await waitForExit(fixture, target);
       // Podman hides a container's files for a moment while it cleans up.
       const diagnosis = await until('its last word', async () => {
-        const seen = await world.open().diagnose(target);
+        const seen = await fixture.open().diagnose(target);
         return seen.code ? seen : undefined;
       });
       expect(diagnosis).toMatchObject({
@@ -187,8 +187,8 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
     });
 
     it('leaves a container alone that has its name but not its labels', async () => {
-      const world = worldWith();
-      const { target, ended, done } = handle(world, world.withSpec({}));
+      const fixture = fixtureWith();
+      const { target, ended, done } = handle(fixture, fixture.withSpec({}));
       const { body } = await engine.call<{ Id: string }>('POST', `/containers/create?name=${containerName(target)}`, {
         Image: engine.image,
         Labels: { theirs: 'yes' },
@@ -199,12 +199,12 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
     });
 
     it('fails with a code where no container can reach the server', async () => {
-      const world = worldWith();
-      const machine = handle(world, world.withSpec({ network: 'bridge' }));
+      const fixture = fixtureWith();
+      const machine = handle(fixture, fixture.withSpec({ network: 'bridge' }));
       const failure = { outcome: 'failed', owner_layer: 'control_plane', code: 'server_unreachable', retryable: false };
       const message = expect.stringMatching(/network: host.*--public-url/);
       expect(await machine.ended('ensure')).toMatchObject({ ...failure, message });
-      expect(await world.containersOf(machine.target)).toEqual([]);
+      expect(await fixture.containersOf(machine.target)).toEqual([]);
     });
   });
 }

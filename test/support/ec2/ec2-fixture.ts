@@ -1,5 +1,5 @@
 /**
- * The world for the ec2 driver's conformance tests: a fake account behind EC2's protocol, and
+ * The fixture for the ec2 driver's conformance tests: a fake account behind EC2's protocol, and
  * direct access to the account.
  */
 import { systemClock } from '../../../src/base/clock.ts';
@@ -41,13 +41,13 @@ export const newTarget = (installation_id: string, spec: Partial<Ec2Spec> = {}):
   },
 });
 
-export interface Ec2World extends DriverWorld {
+export interface Ec2Fixture extends DriverWorld {
   server: Ec2Server;
   open(options?: Partial<Ec2DriverOptions>): ReturnType<typeof createEc2Driver>;
   instancesOf(target: DriverTarget): FakeInstance[];
 }
 
-export async function ec2World(): Promise<Ec2World> {
+export async function ec2Fixture(): Promise<Ec2Fixture> {
   Object.assign(process.env, accountSecrets);
   const server = await startEc2();
   const open = (options: Partial<Ec2DriverOptions> = {}) =>

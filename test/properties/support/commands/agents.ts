@@ -16,7 +16,7 @@ import { joinSecret } from '../pools.ts';
 import { at } from '../random.ts';
 import { staleSeconds } from '../sequence-fixture.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
-import { allowRefusal, mustHave, type Stage } from './stage.ts';
+import { allowRefusal, type CommandContext, mustHave } from './command-context.ts';
 
 const beats: Heartbeat[] = [
   { status: 'ready' },
@@ -35,18 +35,18 @@ const beats: Heartbeat[] = [
   {},
 ];
 
-const contextOf = ({ world }: Stage) => ({
-  clock: world.clock,
-  now: now(world.clock),
-  environment: world.environment,
-  installation: world.installation,
+const contextOf = ({ fixture }: CommandContext) => ({
+  clock: fixture.clock,
+  now: now(fixture.clock),
+  environment: fixture.environment,
+  installation: fixture.installation,
   correlation_id: newCorrelationId() as CorrelationId,
 });
 
-export function addBeat({ world }: Stage, node_instance_id: NodeInstanceId): void {
-  world.beats.add({
+export function addBeat({ fixture }: CommandContext, node_instance_id: NodeInstanceId): void {
+  fixture.beats.add({
     node_instance_id,
-    received_ms: world.clock.nowMs(),
+    received_ms: fixture.clock.nowMs(),
     interval_seconds: 10,
     stale_seconds: staleSeconds,
     has_assigned_interval: true,
@@ -56,46 +56,56 @@ export function addBeat({ world }: Stage, node_instance_id: NodeInstanceId): voi
 
 /** Returns the outcome as text. */
 export async function sendReport(
-  stage: Stage,
+  context: CommandContext,
   node: NodeView,
   instance: NodeInstanceId,
   draw: number,
 ): Promise<string> {
-  const { world } = stage;
+  const { fixture } = context;
   const beat = at(beats, draw);
   const sender = { node_id: node.node_id, node_instance_id: instance, stale_seconds: staleSeconds };
-  const outcome = await recordReport(world.db, sender, beat, now(world.clock), world.environment);
+  const outcome = await recordReport(fixture.db, sender, beat, now(fixture.clock), fixture.environment);
   return `reports ${JSON.stringify(beat)} → ${outcome.fenced ? 'fenced' : outcome.status}`;
 }
 
-export async function reportReady(stage: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
-  const { world } = stage;
-  addBeat(stage, node_instance_id);
+export async function reportReady(context: CommandContext, { node_id, node_instance_id }: NodeView): Promise<void> {
+  const { fixture } = context;
+  addBeat(context, node_instance_id);
   const sender = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordReport(world.db, sender, { status: 'ready' }, now(world.clock), world.environment);
+  await recordReport(fixture.db, sender, { status: 'ready' }, now(fixture.clock), fixture.environment);
 }
 
 /** A plain heartbeat from a failed or offline node, which may bring it back. */
-export async function sendPlainBeat({ world }: Stage, { node_id, node_instance_id }: NodeView): Promise<void> {
+export async function sendPlainBeat(
+  { fixture }: CommandContext,
+  { node_id, node_instance_id }: NodeView,
+): Promise<void> {
   const sender = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordReport(world.db, sender, {}, now(world.clock), world.environment);
+  await recordReport(fixture.db, sender, {}, now(fixture.clock), fixture.environment);
 }
 
-export async function registerAgent(stage: Stage, request: RegisterRequest, known?: InstanceRow): Promise<string> {
+export async function registerAgent(
+  context: CommandContext,
+  request: RegisterRequest,
+  known?: InstanceRow,
+): Promise<string> {
   return allowRefusal(async () => {
-    const reply = await register(stage.world.db, request, known, contextOf(stage));
-    if (reply.credential) stage.credentials.set(reply.node_instance_id, reply.credential);
+    const reply = await register(context.fixture.db, request, known, contextOf(context));
+    if (reply.credential) context.credentials.set(reply.node_instance_id, reply.credential);
     return `registered as ${reply.node_instance_id}`;
   });
 }
 
-export const tokenOf = ({ world }: Stage, { pool, node_id }: NodeView, node_instance_id: NodeInstanceId): string =>
-  world.installation.enrollmentToken({ pool, node_id, node_instance_id });
+export const tokenOf = (
+  { fixture }: CommandContext,
+  { pool, node_id }: NodeView,
+  node_instance_id: NodeInstanceId,
+): string => fixture.installation.enrollmentToken({ pool, node_id, node_instance_id });
 
-export async function registerAgain(stage: Stage, instance: NodeInstanceId): Promise<string> {
-  const credential = stage.credentials.get(instance) ?? 'swc_never_given';
-  const known = await instanceByCredential(stage.world.db, credential, now(stage.world.clock));
-  return known ? registerAgent(stage, { version: '2' }, known) : 'has no credential';
+export async function registerAgain(context: CommandContext, instance: NodeInstanceId): Promise<string> {
+  const credential = context.credentials.get(instance) ?? 'swc_never_given';
+  const known = await instanceByCredential(context.fixture.db, credential, now(context.fixture.clock));
+  return known ? registerAgent(context, { version: '2' }, known) : 'has no credential';
 }
 
 const reports = [
@@ -114,29 +124,39 @@ const reports = [
   [['disk', true]],
 ] as const;
 
-export async function report(stage: Stage, node: NodeView, instance: NodeInstanceId, draw: number): Promise<string> {
-  const { world } = stage;
+export async function report(
+  context: CommandContext,
+  node: NodeView,
+  instance: NodeInstanceId,
+  draw: number,
+): Promise<string> {
+  const { fixture } = context;
   const results = at(reports, draw).map(([name, ok]) => ({ name, ok }));
   const speaker = { node_id: node.node_id, node_instance_id: instance };
-  const status = await reportPrerequisites(world.db, speaker, results, now(world.clock), world.environment);
+  const status = await reportPrerequisites(fixture.db, speaker, results, now(fixture.clock), fixture.environment);
   return `reports ${results.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`)} → ${status ?? 'fenced'}`;
 }
 
-export async function advance(stage: Stage, node: NodeView, instance: NodeInstanceId, draw: number): Promise<string> {
-  const { world } = stage;
+export async function advance(
+  context: CommandContext,
+  node: NodeView,
+  instance: NodeInstanceId,
+  draw: number,
+): Promise<string> {
+  const { fixture } = context;
   const name = `stage-${Math.floor(draw * 4)}`;
   const ids = { node_id: node.node_id, node_instance_id: instance, correlation_id: null };
-  await storeBootStages(world.db, ids, [{ name, seconds: 1 }], now(world.clock), world.environment);
+  await storeBootStages(fixture.db, ids, [{ name, seconds: 1 }], now(fixture.clock), fixture.environment);
   return `shows boot ${name}`;
 }
 
-async function work(stage: Stage, { node_id, node_instance_id }: NodeView, draw: number): Promise<string> {
-  const { world } = stage;
-  const moment = now(world.clock);
-  return world.db.transaction(async (tx) => {
+async function work(context: CommandContext, { node_id, node_instance_id }: NodeView, draw: number): Promise<string> {
+  const { fixture } = context;
+  const moment = now(fixture.clock);
+  return fixture.db.transaction(async (tx) => {
     if (draw < 0.4) {
       const task = {
-        task_id: newTaskId(world.clock),
+        task_id: newTaskId(fixture.clock),
         node_id,
         node_instance_id,
         type: 'ping',
@@ -156,40 +176,41 @@ async function work(stage: Stage, { node_id, node_instance_id }: NodeView, draw:
 /** The names of the machines in a sequence's own pool. */
 export const broughtNames = ['m-0', 'm-1'];
 
-type AgentCommand = (stage: Stage, turn: Turn) => Promise<string>;
+type AgentCommand = (context: CommandContext, turn: Turn) => Promise<string>;
 
 export const agentCommands = {
-  claim: async (stage, { node, draws }) => {
+  claim: async (context, { node, draws }) => {
     const { node_instance_id } = mustHave(node);
-    addBeat(stage, node_instance_id);
-    return sendReport(stage, mustHave(node), node_instance_id, draws.how);
+    addBeat(context, node_instance_id);
+    return sendReport(context, mustHave(node), node_instance_id, draws.how);
   },
-  register: (stage, { node, draws }) => {
+  register: (context, { node, draws }) => {
     const found = mustHave(node);
     const base_url = draws.how < 0.5 ? { base_url: 'http://192.0.2.1' } : {};
-    return registerAgent(stage, {
-      enrollment_token: tokenOf(stage, found, found.node_instance_id),
+    return registerAgent(context, {
+      enrollment_token: tokenOf(context, found, found.node_instance_id),
       version: '1',
       ...base_url,
     });
   },
-  'register-again': (stage, { node }) => registerAgain(stage, mustHave(node).node_instance_id),
-  join: (stage, { sequence: { life, pool, index, digit }, draws }) => {
+  'register-again': (context, { node }) => registerAgain(context, mustHave(node).node_instance_id),
+  join: (context, { sequence: { life, pool, index, digit }, draws }) => {
     const name = life === 'brought' ? at(broughtNames, draws.how) : machineName(index);
-    return registerAgent(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
+    return registerAgent(context, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
   },
-  report: (stage, { node, draws }) => report(stage, mustHave(node), mustHave(node).node_instance_id, draws.how),
-  'boot-stage': (stage, { node, draws }) => advance(stage, mustHave(node), mustHave(node).node_instance_id, draws.how),
-  task: (stage, { node, draws }) => work(stage, mustHave(node), draws.how),
+  report: (context, { node, draws }) => report(context, mustHave(node), mustHave(node).node_instance_id, draws.how),
+  'boot-stage': (context, { node, draws }) =>
+    advance(context, mustHave(node), mustHave(node).node_instance_id, draws.how),
+  task: (context, { node, draws }) => work(context, mustHave(node), draws.how),
 } as const satisfies Record<string, AgentCommand>;
 
 /** Saves probe results in one batch, as the prober does. */
-export async function answerProbes({ world }: Stage, turns: Turn[]): Promise<void> {
+export async function answerProbes({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
   const answers = turns.map((turn) => {
     const { node_id, node_instance_id } = mustHave(turn.node);
     const ok = turn.draws.how < 0.7;
     turn.log(ok ? 'answers a probe' : 'does not answer a probe');
     return { node_id, node_instance_id, ok, detail: 'simulated' };
   });
-  await saveProbeResults(world.db, answers, now(world.clock));
+  await saveProbeResults(fixture.db, answers, now(fixture.clock));
 }

@@ -16,20 +16,20 @@ import { createNode, transition } from '../../../../src/store/transitions/node-t
 import { joinSecret } from '../pools.ts';
 import { machineName, type NodeView, type Turn } from '../views.ts';
 import { broughtNames, registerAgent, reportReady } from './agents.ts';
+import { allowRefusal, type CommandContext, chunked, mustHave } from './command-context.ts';
 import { caller, replaceInstances, servicesOf } from './operators.ts';
 import { endOperation, found, isReleasable, nodeOf, prove } from './releases.ts';
-import { allowRefusal, chunked, mustHave, type Stage } from './stage.ts';
 
 const batchSize = 100;
 
 /** Creates nodes that an operator expects, or that a provider makes. */
-export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
-  const { clock, environment, installation } = world;
+export async function appear({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
+  const { clock, environment, installation } = fixture;
   const pools = new Map<string, PoolRow>();
   for (const { sequence } of turns)
-    if (!pools.has(sequence.pool)) pools.set(sequence.pool, mustHave(await currentPool(world.db, sequence.pool)));
+    if (!pools.has(sequence.pool)) pools.set(sequence.pool, mustHave(await currentPool(fixture.db, sequence.pool)));
   for (const chunk of chunked(turns, batchSize))
-    await world.db.transaction(async (tx) => {
+    await fixture.db.transaction(async (tx) => {
       for (const { sequence, draws, log } of chunk) {
         const { pool, index, life, digit } = sequence;
         const ids = { node_id: newNodeId(clock), node_instance_id: newNodeInstanceId(clock) };
@@ -55,12 +55,12 @@ export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
     });
 }
 
-async function assign(stage: Stage, turn: Turn): Promise<string> {
-  const { world } = stage;
-  const moment = now(world.clock);
+async function assign(context: CommandContext, turn: Turn): Promise<string> {
+  const { fixture } = context;
+  const moment = now(fixture.clock);
   const allocation = found(turn.allocations, turn.draws.who, ({ provision }) => provision !== null);
   return allowRefusal(() =>
-    world.db.transaction(async (tx) => {
+    fixture.db.transaction(async (tx) => {
       const operation = mustHave(await operationRow(tx, allocation.provision ?? '', 'for update'));
       if (operation.status !== 'queued') return 'assign: its operation was cancelled';
       const former = nodeOf(turn, allocation);
@@ -76,7 +76,7 @@ async function assign(stage: Stage, turn: Turn): Promise<string> {
           await prove(tx, moment, 'absent', [former]);
         }
       }
-      const answer = await assignNode(tx, servicesOf(stage), operation, moment);
+      const answer = await assignNode(tx, servicesOf(context), operation, moment);
       if (answer.assigned || 'withdrawn' in answer)
         await endOperation(tx, operation.workflow_id, answer.assigned ? 'succeeded' : 'failed', moment);
       return `assign: ${JSON.stringify(answer)}`;
@@ -88,56 +88,56 @@ async function assign(stage: Stage, turn: Turn): Promise<string> {
  * Two machines join and become ready, and a tenant gets one: the start for tests of a second
  * tenant.
  */
-async function moveIn(stage: Stage, turn: Turn): Promise<string> {
-  const { world } = stage;
+async function moveIn(context: CommandContext, turn: Turn): Promise<string> {
+  const { fixture } = context;
   const { pool, digit } = turn.sequence;
   for (const name of broughtNames) {
-    await registerAgent(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
-    const [node] = await world.db.query<NodeView>('select * from nodes where pool = $1 and name = $2', [pool, name]);
-    await reportReady(stage, mustHave(node));
+    await registerAgent(context, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
+    const [node] = await fixture.db.query<NodeView>('select * from nodes where pool = $1 and name = $2', [pool, name]);
+    await reportReady(context, mustHave(node));
   }
-  const services = servicesOf(stage);
+  const services = servicesOf(context);
   const { workflow_id } = await requestAllocation(services, { pool }, caller());
-  return world.db.transaction(async (tx) => {
+  return fixture.db.transaction(async (tx) => {
     const operation = mustHave(await operationRow(tx, workflow_id, 'for update'));
-    const answer = await assignNode(tx, services, operation, now(world.clock));
-    await endOperation(tx, workflow_id, 'succeeded', now(world.clock));
+    const answer = await assignNode(tx, services, operation, now(fixture.clock));
+    await endOperation(tx, workflow_id, 'succeeded', now(fixture.clock));
     return `two machines join and are ready, and a tenant moves in: ${JSON.stringify(answer)}`;
   });
 }
 
 export const requests = {
   'move-in': moveIn,
-  request: (stage: Stage, { sequence, draws }: Turn) =>
+  request: (context: CommandContext, { sequence, draws }: Turn) =>
     allowRefusal(async () => {
       const request = { pool: sequence.pool, ...(draws.how < 0.2 && { provision_timeout_seconds: 30 }) };
-      return `requests ${(await requestAllocation(servicesOf(stage), request, caller())).allocation_id}`;
+      return `requests ${(await requestAllocation(servicesOf(context), request, caller())).allocation_id}`;
     }),
   assign,
-  release: (stage: Stage, turn: Turn) =>
+  release: (context: CommandContext, turn: Turn) =>
     allowRefusal(async () => {
       const { allocation_id } = found(turn.allocations, turn.draws.who, isReleasable);
-      await requestRelease(servicesOf(stage), allocation_id, caller());
+      await requestRelease(servicesOf(context), allocation_id, caller());
       return `asks to release ${allocation_id}`;
     }),
-  retry: (stage: Stage, turn: Turn) =>
+  retry: (context: CommandContext, turn: Turn) =>
     allowRefusal(async () => {
       const { allocation_id } = found(
         turn.allocations,
         turn.draws.who,
         ({ status, provision }) => status === 'failed' && provision === null,
       );
-      await requestRetry(servicesOf(stage), allocation_id, caller());
+      await requestRetry(servicesOf(context), allocation_id, caller());
       return `asks to try ${allocation_id} again`;
     }),
 };
 
 /** Ends a teardown without an allocation: a proof, then the node is retired or imaged again. */
-export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
-  const { world } = stage;
-  const moment = now(world.clock);
+export async function proveGone(context: CommandContext, turns: Turn[]): Promise<void> {
+  const { fixture } = context;
+  const moment = now(fixture.clock);
   for (const chunk of chunked(turns, batchSize))
-    await world.db.transaction(async (tx) => {
+    await fixture.db.transaction(async (tx) => {
       await prove(
         tx,
         moment,
@@ -146,7 +146,7 @@ export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
       );
       const renewed = chunk.filter(({ draws }) => draws.how < 0.35);
       const gone = chunk.filter(({ draws }) => draws.how >= 0.35);
-      await replaceInstances(stage, tx, renewed, 'proof');
+      await replaceInstances(context, tx, renewed, 'proof');
       const outcomes = await transition(
         tx,
         gone.map(({ node }) => ({
@@ -156,7 +156,7 @@ export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
           reason: 'proven gone',
         })),
         moment,
-        world.environment,
+        fixture.environment,
       );
       for (const [at, turn] of gone.entries()) turn.log(`proven gone: ${outcomes[at]?.moved ? 'retired' : 'refused'}`);
     });

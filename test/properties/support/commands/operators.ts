@@ -14,7 +14,7 @@ import { transition } from '../../../../src/store/transitions/node-transition.ts
 import { modelEdges } from '../model.ts';
 import { at } from '../random.ts';
 import type { Turn } from '../views.ts';
-import { allowRefusal, chunked, mustHave, type Stage } from './stage.ts';
+import { allowRefusal, type CommandContext, chunked, mustHave } from './command-context.ts';
 
 export const actor = { kind: 'token', id: 'tok_test', name: 'tester' };
 export const caller = () => ({
@@ -24,27 +24,28 @@ export const caller = () => ({
   reason: 'for a test',
 });
 
-export const servicesOf = ({ world }: Stage) => {
-  const [replica] = world.replicas;
+export const servicesOf = ({ fixture }: CommandContext) => {
+  const [replica] = fixture.replicas;
   if (!replica) throw new Error('no replica is there');
   return replica.services;
 };
 
-const act = (stage: Stage, turn: Turn, action: 'extend-deadline' | 'apply-held-verdict', seconds?: number) =>
+const act = (context: CommandContext, turn: Turn, action: 'extend-deadline' | 'apply-held-verdict', seconds?: number) =>
   allowRefusal(async () => {
     const request = { reason: 'for a test', seconds };
-    const { says } = await actOnNode(servicesOf(stage), mustHave(turn.node).node_id, action, request, caller());
+    const { says } = await actOnNode(servicesOf(context), mustHave(turn.node).node_id, action, request, caller());
     return `${action}: ${says}`;
   });
 
 export const operators = {
-  extend: (stage: Stage, turn: Turn) => act(stage, turn, 'extend-deadline', at([10, 20, 60], turn.draws.how)),
-  'apply-held': (stage: Stage, turn: Turn) => act(stage, turn, 'apply-held-verdict'),
-  retire: (stage: Stage, { node }: Turn) =>
-    stage.world.db.transaction(async (tx) => {
+  extend: (context: CommandContext, turn: Turn) =>
+    act(context, turn, 'extend-deadline', at([10, 20, 60], turn.draws.how)),
+  'apply-held': (context: CommandContext, turn: Turn) => act(context, turn, 'apply-held-verdict'),
+  retire: (context: CommandContext, { node }: Turn) =>
+    context.fixture.db.transaction(async (tx) => {
       const locked = mustHave(await lockNode(tx, mustHave(node).node_id));
       const cited = { by: 'retire' as const, reason: 'no longer wanted', actor };
-      const moved = await retireIn(tx, servicesOf(stage), locked, cited, now(stage.world.clock));
+      const moved = await retireIn(tx, servicesOf(context), locked, cited, now(context.fixture.clock));
       return `retire: ${moved ? 'is taken down' : 'refused'}`;
     }),
 };
@@ -96,8 +97,11 @@ export type TransitionMoveName = keyof typeof transitionMoves;
 
 const batchSize = 200;
 
-export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: TransitionMoveName }[]): Promise<void> {
-  const { world } = stage;
+export async function moveTogether(
+  context: CommandContext,
+  chosen: { turn: Turn; name: TransitionMoveName }[],
+): Promise<void> {
+  const { fixture } = context;
   for (const chunk of chunked(chosen, batchSize)) {
     const moves = chunk.map(({ turn, name }): NodeMove => {
       const move: ReturnType<Move> = transitionMoves[name](turn);
@@ -108,7 +112,9 @@ export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: Tra
         ...(causes[move.by].trigger === 'operator' && { actor }),
       };
     });
-    const outcomes = await world.db.transaction((tx) => transition(tx, moves, now(world.clock), world.environment));
+    const outcomes = await fixture.db.transaction((tx) =>
+      transition(tx, moves, now(fixture.clock), fixture.environment),
+    );
     for (const [at, { turn, name }] of chunk.entries()) {
       const outcome = outcomes[at];
       turn.log(
@@ -120,13 +126,13 @@ export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: Tra
 
 /** Replaces and fences the instance of each node. Returns the turns for which it succeeded. */
 export async function replaceInstances(
-  { world }: Stage,
+  { fixture }: CommandContext,
   tx: Transaction,
   turns: Turn[],
   by: 're-enroll' | 'proof',
 ): Promise<Turn[]> {
-  const moment = now(world.clock);
-  const fresh = turns.map(({ node }) => ({ node: mustHave(node), node_instance_id: newNodeInstanceId(world.clock) }));
+  const moment = now(fixture.clock);
+  const fresh = turns.map(({ node }) => ({ node: mustHave(node), node_instance_id: newNodeInstanceId(fixture.clock) }));
   const outcomes = await transition(
     tx,
     fresh.map(({ node, node_instance_id }) => ({
@@ -138,7 +144,7 @@ export async function replaceInstances(
       set: { node_instance_id, registered_at: null, reported_status: null, endpoint: null },
     })),
     moment,
-    world.environment,
+    fixture.environment,
   );
   const replaced: Turn[] = [];
   for (const [at, { node, node_instance_id }] of fresh.entries()) {
@@ -148,7 +154,7 @@ export async function replaceInstances(
     if (!moved) continue;
     replaced.push(turn);
     await fenceInstance(tx, node.node_instance_id, { reason: 'a new instance takes its place', revoke: true }, moment);
-    const enrollment_token = world.installation.enrollmentToken({
+    const enrollment_token = fixture.installation.enrollmentToken({
       pool: node.pool,
       node_id: node.node_id,
       node_instance_id,
@@ -158,7 +164,7 @@ export async function replaceInstances(
   return replaced;
 }
 
-export async function reEnroll(stage: Stage, turns: Turn[]): Promise<void> {
+export async function reEnroll(context: CommandContext, turns: Turn[]): Promise<void> {
   for (const chunk of chunked(turns, batchSize))
-    await stage.world.db.transaction((tx) => replaceInstances(stage, tx, chunk, 're-enroll'));
+    await context.fixture.db.transaction((tx) => replaceInstances(context, tx, chunk, 're-enroll'));
 }

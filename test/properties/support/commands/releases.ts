@@ -9,7 +9,7 @@ import { requireMoved } from '../../../../src/store/transitions/transition-rules
 import { ownDocument } from '../pools.ts';
 import { at } from '../random.ts';
 import type { AllocationView, NodeView, Turn } from '../views.ts';
-import { chunked, mustHave, type Stage } from './stage.ts';
+import { type CommandContext, chunked, mustHave } from './command-context.ts';
 
 const batchSize = 100;
 const proof = { by: 'proof', reason: 'proven' } as const;
@@ -61,10 +61,10 @@ export const mayForce = (turn: Turn, allocation: AllocationView) =>
   nodeOf(turn, allocation)?.status === 'cleaning';
 
 /** Moves the node to cleaning; fences an instance that never registered. */
-export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
-  const moment = now(world.clock);
+export async function fence({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
+  const moment = now(fixture.clock);
   for (const chunk of chunked(turns, batchSize))
-    await world.db.transaction(async (tx) => {
+    await fixture.db.transaction(async (tx) => {
       const nodes = chunk.map((turn) =>
         mustHave(
           nodeOf(
@@ -82,7 +82,7 @@ export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
           reason: 'its allocation is being released',
         })),
         moment,
-        world.environment,
+        fixture.environment,
       );
       for (const [at, turn] of chunk.entries()) {
         const outcome = outcomes[at];
@@ -99,9 +99,9 @@ export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
 }
 
 /** Proves and frees the node, or fails and is retried later. */
-export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
-  const { environment } = world;
-  const moment = now(world.clock);
+export async function finish({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
+  const { environment } = fixture;
+  const moment = now(fixture.clock);
   for (const chunk of chunked(turns, batchSize)) {
     const ends = chunk.map((turn) => {
       const allocation = found(turn.allocations, turn.draws.who, (each) => mayFinish(turn, each));
@@ -114,7 +114,7 @@ export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
       return { turn, allocation, node, reuse: reuse && canProve, failed: hopeless || turn.draws.how > 0.75 };
     });
     const proven = ends.filter(({ failed }) => !failed).flatMap(({ node, reuse }) => (node ? [{ node, reuse }] : []));
-    const outcomes = await world.db.transaction(async (tx) => {
+    const outcomes = await fixture.db.transaction(async (tx) => {
       await prove(
         tx,
         moment,
@@ -162,12 +162,12 @@ export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
 }
 
 /** Without proof: the allocation ends and its node is quarantined. */
-export async function forceRelease({ world }: Stage, turns: Turn[]): Promise<void> {
-  const { environment } = world;
-  const moment = now(world.clock);
+export async function forceRelease({ fixture }: CommandContext, turns: Turn[]): Promise<void> {
+  const { environment } = fixture;
+  const moment = now(fixture.clock);
   const cited = { by: 'force-release' as const, reason: 'no proof is possible' };
   for (const turn of turns)
-    await world.db.transaction(async (tx) => {
+    await fixture.db.transaction(async (tx) => {
       const allocation = found(turn.allocations, turn.draws.who, (each) => mayForce(turn, each));
       const node = nodeOf(turn, allocation);
       if (node) await transition(tx, [{ ...cited, node_id: node.node_id, to: 'quarantined' }], moment, environment);

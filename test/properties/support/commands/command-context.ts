@@ -1,11 +1,11 @@
-/** The context of commands: the world, and the credentials of its machines. */
+/** The context of commands: the fixture, and the credentials of its machines. */
 import type { NodeInstanceId } from '../../../../src/base/ids.ts';
 import { ApiProblem } from '../../../../src/contract/errors/errors.ts';
 import { isUniqueViolation } from '../../../../src/store/pg/database.ts';
-import type { World } from '../sequence-fixture.ts';
+import type { SequenceFixture } from '../sequence-fixture.ts';
 
-export interface Stage {
-  world: World;
+export interface CommandContext {
+  fixture: SequenceFixture;
   /** The credential of each instance, from its registration. */
   credentials: Map<NodeInstanceId, string>;
 }
