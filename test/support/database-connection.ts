@@ -1,6 +1,6 @@
 /**
- * A test's own connection to the server's database, and checks that no work, process or directory is
- * left.
+ * A test's own connection to the server's database, and checks that no work, process or directory
+ * is left.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import pg from 'pg';

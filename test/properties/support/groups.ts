@@ -1,6 +1,6 @@
 /**
- * Runs sequences in groups. Each group has its own fixture and schedule, so that a run tries several
- * schedules. Two groups run in parallel, because one alone leaves half of the machine idle.
+ * Runs sequences in groups. Each group has its own fixture and schedule, so that a run tries
+ * several schedules. Two groups run in parallel, because one alone leaves half of the machine idle.
  */
 import { mergeReports, type Report } from './report.ts';
 import { runSequences } from './run.ts';
