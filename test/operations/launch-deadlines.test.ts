@@ -24,7 +24,7 @@ import { registerReplica } from '../../src/store/operations/replicas.ts';
 import { endStep, reachPhase, startStep } from '../../src/store/operations/steps.ts';
 import { provisionDeadline } from '../../src/sweeps/rules/provision-deadline.ts';
 import type { SweepServices } from '../../src/sweeps/runner/services.ts';
-import { ruleStage, type Stage } from '../../src/sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../src/sweeps/testing/rule-fixture.ts';
 import { testDatabase } from '../support/database.ts';
 
 /** The owner of each step of each driver, without an error. */

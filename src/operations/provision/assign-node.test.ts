@@ -9,7 +9,7 @@ import type { Installation } from '../../store/keys/installation.ts';
 import { lockManyAsExecutor } from '../../store/operations/executions.ts';
 import { isLockTimeout, type Transaction } from '../../store/pg/database.ts';
 import { currentPool, poolInTurn } from '../../store/rows/pools.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import { requestAllocation } from '../requests.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';

@@ -8,7 +8,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Driver } from '../../drivers/driver.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { bootstrapWatcher } from './bootstrap-watcher.ts';
 

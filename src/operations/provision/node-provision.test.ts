@@ -14,7 +14,7 @@ import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Installation } from '../../store/keys/installation.ts';
 import { readOperation } from '../../store/operations/operations.ts';
 import { registerReplica } from '../../store/operations/replicas.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import { requestAllocation } from '../requests.ts';
 import { engineListener } from '../runtime/engine-listener.ts';
 import type { OperationServices } from '../runtime/services.ts';

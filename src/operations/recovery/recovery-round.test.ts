@@ -10,7 +10,7 @@ import type { OperationContext } from '../../engine/engine.ts';
 import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { chooseTargets } from '../../store/operations/recoveries.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { requestRecovery } from './recovery-request.ts';
 import { type RecoveryOrder, recoveryRound } from './recovery-round.ts';

@@ -4,7 +4,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { type NodeId, newCorrelationId } from '../../base/ids.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { staysForReuse } from './allocation-release.ts';

@@ -6,7 +6,7 @@ import type { OperationError } from '../../contract/operation.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
 import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { agentProvesWithinSeconds } from './proof.ts';

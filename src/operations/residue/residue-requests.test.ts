@@ -5,7 +5,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { leaveResidue, residueRow } from '../../store/rows/residue.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/stage.ts';
+import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { adoptResidue, requestResidueDelete, requestResidueVerify } from './residue-requests.ts';
 

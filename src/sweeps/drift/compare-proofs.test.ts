@@ -15,7 +15,7 @@ import type { FindingRow } from '../../store/rows/findings.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { type Fleet, nodeNow } from '../../store/testing/fleet.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { type DriftWorld, driftWorld } from '../testing/drift-world.ts';
+import { type DriftWorld, driftWorld } from '../testing/drift-fixture.ts';
 import { drift } from './drift.ts';
 
 const { every_seconds } = defaultDriftSettings;

@@ -13,7 +13,7 @@ import type { Database } from '../../store/pg/database.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
 import type { Fleet } from '../../store/testing/fleet.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { type DriftWorld, driftWorld } from '../testing/drift-world.ts';
+import { type DriftWorld, driftWorld } from '../testing/drift-fixture.ts';
 import { drift } from './drift.ts';
 
 const { every_seconds } = defaultDriftSettings;

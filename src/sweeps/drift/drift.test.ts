@@ -10,7 +10,7 @@ import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
 import { createLooker } from '../runner/looker.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { brakeWatch } from '../watchers/brake-watch.ts';
 import { drift } from './drift.ts';
 

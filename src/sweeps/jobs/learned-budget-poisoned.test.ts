@@ -5,7 +5,7 @@ import { maxMovePerDay } from '../../lifecycle/boots/learned-budget.ts';
 import type { TimedBoot } from '../../lifecycle/boots/survival.ts';
 import { currentPool, declarePool } from '../../store/rows/pools.ts';
 import { evenBoots, recordBoots } from '../../store/testing/recorded-boots.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { learnedBudget } from './learned-budget.ts';
 
 const day = 86_400;

@@ -11,7 +11,7 @@ import { currentPool, declarePool, poolGeneration } from '../../store/rows/pools
 import { evenBoots, recordBoots } from '../../store/testing/recorded-boots.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { provisionDeadline } from '../rules/provision-deadline.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { learnedBudget } from './learned-budget.ts';
 
 const day = 86_400;

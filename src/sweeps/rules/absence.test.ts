@@ -5,7 +5,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { absence } from './absence.ts';
 
 const cause = 'setup exited with code 1: libcuda.so.1: cannot open shared object file';

@@ -4,7 +4,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { saveProbeResults } from '../../store/supervision/probes.ts';
 import { scanSuspects } from '../../store/supervision/silent-nodes.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';

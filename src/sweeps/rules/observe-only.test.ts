@@ -4,7 +4,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { recordReport } from '../../store/agents/reports.ts';
 import { saveProbeResults } from '../../store/supervision/probes.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { startDeadline } from './start-deadline.ts';

@@ -14,7 +14,7 @@ import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.t
 import { noteAdvance } from '../../store/transitions/advance.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { liveness } from './liveness.ts';
 import { provisionDeadline } from './provision-deadline.ts';
 

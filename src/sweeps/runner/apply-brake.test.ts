@@ -10,7 +10,7 @@ import { defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/
 import { type HoldRow, newestHolds, openHolds, resumeHolds } from '../../store/supervision/brake.ts';
 import { lockSilentNodes } from '../../store/supervision/silent-nodes.ts';
 import { liveness } from '../rules/liveness.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 import { brakeWatch } from '../watchers/brake-watch.ts';
 import type { Sweep } from './sweep.ts';
 

@@ -9,7 +9,7 @@ import { refusedBeatKind } from '../../lifecycle/findings/refused-beats.ts';
 import { liveness } from '../rules/liveness.ts';
 import { offlineDeadline } from '../rules/offline-deadline.ts';
 import { startDeadline } from '../rules/start-deadline.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 
 let stage: Stage;
 beforeEach(async () => {

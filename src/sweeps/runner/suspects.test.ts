@@ -5,7 +5,7 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { storeBeats } from '../../store/heartbeats/store-heartbeats.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { patienceOf } from '../../store/supervision/silent-nodes.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 import { createSuspects } from './suspects.ts';
 
 let stage: Stage;

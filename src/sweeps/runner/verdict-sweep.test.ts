@@ -12,7 +12,7 @@ import { newestHolds } from '../../store/supervision/brake.ts';
 import { liveness } from '../rules/liveness.ts';
 import { rescueOver } from '../rules/rescue-over.ts';
 import { startDeadline } from '../rules/start-deadline.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 import { brakeWatch } from '../watchers/brake-watch.ts';
 
 let stage: Stage;

@@ -8,7 +8,7 @@ import { acceptFinding } from '../../operations/actions/findings.ts';
 import { type FindingRow, findingRow, standingFindings } from '../../store/rows/findings.ts';
 import { deletePool } from '../../store/rows/pools.ts';
 import { recordStagedBoots } from '../../store/testing/staged-boots.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { bootShift } from './boot-shift.ts';
 
 const day = 86_400;

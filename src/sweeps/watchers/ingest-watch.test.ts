@@ -7,7 +7,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { ReplicaId } from '../../base/ids.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import { newestGaps } from '../../store/supervision/ingest-gaps.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { openIngestWatch } from './ingest-watch.ts';
 
 let stage: Stage;

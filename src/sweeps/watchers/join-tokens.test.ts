@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { createJoinToken } from '../../store/rows/tokens.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { joinTokens } from './join-tokens.ts';
 
 let stage: Stage;

@@ -8,7 +8,7 @@ import { moment } from '../../base/clock.ts';
 import type { Driver, Observation } from '../../drivers/driver.ts';
 import { liveness } from '../rules/liveness.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { brakeWatch } from './brake-watch.ts';
 import { observation } from './observation.ts';
 

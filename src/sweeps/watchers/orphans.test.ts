@@ -9,7 +9,7 @@ import type { Driver, OwnedResource } from '../../drivers/driver.ts';
 import { defaultOrphanSettings } from '../../lifecycle/findings/residue.ts';
 import { leaveResidue, listResidue, settleResidue } from '../../store/rows/residue.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { orphans } from './orphans.ts';
 
 const { every_seconds } = defaultOrphanSettings;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { agentlessMachinesToInspect, holdUnseen } from '../../store/supervision/agentless-machines.ts';
 import { liveness } from '../rules/liveness.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
 import { brakeWatch } from './brake-watch.ts';
 
 let stage: Stage;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { createToken, revokeToken } from '../../store/rows/tokens.ts';
-import { ruleStage, type Stage } from '../testing/stage.ts';
+import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { tokenExpiry } from './token-expiry.ts';
 
 let stage: Stage;

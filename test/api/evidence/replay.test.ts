@@ -18,7 +18,7 @@ import { transition } from '../../../src/store/transitions/node-transition.ts';
 import { liveness } from '../../../src/sweeps/rules/liveness.ts';
 import { offlineDeadline } from '../../../src/sweeps/rules/offline-deadline.ts';
 import { provisionDeadline } from '../../../src/sweeps/rules/provision-deadline.ts';
-import { ruleStage, type Stage, staleSeconds } from '../../../src/sweeps/testing/stage.ts';
+import { ruleStage, type Stage, staleSeconds } from '../../../src/sweeps/testing/rule-fixture.ts';
 import { testDatabase } from '../../support/database.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
