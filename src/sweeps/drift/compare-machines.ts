@@ -18,7 +18,7 @@ import {
   recordInspections,
   recordObservations,
 } from '../../store/supervision/machine-inspections.ts';
-import { createLooker, type Looked, type Looks } from '../runner/looker.ts';
+import { createLooker, type Looked, type Looks } from '../runner/inspector.ts';
 import type { SweepServices } from '../runner/services.ts';
 
 /** Per pass; a larger fleet takes several passes for a round. */

@@ -8,7 +8,7 @@ import type { NodeId } from '../../base/ids.ts';
 import type { Driver, DriverTarget, Observation } from '../../drivers/driver.ts';
 import { defaultDriftSettings } from '../../lifecycle/findings/findings.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
-import { createLooker } from '../runner/looker.ts';
+import { createLooker } from '../runner/inspector.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
 import { brakeWatch } from '../watchers/brake-watch.ts';

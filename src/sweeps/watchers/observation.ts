@@ -10,7 +10,7 @@ import {
   inspectionPace,
   recordSightings,
 } from '../../store/supervision/agentless-machines.ts';
-import { createLooker } from '../runner/looker.ts';
+import { createLooker } from '../runner/inspector.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
