@@ -1,4 +1,6 @@
-/** Lists every sweep, in order of execution. A new rule is one file and one line here. */
+/**
+ * Lists every sweep, in the order of their first runs. A new rule is one file and one line here.
+ */
 import { createSealer } from '../store/integrity/sealer.ts';
 import { drift } from './drift/drift.ts';
 import { counts } from './jobs/counts.ts';

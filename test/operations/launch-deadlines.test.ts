@@ -24,7 +24,7 @@ import { registerReplica } from '../../src/store/operations/replicas.ts';
 import { endStep, reachPhase, startStep } from '../../src/store/operations/steps.ts';
 import { provisionDeadline } from '../../src/sweeps/rules/provision-deadline.ts';
 import type { SweepServices } from '../../src/sweeps/runner/services.ts';
-import { ruleStage, type Stage } from '../../src/sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../src/sweeps/testing/rule-fixture.ts';
 import { testDatabase } from '../support/database.ts';
 
 /** The owner of each step of each driver, without an error. */
@@ -74,22 +74,22 @@ describe('the table of steps', () => {
   });
 });
 
-let stage: Stage;
+let fixture: RuleFixture;
 let services: SweepServices;
 let executor: Executor;
 
 beforeAll(async () => {
-  stage = ruleStage(await testDatabase());
-  const { environment } = stage;
+  fixture = ruleFixture(await testDatabase());
+  const { environment } = fixture;
   // All nodes fall due in one fleet, which the brake would hold.
   const decide = { ...environment.decide, decideBrake: () => ({ allow: 'all' }) as const };
-  services = { ...stage.services, drivers, environment: { ...environment, decide } };
+  services = { ...fixture.services, drivers, environment: { ...environment, decide } };
   const where = { host: 'here', pid: 1, address: '', version: '1' };
-  const lease = { started_at: stage.start, lease_until: secondsLater(stage.start, 10_000) };
-  executor = await registerReplica(stage.db, { ...where, ...lease, replica_id: newReplicaId(stage.clock) });
+  const lease = { started_at: fixture.start, lease_until: secondsLater(fixture.start, 10_000) };
+  executor = await registerReplica(fixture.db, { ...where, ...lease, replica_id: newReplicaId(fixture.clock) });
 });
 afterAll(async () => {
-  await stage.close();
+  await fixture.close();
   rmSync(directory, { recursive: true });
 });
 
@@ -98,14 +98,16 @@ type Run = { workflow_id: WorkflowId; attempt: number };
 /** A node of this driver in provisioning, with a deadline that is due. */
 async function launching(name: string, driver: string): Promise<{ node_id: NodeId; run: Run }> {
   const document = { driver } as PoolDocument;
-  await stage.pool(name, document);
+  await fixture.declarePool(name, document);
   const status = 'provisioning' as const;
-  const [node_id = '' as NodeId] = await stage.nodes({ pool: name, count: 1, status, deadline_at: stage.start });
-  const run = { workflow_id: newWorkflowId(stage.clock), attempt: 1 };
+  const [node_id = '' as NodeId] = await fixture.addNodes({ pool: name, count: 1, status, deadline_at: fixture.start });
+  const run = { workflow_id: newWorkflowId(fixture.clock), attempt: 1 };
   const steps = bringUpPlan(document, services);
   const fresh = { ...run, kind: 'node-provision', revision: 2, node_id, tenant: null, actor: null, params: {}, steps };
-  await stage.db.transaction((tx) => queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, stage.start));
-  await stage.db.query('update nodes set workflow_id = $2 where node_id = $1', [node_id, run.workflow_id]);
+  await fixture.db.transaction((tx) =>
+    queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, fixture.start),
+  );
+  await fixture.db.query('update nodes set workflow_id = $2 where node_id = $1', [node_id, run.workflow_id]);
   return { node_id, run };
 }
 
@@ -114,18 +116,18 @@ async function at(
   phase: string,
   progress: { message: string; error?: RecordedStepError | null },
 ): Promise<void> {
-  const now = stage.start;
-  await claimExecution(stage.db, run, executor, now);
-  await startStep(stage.db, run, 'launch', 1, executor, now);
-  await reachPhase(stage.db, run, 'launch', phase, executor, now);
-  await publishProgress(stage.db, run, progress, executor, now);
+  const now = fixture.start;
+  await claimExecution(fixture.db, run, executor, now);
+  await startStep(fixture.db, run, 'launch', 1, executor, now);
+  await reachPhase(fixture.db, run, 'launch', phase, executor, now);
+  await publishProgress(fixture.db, run, progress, executor, now);
 }
 
 /** The verdict of the rule, from the row and from the evidence. */
 async function verdictOn(node_id: NodeId) {
-  await provisionDeadline(services).run(stage.at(1));
-  const [node] = await stage.rows([node_id]);
-  const [fact] = await stage.db.query<{ data: { evidence: Record<string, unknown> } }>(
+  await provisionDeadline(services).run(fixture.at(1));
+  const [node] = await fixture.readNodes([node_id]);
+  const [fact] = await fixture.db.query<{ data: { evidence: Record<string, unknown> } }>(
     `select data from evidence where node_id = $1 and kind = 'node.failed'`,
     [node_id],
   );
@@ -175,8 +177,8 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
     const { node_id, run } = await launching(pool('tries'), driver);
     await at(run, step, { message: 'working' });
     const error = { code: 'refused_once', owner_layer: 'provider', message: 'come again' };
-    const ended = { status: 'retrying', tries: 1, error, retry_at: stage.at(9) } as const;
-    await endStep(stage.db, run, 'launch', ended, executor, stage.start);
+    const ended = { status: 'retrying', tries: 1, error, retry_at: fixture.at(9) } as const;
+    await endStep(fixture.db, run, 'launch', ended, executor, fixture.start);
     expect(await verdictOn(node_id)).toMatchObject({
       rests_on: { step: name, code: 'refused_once', owner_layer: 'provider' },
     });
@@ -186,7 +188,7 @@ describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, ste
 test('the node owns a launched machine that never registers', async () => {
   const { node_id, run } = await launching('up', 'docker');
   await at(run, 'start', { message: 'runs', error: { code: 'engine_away', owner_layer: 'provider', message: 'away' } });
-  await endStep(stage.db, run, 'launch', { status: 'done', tries: 1 }, executor, stage.start);
+  await endStep(fixture.db, run, 'launch', { status: 'done', tries: 1 }, executor, fixture.start);
   expect(await verdictOn(node_id)).toMatchObject({
     verdict: { owner: 'node', reason: expect.stringMatching(/^provisioning timed out: launched but never registered/) },
     rests_on: { step: 'register', owner_layer: 'node' },
@@ -205,7 +207,7 @@ test('the provider owns a machine that waits for capacity', async () => {
   const { node_id, run } = await launching('full', 'ec2');
   const error = { code: 'no_capacity', owner_layer: 'provider', message: 'no room' };
   await at(run, 'request', { message: 'no room', error });
-  await stage.db.query(`update nodes set waiting_for = 'capacity' where node_id = $1`, [node_id]);
+  await fixture.db.query(`update nodes set waiting_for = 'capacity' where node_id = $1`, [node_id]);
   expect(await verdictOn(node_id)).toMatchObject({
     verdict: { owner: 'provider', reason: expect.stringContaining('the provider granted no capacity') },
     rests_on: { step: 'request', code: 'no_capacity', owner_layer: 'provider' },
@@ -213,12 +215,12 @@ test('the provider owns a machine that waits for capacity', async () => {
 });
 
 test('the node owns an external machine that does not register', async () => {
-  await stage.pool('brought', { driver: 'external' });
-  const [node_id = '' as NodeId] = await stage.nodes({
+  await fixture.declarePool('brought', { driver: 'external' });
+  const [node_id = '' as NodeId] = await fixture.addNodes({
     pool: 'brought',
     count: 1,
     status: 'provisioning',
-    deadline_at: stage.start,
+    deadline_at: fixture.start,
   });
   expect(await verdictOn(node_id)).toMatchObject({ verdict: { owner: 'node' }, rests_on: { step: 'register' } });
 });

@@ -9,60 +9,60 @@ import type { Installation } from '../../store/keys/installation.ts';
 import { lockManyAsExecutor } from '../../store/operations/executions.ts';
 import { isLockTimeout, type Transaction } from '../../store/pg/database.ts';
 import { currentPool, poolInTurn } from '../../store/rows/pools.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import { requestAllocation } from '../requests.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { type Assignment, assignNode, assignNodes } from './assign-node.ts';
 import { createAssigner } from './node-provision.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let services: OperationServices;
 
 beforeAll(async () => {
-  stage = ruleStage(await testDatabase());
+  fixture = ruleFixture(await testDatabase());
   const drivers = [simulatedDriver({ name: 'external', launches: false }), simulatedDriver({ name: 'yard' })];
   services = {
-    ...stage.services,
+    ...fixture.services,
     drivers: new Map(drivers.map((driver) => [driver.name, driver])),
     installation: {
       enrollmentToken: ({ node_id }: { node_id: string }) => `token of ${node_id}`,
     } as unknown as Installation,
   };
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 
 /** Creates a pool with `free` machines and `count` waiting requests, oldest first. */
 async function queue(name: string, document: Partial<PoolDocument>, free: number, count: number) {
-  await stage.pool(name, document);
-  if (free > 0) await stage.nodes({ pool: name, count: free });
+  await fixture.declarePool(name, document);
+  if (free > 0) await fixture.addNodes({ pool: name, count: free });
   const ids: WorkflowId[] = [];
   for (let place = 0; place < count; place++) {
-    await stage.clock.advance(5);
+    await fixture.clock.advance(5);
     ids.push(
       (await requestAllocation(services, { pool: name, name: `${name}-${place}` }, caller)).workflow_id as WorkflowId,
     );
   }
-  await stage.db.query(`update operations set status = 'running', epoch = 1 where workflow_id = any($1)`, [ids]);
+  await fixture.db.query(`update operations set status = 'running', epoch = 1 where workflow_id = any($1)`, [ids]);
   return ids;
 }
 
 const lotsOf = (ids: WorkflowId[], serve: (tx: Transaction, ids: WorkflowId[]) => Promise<Assignment[]>) =>
-  stage.db.transaction((tx) => serve(tx, ids));
+  fixture.db.transaction((tx) => serve(tx, ids));
 const rowsOf = async (tx: Transaction, ids: WorkflowId[]) => {
   const rows = await lockManyAsExecutor(tx, ids, services.executor);
   return ids.flatMap((id) => rows.find(({ workflow_id }) => workflow_id === id) ?? []);
 };
 const together = (ids: WorkflowId[]) =>
-  lotsOf(ids, async (tx) => assignNodes(tx, services, await rowsOf(tx, ids), stage.at(60)));
+  lotsOf(ids, async (tx) => assignNodes(tx, services, await rowsOf(tx, ids), fixture.at(60)));
 async function oneAfterAnother(ids: WorkflowId[]): Promise<Assignment[]> {
   const answers: Assignment[] = [];
   for (const id of ids)
     answers.push(
       ...(await lotsOf([id], async (tx) => {
         const [row] = await rowsOf(tx, [id]);
-        return row ? [await assignNode(tx, services, row, stage.at(60))] : [];
+        return row ? [await assignNode(tx, services, row, fixture.at(60))] : [];
       })),
     );
   return answers;
@@ -70,7 +70,7 @@ async function oneAfterAnother(ids: WorkflowId[]): Promise<Assignment[]> {
 
 /** The outcome of each request, without generated ids. */
 async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): Promise<unknown> {
-  const facts = await stage.db.query<{ workflow_id: string; kinds: string }>(
+  const facts = await fixture.db.query<{ workflow_id: string; kinds: string }>(
     `select workflow_id,
        string_agg(
          layer || ' ' || kind || ' ' || (allocation_id is not null) || ' ' || (node_id is not null),
@@ -81,7 +81,7 @@ async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): P
      group by 1`,
     [ids],
   );
-  const rows = await stage.db.query<{ workflow_id: string; stands: string }>(
+  const rows = await fixture.db.query<{ workflow_id: string; stands: string }>(
     `select operation.workflow_id,
        concat_ws(
          ' ', allocation.status, allocation.reason, allocation.active_at, node.status,
@@ -146,7 +146,7 @@ test('keeps a machine for an older request that is not polling', async () => {
 
 test('waits for a free machine whose row is locked, and launches none beyond the limit', async () => {
   const ids = await queue('in-hand', { driver: 'yard', max_nodes: 3 }, 2, 3);
-  await stage.db.transaction(async (tx) => {
+  await fixture.db.transaction(async (tx) => {
     await tx.query(`select from nodes where node_id = 'node_in-hand_1' for no key update`);
     expect(await together(ids)).toEqual([
       { assigned: true, node_id: 'node_in-hand_2', free: true },
@@ -159,14 +159,14 @@ test('waits for a free machine whose row is locked, and launches none beyond the
 
 test('fails only the request that cannot be stored, not its batch', async () => {
   const ids = await queue('counter', {}, 20, 20);
-  await stage.db.query(
+  await fixture.db.query(
     `alter table allocations add constraint unservable check (name <> 'counter-7' or status = 'requested') not valid`,
   );
   let transactions = 0;
-  const counted = { ...services, db: { ...stage.db } };
+  const counted = { ...services, db: { ...fixture.db } };
   counted.db.transaction = (work) => {
     transactions++;
-    return stage.db.transaction(work);
+    return fixture.db.transaction(work);
   };
   const turn = createAssigner(counted);
   const answers = await Promise.allSettled(ids.map((workflow_id) => turn('counter', { workflow_id, retries: false })));
@@ -183,11 +183,11 @@ test('assigns the others of a batch before it waits for a locked operation', asy
   const [first = '' as WorkflowId, ...others] = ids;
   const turn = createAssigner(services);
   let all: Promise<Assignment[]> | undefined;
-  await stage.db.transaction(async (tx) => {
+  await fixture.db.transaction(async (tx) => {
     await lockManyAsExecutor(tx, [first], services.executor);
     all = Promise.all(ids.map((workflow_id) => turn('held', { workflow_id, retries: false })));
     const served = async () =>
-      (await stage.db.query('select 1 from operations where workflow_id = any($1) and node_id is not null', [others]))
+      (await fixture.db.query('select 1 from operations where workflow_id = any($1) and node_id is not null', [others]))
         .length;
     while ((await served()) < others.length);
   });
@@ -195,16 +195,16 @@ test('assigns the others of a batch before it waits for a locked operation', asy
 });
 
 test('an assignment blocks changes of the pool and other assignments, but no new requests', async () => {
-  await stage.pool('busy');
+  await fixture.declarePool('busy');
   const waits = (ask: (tx: Transaction) => Promise<unknown>) =>
-    stage.db
+    fixture.db
       .transaction(async (tx) => {
         await tx.query(`set local lock_timeout = '20ms'`);
         await ask(tx);
         return false;
       })
       .catch((error) => isLockTimeout(error) || Promise.reject(error));
-  await stage.db.transaction(async (tx) => {
+  await fixture.db.transaction(async (tx) => {
     await poolInTurn(tx, 'busy');
     expect(await requestAllocation(services, { pool: 'busy' }, caller)).toMatchObject({
       workflow_id: expect.any(String),

@@ -8,21 +8,21 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Driver } from '../../drivers/driver.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { bootstrapWatcher } from './bootstrap-watcher.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let subject: Subject;
 let looked: number;
 let diagnosing: () => Promise<void>;
 const budgetSeconds = 60;
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
-  const ids = await stage.nodes({ pool: 'p', count: 1, status: 'provisioning' });
-  const [node] = await stage.rows(ids);
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
+  const ids = await fixture.addNodes({ pool: 'p', count: 1, status: 'provisioning' });
+  const [node] = await fixture.readNodes(ids);
   if (!node?.node_instance_id) throw new Error('no node was placed');
   looked = 0;
   diagnosing = async () => {};
@@ -38,14 +38,14 @@ beforeEach(async () => {
   });
   const { node_id, node_instance_id } = node;
   subject = {
-    node: { ...node, deadline_at: secondsLater(stage.start, budgetSeconds) },
+    node: { ...node, deadline_at: secondsLater(fixture.start, budgetSeconds) },
     ...{ node_instance_id, driver, target: {}, ids: { node_id, node_instance_id } },
   } as unknown as Subject;
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
-const look = () => bootstrapWatcher(stage.services, 'wf_1' as WorkflowId).look(subject);
-const found = () => stage.db.query("select 1 from evidence where kind = 'bootstrap.diagnosis'");
+const look = () => bootstrapWatcher(fixture.services, 'wf_1' as WorkflowId).look(subject);
+const found = () => fixture.db.query("select 1 from evidence where kind = 'bootstrap.diagnosis'");
 
 test('returns a certain crash before the deadline', async () => {
   expect(await look()).toEqual({ code: 'machine_crashed', message: 'the machine went down at once' });
@@ -53,14 +53,14 @@ test('returns a certain crash before the deadline', async () => {
 });
 
 test('inspects nothing after the deadline', async () => {
-  await stage.clock.advance((budgetSeconds + 1) * 1000);
+  await fixture.clock.advance((budgetSeconds + 1) * 1000);
   expect(await look()).toBeUndefined();
   expect(looked).toBe(0);
   expect(await found()).toEqual([]);
 });
 
 test('records a crash found while the deadline passes, but does not return it', async () => {
-  diagnosing = () => stage.clock.advance((budgetSeconds + 1) * 1000);
+  diagnosing = () => fixture.clock.advance((budgetSeconds + 1) * 1000);
   expect(await look()).toBeUndefined();
   expect(looked).toBe(1);
   expect(await found()).toHaveLength(1);

@@ -14,34 +14,34 @@ import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Installation } from '../../store/keys/installation.ts';
 import { readOperation } from '../../store/operations/operations.ts';
 import { registerReplica } from '../../store/operations/replicas.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import { requestAllocation } from '../requests.ts';
 import { engineListener } from '../runtime/engine-listener.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { nodeProvisions } from './node-provision.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let services: OperationServices;
 
 beforeAll(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
-  await stage.nodes({ pool: 'p', count: 40 });
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
+  await fixture.addNodes({ pool: 'p', count: 40 });
   const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
-  const lease = { started_at: stage.start, lease_until: secondsLater(stage.start, 10_000) };
-  const executor = await registerReplica(stage.db, { ...where, ...lease, replica_id: newReplicaId(stage.clock) });
+  const lease = { started_at: fixture.start, lease_until: secondsLater(fixture.start, 10_000) };
+  const executor = await registerReplica(fixture.db, { ...where, ...lease, replica_id: newReplicaId(fixture.clock) });
   const driver = simulatedDriver({ name: 'external', launches: false });
   const installation = { installation_id: 'inst' } as unknown as Installation;
-  services = { ...stage.services, executor, installation, drivers: new Map([[driver.name, driver]]) };
+  services = { ...fixture.services, executor, installation, drivers: new Map([[driver.name, driver]]) };
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 const free = `select 1 from allocations where status = 'active' and workflow_id = $1`;
 
 const kindsOf = async (workflow_id: WorkflowId) =>
   (
-    await stage.db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [
+    await fixture.db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [
       workflow_id,
     ])
   ).map(({ kind }) => kind);
@@ -54,7 +54,7 @@ async function start(revision: number, pool: string, faults: Faults = {}) {
     await listener.ended(...event);
     isOver = true;
   };
-  const engine = createVirtualEngine({ clock: stage.clock, faults, listener: { ...listener, ended } });
+  const engine = createVirtualEngine({ clock: fixture.clock, faults, listener: { ...listener, ended } });
   for (const definition of nodeProvisions(services)) engine.register(definition);
   await engine.launch();
   await engine.start({ workflow_id, attempt: 1, kind: 'node-provision', revision, params: {} });
@@ -84,10 +84,10 @@ async function provisioned(revision: number, cutOff?: { step: string; when: 'bef
     return isOver();
   };
   await until('it to be over', goesOn, { seconds: 20 });
-  const operation = await readOperation(stage.db, workflow_id, wholeFleet, stage.start);
+  const operation = await readOperation(fixture.db, workflow_id, wholeFleet, fixture.start);
   return {
     steps,
-    isServed: (await stage.db.query(free, [workflow_id])).length === 1,
+    isServed: (await fixture.db.query(free, [workflow_id])).length === 1,
     ended: [operation?.status, ...(operation?.steps ?? []).map(({ status }) => status)].join(' '),
     says: [operation?.progress.percent, operation?.progress.message].join(' '),
     kinds: (await kindsOf(workflow_id)).join(' '),
@@ -131,13 +131,13 @@ test.each(
 });
 
 test('starts its stage once and gets the next machine after a crash during the wait', async () => {
-  await stage.pool('empty');
+  await fixture.declarePool('empty');
   const { workflow_id, engine, isOver } = await start(2, 'empty');
   const kinds = () => kindsOf(workflow_id);
   await until('it to wait', async () => (await kinds()).includes('operation.progress'), { seconds: 20 });
   engine.crash();
   await engine.launch();
-  await stage.nodes({ pool: 'empty', count: 1 });
+  await fixture.addNodes({ pool: 'empty', count: 1 });
   await until(
     'it to be over',
     async () => {

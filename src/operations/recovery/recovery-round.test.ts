@@ -10,12 +10,12 @@ import type { OperationContext } from '../../engine/engine.ts';
 import type { RecoveryPhase } from '../../lifecycle/actions/recovery.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { chooseTargets } from '../../store/operations/recoveries.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { requestRecovery } from './recovery-request.ts';
 import { type RecoveryOrder, recoveryRound } from './recovery-round.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let services: OperationServices;
 let nodes: NodeId[];
 const [used, kept, first, second] = [0, 1, 2, 3];
@@ -25,24 +25,24 @@ const ask = (more: object = {}) =>
   requestRecovery(services, { action: 'retire', filter, reason: 'too old', ...more }, caller);
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
-  nodes = await stage.nodes({ pool: 'p', count: 4 });
-  services = { ...stage.services, drivers: new Map([['yard', simulatedDriver({ name: 'yard' })]]) };
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
+  nodes = await fixture.addNodes({ pool: 'p', count: 4 });
+  services = { ...fixture.services, drivers: new Map([['yard', simulatedDriver({ name: 'yard' })]]) };
   for (const [index, node_id] of nodes.entries())
-    await stage.db.query(
+    await fixture.db.query(
       `update nodes set status_since = status_since + make_interval(secs => $2) where node_id = $1`,
       [node_id, index],
     );
   for (const index of [used, kept])
-    await stage.db.query(
+    await fixture.db.query(
       `insert into allocations
          (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, labels, created_at)
        values ($1, 'p', $2, 'acme', 'active', $3, 'c', '{}', $3)`,
-      [`alloc_${index}`, nodes[index], stage.start],
+      [`alloc_${index}`, nodes[index], fixture.start],
     );
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 const inUse = 'An allocation uses it; release that first.';
 
@@ -54,13 +54,13 @@ test('a dry run lists eligible targets, and the reasons for the others', async (
     first: [nodes[first], nodes[second]],
     workflow_id: null,
   });
-  await stage.db.query(`update allocations set status = 'released'`);
+  await fixture.db.query(`update allocations set status = 'released'`);
   expect(await ask({ dry_run: true })).toMatchObject({ matched: 4, eligible: 4, not_eligible: [] });
 });
 
 test('a paused pool is not eligible for actions that launch machines', async () => {
-  await stage.pool('q', { driver: 'local', paused: true });
-  await stage.nodes({ pool: 'q', count: 1 });
+  await fixture.declarePool('q', { driver: 'local', paused: true });
+  await fixture.addNodes({ pool: 'q', count: 1 });
   expect(await ask({ action: 'reimage', filter: { pool: 'q' }, dry_run: true })).toMatchObject({
     eligible: 0,
     not_eligible: [{ why_not: 'Its pool launches nothing while it is paused.' }],
@@ -68,39 +68,39 @@ test('a paused pool is not eligible for actions that launch machines', async () 
 });
 
 test('starts nothing without an eligible target', async () => {
-  await stage.db.query(`update nodes set status = 'cleaning' where node_id = any($1)`, [nodes.slice(2)]);
+  await fixture.db.query(`update nodes set status = 'cleaning' where node_id = any($1)`, [nodes.slice(2)]);
   expect(await ask()).toMatchObject({ matched: 2, eligible: 0, workflow_id: null });
 });
 
 test('skips ineligible targets with a reason and takes the next one as canary', async () => {
   const { workflow_id } = await ask();
   const id = workflow_id as WorkflowId;
-  await stage.db.query(`update operations set status = 'running', epoch = '1' where workflow_id = $1`, [id]);
+  await fixture.db.query(`update operations set status = 'running', epoch = '1' where workflow_id = $1`, [id]);
   const order: RecoveryOrder = {
     ...{ action: 'retire', filter, reason: 'too old' },
     ...{ canary: 1, per_minute: 6000, stop_after_failures: 1 },
   };
-  await stage.db.transaction((tx) => chooseTargets(tx, id, 'retire', filter, stage.start));
+  await fixture.db.transaction((tx) => chooseTargets(tx, id, 'retire', filter, fixture.start));
   const context = { workflow_id: id, emit: async () => {} } as unknown as OperationContext;
   const round = (phase: RecoveryPhase) => recoveryRound(context, services, order, phase, undefined);
   const states = async () =>
-    (await stage.db.query<{ state: string }>('select state from recovery_targets order by ordinal')).map(
+    (await fixture.db.query<{ state: string }>('select state from recovery_targets order by ordinal')).map(
       ({ state }) => state,
     );
   await round('canary');
   expect(await states()).toEqual(['skipped', 'skipped', 'acting', 'waiting']);
-  expect(await stage.db.query(`select reason, acted_at from recovery_targets where state = 'skipped'`)).toEqual([
+  expect(await fixture.db.query(`select reason, acted_at from recovery_targets where state = 'skipped'`)).toEqual([
     { reason: inUse, acted_at: null },
     { reason: inUse, acted_at: null },
   ]);
   expect(
-    await stage.db.query(`select node_id, summary from evidence where kind = 'recovery.skipped' order by seq`),
+    await fixture.db.query(`select node_id, summary from evidence where kind = 'recovery.skipped' order by seq`),
   ).toEqual([used, kept].map((index) => ({ node_id: nodes[index], summary: `was skipped: ${inUse}` })));
   expect(await round('canary'), 'the canary is waited for').toMatchObject({ over: false, stop: false });
-  await stage.clock.advance(5_000);
-  await stage.db.query(`update nodes set status = 'retired', status_since = $2 where node_id = $1`, [
+  await fixture.clock.advance(5_000);
+  await fixture.db.query(`update nodes set status = 'retired', status_since = $2 where node_id = $1`, [
     nodes[first],
-    stage.at(5),
+    fixture.at(5),
   ]);
   expect(await round('canary')).toMatchObject({ over: true, stop: false });
   await round('rest');

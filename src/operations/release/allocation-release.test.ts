@@ -4,7 +4,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { type NodeId, newCorrelationId } from '../../base/ids.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { staysForReuse } from './allocation-release.ts';
@@ -15,12 +15,12 @@ vi.mock(import('../../store/operations/executions.ts'), async (original) => {
   return { ...(await original()), runOnce };
 });
 
-let stage: Stage;
+let fixture: RuleFixture;
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 const observe = async () => ({ state: 'running', present: true, ready: true, detail: null });
 const context = {
@@ -29,27 +29,27 @@ const context = {
 } as unknown as OperationContext;
 
 async function stays(): Promise<boolean> {
-  const [node] = await stage.rows(['node_p_1' as NodeId]);
+  const [node] = await fixture.readNodes(['node_p_1' as NodeId]);
   const driver = { name: 'played', launches: true, observe };
   const subject = { node, node_instance_id: node?.node_instance_id, pool: { reuse: true }, driver, target: {} };
-  return staysForReuse(context, stage.services as unknown as OperationServices, subject as unknown as Subject);
+  return staysForReuse(context, fixture.services as unknown as OperationServices, subject as unknown as Subject);
 }
 
 const operation = (kind: string, status: string) =>
-  stage.db.query(
+  fixture.db.query(
     `insert into operations (workflow_id, kind, revision, node_id, correlation_id, status, created_at)
      values ('wf_other', $1, 1, 'node_p_1', $3, $2, now())`,
     [kind, status, newCorrelationId()],
   );
 
 test('a machine with a live agent and no teardown stays', async () => {
-  await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
+  await fixture.addNodes({ pool: 'p', count: 1, status: 'cleaning' });
   await operation('node-reimage', 'cancelled');
   expect(await stays()).toBe(true);
 });
 
 test.each(['node-reimage', 'node-retire'])('a machine that %s tears down does not stay', async (kind) => {
-  await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
+  await fixture.addNodes({ pool: 'p', count: 1, status: 'cleaning' });
   await operation(kind, 'running');
   expect(await stays()).toBe(false);
 });

@@ -6,7 +6,7 @@ import type { OperationError } from '../../contract/operation.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../../engine/engine.ts';
 import type * as Executions from '../../store/operations/executions.ts';
 import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 import { agentProvesWithinSeconds } from './proof.ts';
@@ -19,12 +19,12 @@ vi.mock(import('../../store/operations/executions.ts'), async (original) => {
   return { ...(await original()), runOnce };
 });
 
-let stage: Stage;
+let fixture: RuleFixture;
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 const overdue = { code: 'operation_overdue', owner_layer: 'workflow', message: 'Cleaning up took longer than it may' };
 const failed = { step: 'clean', code: 'clean_failed', owner_layer: 'provider', message: 'it is stuck', tries: 3 };
@@ -51,9 +51,9 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
   ],
 ])('%s', async ([, error, on_row, { owner, reason }]) => {
   row.error = on_row as OperationError | null;
-  const [node_id = '' as NodeId] = await stage.nodes({ pool: 'p', count: 1, status: 'cleaning' });
-  await stage.db.query(`update nodes set workflow_id = 'wf_1'`);
-  const [node] = await stage.rows([node_id]);
+  const [node_id = '' as NodeId] = await fixture.addNodes({ pool: 'p', count: 1, status: 'cleaning' });
+  await fixture.db.query(`update nodes set workflow_id = 'wf_1'`);
+  const [node] = await fixture.readNodes([node_id]);
   const subject = { node, node_instance_id: node?.node_instance_id, ids: { node_id } } as Subject;
   const context = {
     workflow_id: 'wf_1',
@@ -61,13 +61,13 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
   } as unknown as OperationContext;
   await quarantineHalfTornDown(
     context,
-    stage.services as unknown as OperationServices,
+    fixture.services as unknown as OperationServices,
     subject,
     'taking it down',
     error,
   );
   const verdict = { rule: 'clean-error', owner, reason: expect.stringMatching(reason) };
-  expect(await stage.rows([node_id])).toMatchObject([{ status: 'quarantined', verdict }]);
+  expect(await fixture.readNodes([node_id])).toMatchObject([{ status: 'quarantined', verdict }]);
 });
 
 test('takes budgets from the pool, then its runtime class, then the server', () => {

@@ -5,11 +5,11 @@ import { testDatabase } from '../../../test/support/database.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { leaveResidue, residueRow } from '../../store/rows/residue.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { adoptResidue, requestResidueDelete, requestResidueVerify } from './residue-requests.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let services: OperationServices;
 let node_id: NodeId;
 const caller = {
@@ -20,12 +20,12 @@ const caller = {
 };
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
-  [node_id] = (await stage.nodes({ pool: 'p', count: 1 })) as [NodeId];
-  services = { ...stage.services, drivers: new Map([['yard', simulatedDriver({ name: 'yard' })]]) };
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
+  [node_id] = (await fixture.addNodes({ pool: 'p', count: 1 })) as [NodeId];
+  services = { ...fixture.services, drivers: new Map([['yard', simulatedDriver({ name: 'yard' })]]) };
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 async function left(over: { driver?: string; node_instance_id?: NodeInstanceId | null } = {}): Promise<string> {
   const entry = {
@@ -34,10 +34,10 @@ async function left(over: { driver?: string; node_instance_id?: NodeInstanceId |
     ...{ forced_by: caller.actor, seen: 'still there', cost_per_hour: null },
     ...over,
   };
-  const [row] = await stage.db.transaction((tx) => leaveResidue(tx, [entry], { layer: 'operator' }, stage.clock));
+  const [row] = await fixture.db.transaction((tx) => leaveResidue(tx, [entry], { layer: 'operator' }, fixture.clock));
   return row?.residue_id ?? '';
 }
-const nodeIs = (status: string) => stage.db.query('update nodes set status = $1', [status]);
+const nodeIs = (status: string) => fixture.db.query('update nodes set status = $1', [status]);
 const refused = (detail: string) => ({ code: 'action_illegal', message: expect.stringContaining(detail) });
 
 test('deletes only what a quarantined or retired node left', async () => {
@@ -81,13 +81,13 @@ test('a repeated request returns the same operation, and other requests are refu
   expect((await requestResidueDelete(services, id, caller)).workflow_id).toBe(workflow_id);
   await expect(adoptResidue(services, id, caller)).rejects.toMatchObject(refused('residue-delete works on it'));
   await expect(requestResidueVerify(services, id, caller)).rejects.toMatchObject(refused('residue-delete works on it'));
-  expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
+  expect(await fixture.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
 });
 
 test('an adopted entry records who and why, and is closed', async () => {
   const id = await left();
   await adoptResidue(services, id, caller);
-  expect(await residueRow(stage.db, id)).toMatchObject({
+  expect(await residueRow(fixture.db, id)).toMatchObject({
     ...{ status: 'adopted', settled_by: caller.actor, settled_reason: 'because' },
   });
   for (const ask of [adoptResidue, requestResidueVerify, requestResidueDelete])
@@ -98,7 +98,7 @@ test('an adopted entry records who and why, and is closed', async () => {
 test('a dry run predicts or refuses, and changes nothing', async () => {
   const id = await left();
   const dryRun = { ...caller, dry_run: true };
-  const before = await residueRow(stage.db, id);
+  const before = await residueRow(fixture.db, id);
   await nodeIs('ready');
   await expect(requestResidueDelete(services, id, dryRun)).rejects.toMatchObject(refused('which is ready'));
   await nodeIs('quarantined');
@@ -111,6 +111,6 @@ test('a dry run predicts or refuses, and changes nothing', async () => {
       workflow_id: null,
       says: expect.stringContaining(says),
     });
-  expect(await residueRow(stage.db, id)).toEqual(before);
-  expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toEqual([]);
+  expect(await residueRow(fixture.db, id)).toEqual(before);
+  expect(await fixture.db.query(`select 1 from operations where kind like 'residue-%'`)).toEqual([]);
 });

@@ -5,25 +5,25 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
-import { ruleStage, type Stage } from '../../sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import { countFree } from './free-nodes.ts';
 import { readNode } from './nodes.ts';
 import { countOpenResidue, leaveResidue, listResidue, recordInspection, residueRow, settleResidue } from './residue.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let node_id: NodeId;
 const actor = { kind: 'token', id: 'tok_1', name: 'ada' };
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
-  [node_id] = (await stage.nodes({ pool: 'p', count: 1 })) as [NodeId];
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
+  [node_id] = (await fixture.addNodes({ pool: 'p', count: 1 })) as [NodeId];
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 const leave = (over: { resource?: string; seen?: string } = {}) =>
-  stage.db.transaction((tx) =>
+  fixture.db.transaction((tx) =>
     leaveResidue(
       tx,
       [
@@ -35,27 +35,27 @@ const leave = (over: { resource?: string; seen?: string } = {}) =>
         },
       ],
       { layer: 'operator', actor },
-      stage.clock,
+      fixture.clock,
     ),
   );
 const settle = (residue_id: string, status: 'gone' | 'adopted') =>
-  stage.db.transaction((tx) =>
-    settleResidue(tx, { residue_id }, { status, reason: 'because' }, { layer: 'operator', actor }, stage.at(60)),
+  fixture.db.transaction((tx) =>
+    settleResidue(tx, { residue_id }, { status, reason: 'because' }, { layer: 'operator', actor }, fixture.at(60)),
   );
 const facts = () =>
-  stage.db.query<{ kind: string; actor: { name: string } | null }>(
+  fixture.db.query<{ kind: string; actor: { name: string } | null }>(
     `select kind, actor from evidence where kind like 'residue.%' and node_id = $1 order by xid, seq`,
     [node_id],
   );
 
 test('a node with open residue is not free until the residue is gone', async () => {
-  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
+  expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
   const [left] = await leave();
-  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
-  expect(await countFree(stage.db, 'p', 1)).toBe(0);
+  expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
+  expect(await countFree(fixture.db, 'p', 1)).toBe(0);
   expect(await settle(left?.residue_id ?? '', 'gone')).toHaveLength(1);
-  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
-  expect(await countFree(stage.db, 'p', 1)).toBe(1);
+  expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
+  expect(await countFree(fixture.db, 'p', 1)).toBe(1);
   expect(await facts()).toEqual([
     { kind: 'residue.left', actor },
     { kind: 'residue.gone', actor },
@@ -65,10 +65,10 @@ test('a node with open residue is not free until the residue is gone', async () 
 test('adopting residue proves nothing: the node is free only as another instance', async () => {
   const [left] = await leave();
   expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
-  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup' });
-  expect(await countFree(stage.db, 'p', 1)).toBe(0);
-  await stage.db.query('update residue set node_instance_id = $1', ['inst_former']);
-  expect(await readNode(stage.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
+  expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'cleanup' });
+  expect(await countFree(fixture.db, 'p', 1)).toBe(0);
+  await fixture.db.query('update residue set node_instance_id = $1', ['inst_former']);
+  expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
 });
 
 test('a resource has one open entry, and a new one after that is settled', async () => {
@@ -84,7 +84,7 @@ test('settles an entry once', async () => {
   const [left] = await leave();
   await settle(left?.residue_id ?? '', 'gone');
   expect(await settle(left?.residue_id ?? '', 'adopted')).toEqual([]);
-  expect(await residueRow(stage.db, left?.residue_id ?? '')).toMatchObject({
+  expect(await residueRow(fixture.db, left?.residue_id ?? '')).toMatchObject({
     status: 'gone',
     settled_reason: 'because',
   });
@@ -93,44 +93,44 @@ test('settles an entry once', async () => {
 test('records an inspection if it saw something new or a person requested it', async () => {
   const [left] = await leave();
   const inspect = (seen: string, by?: typeof actor) =>
-    stage.db.transaction((tx) =>
-      recordInspection(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, stage.at(30)),
+    fixture.db.transaction((tx) =>
+      recordInspection(tx, left?.residue_id ?? '', seen, { layer: 'rule', ...(by && { actor: by }) }, fixture.at(30)),
     );
   await inspect('still there');
   await inspect('half gone');
   await inspect('half gone');
   await inspect('half gone', actor);
   expect((await facts()).map(({ kind }) => kind)).toEqual(['residue.left', 'residue.verified', 'residue.verified']);
-  expect(await residueRow(stage.db, left?.residue_id ?? '')).toMatchObject({
+  expect(await residueRow(fixture.db, left?.residue_id ?? '')).toMatchObject({
     seen: 'half gone',
-    verified_at: stage.at(30),
+    verified_at: fixture.at(30),
   });
 });
 
 test('pages through entries by status and pool, newest first, and counts them by driver', async () => {
   for (const resource of ['vm/1', 'vm/2', 'vm/3']) await leave({ resource });
-  const first = await listResidue(stage.db, { limit: 2, status: 'open', pool: 'p' });
+  const first = await listResidue(fixture.db, { limit: 2, status: 'open', pool: 'p' });
   expect(first.items).toHaveLength(2);
-  const second = await listResidue(stage.db, { limit: 2, after: first.next_cursor ?? '' });
+  const second = await listResidue(fixture.db, { limit: 2, after: first.next_cursor ?? '' });
   expect([...first.items, ...second.items].map(({ resource }) => resource).sort()).toEqual(['vm/1', 'vm/2', 'vm/3']);
   expect(second.next_cursor).toBeNull();
-  expect((await listResidue(stage.db, { limit: 2, pool: 'other' })).items).toEqual([]);
-  expect(await countOpenResidue(stage.db)).toEqual([{ driver: 'yard', open: 3, oldest_since: stage.start }]);
+  expect((await listResidue(fixture.db, { limit: 2, pool: 'other' })).items).toEqual([]);
+  expect(await countOpenResidue(fixture.db)).toEqual([{ driver: 'yard', open: 3, oldest_since: fixture.start }]);
 });
 
 test('a node on which a served allocation failed is not free until a later proof', async () => {
-  const { db } = stage;
+  const { db } = fixture;
   await db.query(
     `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, active_at, correlation_id, created_at)
      values ('alloc_1', 'p', $1, 'acme', 'job', 'failed', $2, $2, 'c', $2)`,
-    [node_id, stage.at(10)],
+    [node_id, fixture.at(10)],
   );
   const isFree = async () => (await readNode(db, node_id, wholeFleet))?.occupancy === 'free';
   const prove = (at: Date, kind: Fact['kind'] = 'proof.clean') =>
     db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
-  await prove(stage.at(9));
-  await prove(stage.at(11), 'node.observed');
+  await prove(fixture.at(9));
+  await prove(fixture.at(11), 'node.observed');
   expect(await isFree(), 'an earlier proof, and a fact that is no proof').toBe(false);
-  await prove(stage.at(10));
+  await prove(fixture.at(10));
   expect(await isFree()).toBe(true);
 });

@@ -1,6 +1,6 @@
 /**
- * Compares nodes with their machines and notes those that the provider does not show. Decides
- * nothing.
+ * Inspects the machines of nodes, records changed observations, and notes machines that the
+ * provider no longer shows. Decides nothing.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
@@ -18,16 +18,16 @@ import {
   recordInspections,
   recordObservations,
 } from '../../store/supervision/machine-inspections.ts';
-import { createLooker, type Looked, type Looks } from '../runner/inspector.ts';
+import { createInspector, type Inspection, type InspectionResult } from '../runner/inspector.ts';
 import type { SweepServices } from '../runner/services.ts';
 
-/** Per pass; a larger fleet takes several passes for a round. */
+/** A fleet with more machines takes several passes for one round. */
 const maxPerPass = 1000;
 const batch = 200;
-/** How often a driver that cannot be asked is reported. */
+/** How often a driver that does not answer is reported. */
 const reportAgainMs = 3_600_000;
 
-const absentOf = ({ machine, seen }: Looked, node: JudgedNode, now: Date): Disagreement => ({
+const disagreementOn = ({ machine, seen }: Inspection, node: JudgedNode, now: Date): Disagreement => ({
   what: 'machine_absent',
   subject: node.node_id,
   pool: node.pool,
@@ -39,78 +39,81 @@ const absentOf = ({ machine, seen }: Looked, node: JudgedNode, now: Date): Disag
 });
 
 /**
- * Record changes and quarantined nodes only: a fact per look at each healthy machine would bury the
- * others.
+ * Records changed states, and every observation of a quarantined node. One fact per inspection of
+ * each healthy machine would bury the useful ones.
  */
-const isWorthKeeping = ({ seen }: Looked, node: JudgedNode): boolean =>
+const isWorthRecording = ({ seen }: Inspection, node: JudgedNode): boolean =>
   node.status === 'quarantined' ||
   (seen.present ? node.observed_state === 'absent' : node.observed_state !== seen.state);
 
 export function compareMachines(services: SweepServices): (now: Date) => Promise<void> {
   const { db, clock, environment, drivers } = services;
-  const look = createLooker(services);
-  const toldMs = new Map<string, number>();
+  const inspect = createInspector(services);
+  const reportedAtMs = new Map<string, number>();
   let cursor = '';
 
-  const keep = async (looked: readonly Looked[], passed: Date, now: Date) => {
-    const news = new Map<string, Looked>();
-    const doubted = new Set(
+  const record = async (inspections: readonly Inspection[], passed: Date, now: Date) => {
+    const relevant = new Map<string, Inspection>();
+    const nodesWithFinding = new Set(
       (
         await standingFindings(
           db,
           ['machine_absent'],
-          looked.map(({ machine }) => machine.node_id),
+          inspections.map(({ machine }) => machine.node_id),
         )
       ).map(({ subject }) => subject),
     );
-    for (const each of looked) {
-      const { node_id, status } = each.machine;
-      if (!each.seen.present || status === 'quarantined' || doubted.has(node_id)) news.set(node_id, each);
+    for (const inspection of inspections) {
+      const { node_id, status } = inspection.machine;
+      if (!inspection.seen.present || status === 'quarantined' || nodesWithFinding.has(node_id))
+        relevant.set(node_id, inspection);
     }
-    if (news.size > 0)
+    if (relevant.size > 0)
       await db.transaction(async (tx) => {
         const nodes = await lockUnchanged(
           tx,
-          [...news.values()].map(({ machine }) => machine),
+          [...relevant.values()].map(({ machine }) => machine),
         );
         const pairs = nodes.flatMap((node) => {
-          const seen = news.get(node.node_id);
-          return seen ? [{ node, looked: seen }] : [];
+          const inspection = relevant.get(node.node_id);
+          return inspection ? [{ node, inspection }] : [];
         });
-        const worthKeeping = pairs.filter(({ node, looked }) => isWorthKeeping(looked, node));
+        const worthRecording = pairs.filter(({ node, inspection }) => isWorthRecording(inspection, node));
         await recordObservations(
           tx,
-          worthKeeping.map(({ node, looked }) => ({ node, state: looked.seen.state })),
+          worthRecording.map(({ node, inspection }) => ({ node, state: inspection.seen.state })),
           now,
         );
-        const absent = pairs.filter(({ looked }) => !looked.seen.present);
-        const removed = await knownAbsent(
+        const absent = pairs.filter(({ inspection }) => !inspection.seen.present);
+        const removedByUs = await knownAbsent(
           tx,
-          absent.map(({ looked }) => looked.machine.node_instance_id),
+          absent.map(({ inspection }) => inspection.machine.node_instance_id),
         );
-        const missing = absent.filter(({ looked }) => !removed.has(looked.machine.node_instance_id));
-        const found = missing.map(({ node, looked }) => ({
+        const missing = absent.filter(({ inspection }) => !removedByUs.has(inspection.machine.node_instance_id));
+        const disagreements = missing.map(({ node, inspection }) => ({
           finding_id: newFindingId(clock),
-          ...absentOf(looked, node, now),
+          ...disagreementOn(inspection, node, now),
         }));
-        await noteDisagreements(tx, found, passed, now, environment.decide.isConfirmed);
-        const there = pairs.filter(({ looked }) => looked.seen.present).map(({ node }) => node.node_id);
-        const agreeing = there.length === 0 ? [] : await standingFindings(tx, ['machine_absent'], there);
-        await endFindings(tx, agreeing, 'its provider shows the machine again', now);
+        await noteDisagreements(tx, disagreements, passed, now, environment.decide.isConfirmed);
+        const present = pairs.filter(({ inspection }) => inspection.seen.present).map(({ node }) => node.node_id);
+        const outdated = present.length === 0 ? [] : await standingFindings(tx, ['machine_absent'], present);
+        await endFindings(tx, outdated, 'its provider shows the machine again', now);
       });
     await recordInspections(
       db,
-      looked.map(({ machine }) => machine.node_id),
+      inspections.map(({ machine }) => machine.node_id),
       now,
     );
   };
 
-  /** A driver that does not answer causes no verdict, but is reported. */
-  const reportUnanswered = async ({ unanswered }: Looks, now: Date) => {
+  /**
+   * A driver that does not answer causes no verdict on its machines; only the driver is reported.
+   */
+  const reportUnanswered = async ({ unanswered }: InspectionResult, now: Date) => {
     for (const [driver, { machines, because }] of unanswered) {
       const nowMs = clock.monotonicMs();
-      if (nowMs - (toldMs.get(driver) ?? Number.NEGATIVE_INFINITY) < reportAgainMs) continue;
-      toldMs.set(driver, nowMs);
+      if (nowMs - (reportedAtMs.get(driver) ?? Number.NEGATIVE_INFINITY) < reportAgainMs) continue;
+      reportedAtMs.set(driver, nowMs);
       const summary = `the driver ${driver} could not be asked about ${machines} machines: ${because}`;
       await recordEvidence(db, [
         { at: now, layer: 'provider', kind: 'driver.unanswered', summary, data: { driver, machines, because } },
@@ -120,25 +123,26 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
 
   return async (now) => {
     const { every_seconds, parked_seconds } = environment.drift;
+    // A replica that looked within the last half interval did so in this pass.
     const passed = secondsLater(now, -every_seconds / 2);
-    const question = {
+    const query = {
       drivers: [...drivers.values()].filter(({ launches }) => launches).map(({ name }) => name),
       looked_before: passed,
-      // One pass early, so that the time between two looks never exceeds the promised one.
+      // One pass early, so that the time between two inspections never exceeds `parked_seconds`.
       parked_looked_before: secondsLater(now, every_seconds - parked_seconds),
     };
-    const outlived = await obsoleteFindings(db, batch);
-    if (outlived.length > 0)
-      await db.transaction((tx) => endFindings(tx, outlived, 'the machine is not expected any more', now));
-    const lookAt = async (machines: ExpectedMachine[]) => {
-      const looks = await look(machines);
-      await keep(looks.looked, passed, now);
-      await reportUnanswered(looks, now);
+    const obsolete = await obsoleteFindings(db, batch);
+    if (obsolete.length > 0)
+      await db.transaction((tx) => endFindings(tx, obsolete, 'the machine is not expected any more', now));
+    const inspectAndRecord = async (machines: ExpectedMachine[]) => {
+      const result = await inspect(machines);
+      await record(result.inspections, passed, now);
+      await reportUnanswered(result, now);
     };
-    await lookAt(await machinesWithFinding(db, question, batch));
-    for (let left = maxPerPass; left > 0; left -= batch) {
-      const machines = await machinesAfter(db, question, cursor, batch);
-      await lookAt(machines);
+    await inspectAndRecord(await machinesWithFinding(db, query, batch));
+    for (let remaining = maxPerPass; remaining > 0; remaining -= batch) {
+      const machines = await machinesAfter(db, query, cursor, batch);
+      await inspectAndRecord(machines);
       const last = machines.at(-1);
       cursor = machines.length === batch && last ? last.node_id : '';
       if (cursor === '') break;

@@ -1,7 +1,4 @@
-/**
- * Quarantined nodes whose machine is proven gone are found and retired by that proof, and never
- * retired wrongly.
- */
+/** Which quarantined nodes are retired by a proof that their machine is gone, and which are not. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -15,28 +12,28 @@ import type { FindingRow } from '../../store/rows/findings.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { type Fleet, nodeNow } from '../../store/testing/fleet.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { type DriftWorld, driftWorld } from '../testing/drift-fixture.ts';
+import { type DriftFixture, driftFixture } from '../testing/drift-fixture.ts';
 import { drift } from './drift.ts';
 
 const { every_seconds } = defaultDriftSettings;
 
-let world: DriftWorld;
+let fixture: DriftFixture;
 let db: Database;
 let fleet: Fleet;
 let services: SweepServices;
 
 beforeEach(async () => {
-  world = await driftWorld(await testDatabase());
-  ({ db, fleet, services } = world);
+  fixture = await driftFixture(await testDatabase());
+  ({ db, fleet, services } = fixture);
 });
-afterEach(() => world.close());
+afterEach(() => fixture.close());
 
 const findings = () => db.query<FindingRow>('select * from findings order by finding_id');
 const statusOf = async ({ node_id }: NodeRow) => (await nodeNow(db, node_id)).status;
-const unretired = async () =>
+const nodesToRetire = async () =>
   (await verifySlice(db, 'nodes', { cursor: '', limit: 100 })).unretired.map(({ node_id }) => node_id);
 
-const passes = async (count: number, sweep = drift(services)) => {
+const runPasses = async (count: number, sweep = drift(services)) => {
   for (let each = 0; each < count; each++) {
     await fleet.clock.advance(every_seconds * 1000);
     await sweep.run(fleet.now());
@@ -48,7 +45,7 @@ const caller = {
   visibility: wholeFleet,
   correlation_id: newCorrelationId(),
 };
-const request = { reason: 'it is gone' };
+const request = { reason: 'the machine is gone' };
 
 const operationOn = (node: NodeRow, kind: string, status: string) =>
   db.query(
@@ -65,10 +62,10 @@ const prove = ({ node_id, node_instance_id }: NodeRow, kind = 'absent', workflow
   );
 
 /**
- * The state an earlier version left: quarantined during its release, with the allocation released
- * by the proof.
+ * Creates the state that an earlier version left behind: a node quarantined during its release,
+ * whose allocation was released by the proof.
  */
-async function ghost({ kind = 'absent' } = {}): Promise<NodeRow> {
+async function unretiredNode({ kind = 'absent' } = {}): Promise<NodeRow> {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('active', node);
   await fleet.moveAllocation({ allocation_id, to: 'releasing', by: 'release', reason: 'asked for' });
@@ -80,18 +77,18 @@ async function ghost({ kind = 'absent' } = {}): Promise<NodeRow> {
   return node;
 }
 
-describe.each(['absent', 'revoked'])('a ghost of an earlier version, proven %s', (kind) => {
-  test('is reported, and retired by its proof in the second pass', async () => {
-    const node = await ghost({ kind });
-    expect(await unretired()).toEqual([node.node_id]);
+describe.each(['absent', 'revoked'])('a quarantined node of an earlier version, proven %s', (kind) => {
+  test('is reported in the first pass and retired by its proof in the second', async () => {
+    const node = await unretiredNode({ kind });
+    expect(await nodesToRetire()).toEqual([node.node_id]);
     const sweep = drift(services);
-    await passes(1, sweep);
+    await runPasses(1, sweep);
     expect(await findings()).toMatchObject([{ what: 'proven_gone', subject: node.node_id, status: 'seen' }]);
     expect(await statusOf(node)).toBe('quarantined');
-    await passes(1, sweep);
+    await runPasses(1, sweep);
     expect(await findings()).toMatchObject([{ status: 'repaired', theirs: { proof: kind } }]);
     expect(await statusOf(node)).toBe('retired');
-    expect(await unretired()).toEqual([]);
+    expect(await nodesToRetire()).toEqual([]);
     expect(await rebuildNodes(db, [node.node_id])).toMatchObject([{ status: 'retired' }]);
     const facts = await db.query<{ kind: string }>(
       `select kind from evidence where node_id = $1 and (kind like 'finding.%' or kind = 'node.retired') order by xid, seq`,
@@ -101,14 +98,14 @@ describe.each(['absent', 'revoked'])('a ghost of an earlier version, proven %s',
   });
 });
 
-test('is found by its proof even if its allocation ended otherwise', async () => {
+test('a proof retires a quarantined node that never had an allocation', async () => {
   const node = await fleet.node('quarantined');
   await prove(node);
-  await passes(2);
+  await runPasses(2);
   expect(await statusOf(node)).toBe('retired');
 });
 
-test('a proof by the machine itself, or about another instance, retires no node', async () => {
+test('a proof that the machine sent itself, or about a former instance, retires no node', async () => {
   const node = await fleet.node('quarantined');
   await prove({ ...node, node_instance_id: 'inst_former' as NodeRow['node_instance_id'] });
   await db.query(
@@ -117,41 +114,44 @@ test('a proof by the machine itself, or about another instance, retires no node'
   );
   // A credential revoked without a release proves nothing about the machine.
   await prove(node, 'revoked');
-  await passes(3);
+  await runPasses(3);
   expect(await findings()).toEqual([]);
-  expect(await unretired()).toEqual([]);
+  expect(await nodesToRetire()).toEqual([]);
   expect(await statusOf(node)).toBe('quarantined');
 });
 
-test.each(['node-re-enroll', 'node-retire', 'node-reimage'])('leaves a node to a running %s', async (kind) => {
-  const node = await ghost();
-  await operationOn(node, kind, 'running');
-  await passes(3);
-  expect(await findings()).toEqual([]);
-  expect(await statusOf(node)).toBe('quarantined');
-});
+test.each(['node-re-enroll', 'node-retire', 'node-reimage'])(
+  'does not touch a node while a %s operation runs',
+  async (kind) => {
+    const node = await unretiredNode();
+    await operationOn(node, kind, 'running');
+    await runPasses(3);
+    expect(await findings()).toEqual([]);
+    expect(await statusOf(node)).toBe('quarantined');
+  },
+);
 
-test('leaves a node to its release if a retry is due', async () => {
+test('does not report a node whose failed release will be retried', async () => {
   const node = await fleet.node('quarantined');
   await fleet.allocation('release_failed', node);
   await prove(node);
-  await passes(3);
+  await runPasses(3);
   expect(await findings()).toEqual([]);
 });
 
 describe('a machine that its provider shows again after the proof', () => {
   const seenAgain = async () => {
-    const node = await ghost();
+    const node = await unretiredNode();
     await db.query(`update nodes set observed_state = 'running', observed_at = $2 where node_id = $1`, [
       node.node_id,
       fleet.now(),
     ]);
-    await passes(3);
-    const [found] = await findings();
-    return { node, finding_id: found?.finding_id ?? '' };
+    await runPasses(3);
+    const [finding] = await findings();
+    return { node, finding_id: finding?.finding_id ?? '' };
   };
 
-  test('stays, with an open finding', async () => {
+  test('stays quarantined, with an open finding', async () => {
     const { node } = await seenAgain();
     expect(await findings()).toMatchObject([
       { what: 'proven_gone', status: 'open', theirs: { proof: 'absent', observed_state: 'running' } },
@@ -165,7 +165,7 @@ describe('a machine that its provider shows again after the proof', () => {
       node.node_id,
       fleet.now(),
     ]);
-    await passes(1);
+    await runPasses(1);
     expect(await findings()).toMatchObject([{ what: 'proven_gone', status: 'repaired' }]);
     expect(await statusOf(node)).toBe('retired');
   });
@@ -181,16 +181,16 @@ describe('a machine that its provider shows again after the proof', () => {
   test('is not reported again once accepted', async () => {
     const { finding_id } = await seenAgain();
     await acceptFinding(services, finding_id, request, caller);
-    await passes(2);
+    await runPasses(2);
     expect(await findings()).toMatchObject([{ status: 'accepted', closed_at: null }]);
   });
 });
 
-test('a finding closes when an operation takes the node over', async () => {
-  const node = await ghost();
+test('a finding closes when an operation starts on the node', async () => {
+  const node = await unretiredNode();
   const sweep = drift(services);
-  await passes(1, sweep);
+  await runPasses(1, sweep);
   await operationOn(node, 'node-re-enroll', 'running');
-  await passes(1, sweep);
+  await runPasses(1, sweep);
   expect(await findings()).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /**
- * Finds quarantined nodes whose machine is proven gone and, once two passes saw them, retires them
- * by that proof. The pool's drift policy does not apply: the provider agrees, and only our own last
- * step is missing.
+ * Finds quarantined nodes whose machine is proven gone, and retires them by that proof in the
+ * second pass. The pool's drift policy does not apply: the provider agrees that the machine is
+ * gone, and only our own last step is missing.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
@@ -42,22 +42,25 @@ export function compareProofs(services: SweepServices): (now: Date) => Promise<v
   const { db, clock, environment } = services;
   let cursor = '';
   return async (now) => {
+    // A replica that looked within the last half interval did so in this pass.
     const passed = secondsLater(now, -environment.drift.every_seconds / 2);
-    const turn = await quarantinedAfter(db, cursor, slice);
-    cursor = turn.length === slice ? (turn.at(-1) ?? '') : '';
+    const quarantined = await quarantinedAfter(db, cursor, slice);
+    cursor = quarantined.length === slice ? (quarantined.at(-1) ?? '') : '';
     const standing = await standingFindings(db, ['proven_gone']);
-    const found = await provenGoneNodes(db, [...new Set([...turn, ...standing.map(({ subject }) => subject)])]);
-    const gone = new Map(found.map((node) => [node.node_id as string, node]));
-    const ended = standing.filter(({ subject }) => !gone.has(subject));
-    if (found.length === 0 && ended.length === 0) return;
+    const goneNodes = await provenGoneNodes(db, [
+      ...new Set([...quarantined, ...standing.map(({ subject }) => subject)]),
+    ]);
+    const goneById = new Map(goneNodes.map((node) => [node.node_id as string, node]));
+    const outdated = standing.filter(({ subject }) => !goneById.has(subject));
+    if (goneNodes.length === 0 && outdated.length === 0) return;
     await db.transaction(async (tx) => {
-      const noted = found.map((node) => ({ finding_id: newFindingId(clock), ...disagreementOf(node) }));
-      const opened = await noteDisagreements(tx, noted, passed, now, environment.decide.isConfirmed);
-      // Include earlier findings: the provider may have shown the machine then, but no longer does.
+      const disagreements = goneNodes.map((node) => ({ finding_id: newFindingId(clock), ...disagreementOf(node) }));
+      const opened = await noteDisagreements(tx, disagreements, passed, now, environment.decide.isConfirmed);
+      // Include earlier findings: a machine that the provider still showed then may be gone now.
       const open = [...opened, ...standing.filter(({ status }) => status === 'open')];
       for (const { finding_id, subject } of open) {
-        const node = gone.get(subject);
-        // The provider has shown the machine since: a person or an operation must decide.
+        const node = goneById.get(subject);
+        // The provider has shown the machine after the proof, so a person or an operation decides.
         if (!node || isSeenSince(node)) continue;
         const reason = 'its machine was proven gone before';
         if (await retireProvenGone(tx, services, { ...node, reason, workflow_id: null }, now))
@@ -68,7 +71,7 @@ export function compareProofs(services: SweepServices): (now: Date) => Promise<v
             now,
           );
       }
-      await endFindings(tx, ended, 'the node has moved on', now);
+      await endFindings(tx, outdated, 'the node has moved on', now);
     });
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Rows written without a transition are found by their evidence, then restored or accepted, and
- * nothing else changes.
+ * Rows written without a transition differ from their evidence. The finding is then repaired or
+ * accepted, and nothing else changes.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -13,21 +13,21 @@ import type { Database } from '../../store/pg/database.ts';
 import type { FindingRow } from '../../store/rows/findings.ts';
 import type { Fleet } from '../../store/testing/fleet.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { type DriftWorld, driftWorld } from '../testing/drift-fixture.ts';
+import { type DriftFixture, driftFixture } from '../testing/drift-fixture.ts';
 import { drift } from './drift.ts';
 
 const { every_seconds } = defaultDriftSettings;
 
-let world: DriftWorld;
+let fixture: DriftFixture;
 let db: Database;
 let fleet: Fleet;
 let services: SweepServices;
 
 beforeEach(async () => {
-  world = await driftWorld(await testDatabase());
-  ({ db, fleet, services } = world);
+  fixture = await driftFixture(await testDatabase());
+  ({ db, fleet, services } = fixture);
 });
-afterEach(() => world.close());
+afterEach(() => fixture.close());
 
 const findings = () => db.query<FindingRow>('select * from findings order by finding_id');
 const pass = async (sweep = drift(services)) => {
@@ -39,7 +39,7 @@ const caller = {
   visibility: wholeFleet,
   correlation_id: newCorrelationId(),
 };
-const request = { reason: 'not by us' };
+const request = { reason: 'we did not change the row' };
 
 test('a row written by a transition matches its evidence', async () => {
   for (const status of ['ready', 'offline', 'failed', 'quarantined'] as const) await fleet.node(status);
@@ -60,44 +60,45 @@ test('two replicas at the same moment count as one pass over a row', async () =>
   ]);
 });
 
-test('an allocation is restored or accepted, and matches its evidence afterwards', async () => {
+test('a changed allocation is restored by a repair, or kept by an acceptance that updates its evidence', async () => {
   const { allocation_id } = await fleet.allocation('active');
-  const plant = async (tenant: string) => {
+  const changeTenant = async (tenant: string) => {
     await db.query('update allocations set tenant = $2 where allocation_id = $1', [allocation_id, tenant]);
     for (let each = 0; each < 2; each++) await pass();
-    const open = (await findings()).find(({ status }) => status === 'open');
-    if (!open) throw new Error('nothing was found');
-    return open;
+    const finding = (await findings()).find(({ status }) => status === 'open');
+    if (!finding) throw new Error('no finding is open');
+    return finding;
   };
-  const rowNow = async () => (await db.query('select * from allocations where allocation_id = $1', [allocation_id]))[0];
-  const before = await rowNow();
-  const found = await plant('thief');
-  expect(found).toMatchObject({
+  const readRow = async () =>
+    (await db.query('select * from allocations where allocation_id = $1', [allocation_id]))[0];
+  const original = await readRow();
+  const finding = await changeTenant('thief');
+  expect(finding).toMatchObject({
     what: 'row_differs',
     subject: allocation_id,
     allocation_id,
     ours: { tenant: 'thief' },
   });
-  const predicted = await repairFinding(services, found.finding_id, { ...request, dry_run: true }, caller);
+  const predicted = await repairFinding(services, finding.finding_id, { ...request, dry_run: true }, caller);
   expect(predicted.finding.status).toBe('open');
-  await repairFinding(services, found.finding_id, request, caller);
-  expect(await rowNow()).toEqual(before);
+  await repairFinding(services, finding.finding_id, request, caller);
+  expect(await readRow()).toEqual(original);
 
-  await acceptFinding(services, (await plant('moved')).finding_id, request, caller);
-  expect(await rowNow()).toMatchObject({ tenant: 'moved' });
-  expect(await rebuildAllocations(db, [allocation_id])).toEqual([await rowNow()]);
+  await acceptFinding(services, (await changeTenant('moved')).finding_id, request, caller);
+  expect(await readRow()).toMatchObject({ tenant: 'moved' });
+  expect(await rebuildAllocations(db, [allocation_id])).toEqual([await readRow()]);
   for (let each = 0; each < 2; each++) await pass();
   expect((await findings()).map(({ status }) => status)).toEqual(['repaired', 'accepted']);
 });
 
-test('refuses a repair that comes too late', async () => {
+test('refuses to repair a row that matches its evidence again', async () => {
   const { node_id } = await fleet.node('ready');
   await db.query(`update nodes set status = 'offline' where node_id = $1`, [node_id]);
   for (let each = 0; each < 2; each++) await pass();
   await db.query(`update nodes set status = 'ready' where node_id = $1`, [node_id]);
-  const [open] = await findings();
-  const late = repairFinding(services, open?.finding_id ?? '', request, caller);
-  await expect(late).rejects.toMatchObject({ code: 'action_illegal' });
+  const [finding] = await findings();
+  const repair = repairFinding(services, finding?.finding_id ?? '', request, caller);
+  await expect(repair).rejects.toMatchObject({ code: 'action_illegal' });
   expect(await findings()).toMatchObject([{ status: 'open' }]);
   expect(await rebuildNodes(db, [node_id])).toMatchObject([{ status: 'ready' }]);
 });

@@ -1,7 +1,8 @@
 /**
- * `drift`: finds disagreements between our rows, their evidence and the machines. Comparisons run
- * before the transaction; a disagreement in two passes is a finding. If the pool's policy says so,
- * the rule then repairs or quarantines, subject to the brake and the pool's mode.
+ * `drift`: finds disagreements between our rows, their evidence and the machines. The comparisons
+ * run before the transaction. A disagreement in two passes is a finding. If the pool's policy says
+ * so, the rule then repairs or quarantines the node, unless the brake holds or the pool is
+ * observe-only.
  */
 import { retireIn } from '../../operations/release/node-retire.ts';
 import type { Transaction } from '../../store/pg/database.ts';
@@ -25,13 +26,16 @@ interface DriftVerdict extends Verdict {
   node: DriftedNode;
 }
 
-const because: Record<DriftedNode['what'], (node: DriftedNode) => string> = {
+const reasons: Record<DriftedNode['what'], (node: DriftedNode) => string> = {
   machine_absent: () => 'drift: its provider no longer shows the machine',
   row_differs: ({ ours, theirs }) =>
     `drift: its row says ${JSON.stringify(ours)}, its evidence ${JSON.stringify(theirs)}`,
 };
 
-/** A repaired row gets the status in its evidence; a missing machine is torn down with proof. */
+/**
+ * A node whose row differs gets the status in its evidence. A node whose machine is missing is torn
+ * down, with proof.
+ */
 function destinationOf({ policy, what, status, theirs }: DriftedNode): JudgedNode['status'] {
   if (policy === 'quarantine') return 'quarantined';
   return what === 'machine_absent' ? 'cleaning' : ((theirs.status ?? status) as JudgedNode['status']);
@@ -40,13 +44,13 @@ function destinationOf({ policy, what, status, theirs }: DriftedNode): JudgedNod
 const verdictOn = (node: DriftedNode): DriftVerdict => ({
   node,
   to: destinationOf(node),
-  reason: because[node.what](node),
+  reason: reasons[node.what](node),
   due_at: node.opened_at,
   data: { finding_id: node.finding_id, what: node.what, ours: node.ours, theirs: node.theirs },
 });
 
-/** A node with two findings is decided on once; the next pass sees the rest. */
-const onceEach = (nodes: DriftedNode[]): DriftedNode[] => [
+/** Keeps one finding per node, the first; the next pass handles the others. */
+const firstPerNode = (nodes: DriftedNode[]): DriftedNode[] => [
   ...new Map(nodes.toReversed().map((node) => [node.node_id, node])).values(),
 ];
 
@@ -56,12 +60,12 @@ async function repair(
   { node, to, reason, data }: DriftVerdict,
   now: Date,
 ): Promise<boolean> {
-  const settled = { status: 'repaired', reason: 'by the policy of its pool', actor: null } as const;
+  const settlement = { status: 'repaired', reason: 'by the policy of its pool', actor: null } as const;
   if (node.what === 'machine_absent') {
-    const cited = { by: 'drift' as const, reason, data };
-    const taken = await retireIn(tx, services, node, cited, now);
-    if (taken) await settleFinding(tx, node.finding_id, settled, now);
-    return taken !== undefined;
+    const cause = { by: 'drift' as const, reason, data };
+    const retirement = await retireIn(tx, services, node, cause, now);
+    if (retirement) await settleFinding(tx, node.finding_id, settlement, now);
+    return retirement !== undefined;
   }
   const { decide } = services.environment;
   const document = (await poolGenerations(tx, [node])).get(`${node.pool} ${node.pool_generation}`);
@@ -69,36 +73,36 @@ async function repair(
     await recordWouldHave(tx, [wouldHave(node, { node_id: node.node_id, to, by: 'drift', reason, data }, now)], now);
     return false;
   }
-  await restoreRow(tx, { table: 'nodes', id: node.node_id, reason: settled.reason, actor: null }, now);
-  await settleFinding(tx, node.finding_id, settled, now);
+  await restoreRow(tx, { table: 'nodes', id: node.node_id, reason: settlement.reason, actor: null }, now);
+  await settleFinding(tx, node.finding_id, settlement, now);
   return true;
 }
 
 export function drift(services: SweepServices): Sweep {
   const { environment } = services;
-  const machines = compareMachines(services);
-  const rows = compareRows(services);
-  const proofs = compareProofs(services);
+  const inspectMachines = compareMachines(services);
+  const checkRows = compareRows(services);
+  const checkProofs = compareProofs(services);
   return verdictSweep(services, {
     name: 'drift',
     every_seconds: environment.drift.every_seconds,
     woken_by: (kind) => kind === 'node.held_over',
     batch,
     async prepare(now) {
-      await machines(now);
-      await rows(now);
-      await proofs(now);
+      await inspectMachines(now);
+      await checkRows(now);
+      await checkProofs(now);
     },
     async find(tx, now, limit, except) {
-      return onceEach(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);
+      return firstPerNode(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);
     },
     countOthers: countDriftedNodes,
     async apply(tx, verdicts, now) {
-      const decided = verdicts as DriftVerdict[];
-      const aside = decided.filter(({ node }) => node.policy === 'quarantine');
-      const { moved } = await writeVerdicts(tx, 'drift', aside, now, environment);
+      const driftVerdicts = verdicts as DriftVerdict[];
+      const quarantines = driftVerdicts.filter(({ node }) => node.policy === 'quarantine');
+      const { moved } = await writeVerdicts(tx, 'drift', quarantines, now, environment);
       const repaired: JudgedNode[] = [];
-      for (const verdict of decided)
+      for (const verdict of driftVerdicts)
         if (verdict.node.policy === 'repair' && (await repair(tx, services, verdict, now))) repaired.push(verdict.node);
       return [...moved, ...repaired];
     },

@@ -4,9 +4,9 @@ import type { Sealer } from '../../store/integrity/sealer.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** How long rows accumulate before a checkpoint. */
+/** How long evidence accumulates before a checkpoint is signed. */
 const accumulateSeconds = 1;
-/** A backlog is sealed in the background: three seconds of rest per second of work. */
+/** A backlog is sealed with three seconds of rest per second of work. */
 const restFactor = 3;
 
 async function timed<T>(clock: Clock, work: () => Promise<T>): Promise<{ result: T; seconds: number }> {

@@ -1,6 +1,6 @@
 /**
- * Pools that learn: each move is recorded with its curve, by at most 25 % a day, and none while the
- * brake holds.
+ * Learned budgets: each move is at most 25 % a day and recorded with its curve. A budget does not
+ * move while the brake holds.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -11,51 +11,51 @@ import { currentPool, declarePool, poolGeneration } from '../../store/rows/pools
 import { evenBoots, recordBoots } from '../../store/testing/recorded-boots.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
 import { provisionDeadline } from '../rules/provision-deadline.ts';
-import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { learnedBudget } from './learned-budget.ts';
 
 const day = 86_400;
-const learns = { policy: 'learned', provision_seconds: 720 } as const;
-let stage: Stage;
+const learnedPolicy = { policy: 'learned', provision_seconds: 720 } as const;
+let fixture: RuleFixture;
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
+  fixture = ruleFixture(await testDatabase());
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
-const pass = (seconds: number) => learnedBudget(stage.services).run(stage.at(seconds));
+const runPass = (seconds: number) => learnedBudget(fixture.services).run(fixture.at(seconds));
 
 async function budget(name = 'build') {
-  const pool = await currentPool(stage.db, name);
+  const pool = await currentPool(fixture.db, name);
   if (!pool) throw new Error('no pool');
-  const { seconds, source } = budgetOf('provision', pool.document, stage.environment, null);
+  const { seconds, source } = budgetOf('provision', pool.document, fixture.environment, null);
   return { seconds, source, because: pool.document.learned?.because };
 }
 
 const declare = (document: Partial<PoolDocument>, at: number) =>
-  stage.db.transaction((tx) => declarePool(tx, 'build', { driver: 'external', ...document }, stage.at(at)));
+  fixture.db.transaction((tx) => declarePool(tx, 'build', { driver: 'external', ...document }, fixture.at(at)));
 
-const moves = () =>
-  stage.db.query<{ at: Date; actor: object; data: Record<string, unknown> & { lesson: { curve: object[] } | null } }>(
+const recordedMoves = () =>
+  fixture.db.query<{ at: Date; actor: object; data: Record<string, unknown> & { lesson: { curve: object[] } | null } }>(
     `select at, actor, data from evidence where kind = 'budget.learned' order by seq`,
   );
 
-test('moves a budget towards the recorded boots, each move recorded with its curve', async () => {
-  await stage.pool('build', { budgets: learns });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
+test('moves a budget towards the recorded boots, and records each move with its curve', async () => {
+  await fixture.declarePool('build', { budgets: learnedPolicy });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
   expect(await budget()).toMatchObject({ seconds: 720, source: 'pool' });
 
-  for (let hour = 0; hour <= 4 * 24; hour++) await pass(hour * 3600 + 1);
+  for (let hour = 0; hour <= 4 * 24; hour++) await runPass(hour * 3600 + 1);
 
   expect(await budget()).toMatchObject({ seconds: 303.75, source: 'learned' });
-  const recorded = await moves();
+  const recorded = await recordedMoves();
   expect(recorded.map(({ data }) => [data.from_seconds, data.seconds])).toEqual([
     [720, 540],
     [540, 405],
     [405, 303.75],
   ]);
-  for (const [place, { at, data, actor }] of recorded.entries()) {
-    expect(secondsBetween(stage.start, at)).toBeGreaterThanOrEqual(place * day);
+  for (const [index, { at, data, actor }] of recorded.entries()) {
+    expect(secondsBetween(fixture.start, at)).toBeGreaterThanOrEqual(index * day);
     expect(data).toMatchObject({ rule: 'learned-budget', pool: 'build', aim_seconds: 300 });
     expect(data.lesson).toMatchObject({
       stratum: 'make-in-zone',
@@ -68,134 +68,137 @@ test('moves a budget towards the recorded boots, each move recorded with its cur
   }
 });
 
-test('keeps the fixed budget if there are too few boots, and says so', async () => {
-  await stage.pool('build', { budgets: learns });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(29, 200), until: stage.start });
-  await pass(1);
+test('keeps the fixed budget if there are too few boots, and gives that as the reason', async () => {
+  await fixture.declarePool('build', { budgets: learnedPolicy });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(29, 200), until: fixture.start });
+  await runPass(1);
   expect(await budget()).toEqual({
     seconds: 720,
     source: 'pool',
     because: '29 of the required 30 completed boots are recorded, so the fixed budget of 720 s applies',
   });
-  expect(await moves()).toEqual([]);
+  expect(await recordedMoves()).toEqual([]);
 });
 
-test('does not learn for a pool with a fixed policy', async () => {
-  await stage.pool('build', { budgets: { provision_seconds: 720 } });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
-  await pass(1);
+test('does not change the budget of a pool with a fixed policy', async () => {
+  await fixture.declarePool('build', { budgets: { provision_seconds: 720 } });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
+  await runPass(1);
   expect(await budget()).toEqual({ seconds: 720, source: 'pool', because: undefined });
 });
 
 test('does not move while the brake holds, and continues afterwards', async () => {
-  await stage.pool('build', { budgets: learns, zone: 'a' });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start, zone: 'a' });
-  await stage.db.query(
+  await fixture.declarePool('build', { budgets: learnedPolicy, zone: 'a' });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start, zone: 'a' });
+  await fixture.db.query(
     `insert into brake_holds (hold_id, kind, rule, scope, name, reason, negative, population, since, held_until)
      values ('hld_1', 'mass-failure', 'provision-deadline', 'zone', 'a', 'many at once', 9, 10, $1, $2)`,
-    [stage.start, stage.at(3600)],
+    [fixture.start, fixture.at(3600)],
   );
-  expect(await pass(1)).toMatchObject({ decided: 0, held: 1 });
+  expect(await runPass(1)).toMatchObject({ decided: 0, held: 1 });
   expect(await budget()).toMatchObject({ seconds: 720, source: 'pool' });
-  await stage.db.query('update brake_holds set ended_at = $1', [stage.at(10)]);
-  expect(await pass(11)).toMatchObject({ decided: 1 });
+  await fixture.db.query('update brake_holds set ended_at = $1', [fixture.at(10)]);
+  expect(await runPass(11)).toMatchObject({ decided: 1 });
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
 test('starts over with a new image: old boots may raise the budget but not lower it', async () => {
-  await stage.pool('build', { budgets: learns, spec: { image: 'a' } });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
-  await pass(1);
+  await fixture.declarePool('build', { budgets: learnedPolicy, spec: { image: 'a' } });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
+  await runPass(1);
   expect(await budget()).toMatchObject({ seconds: 540 });
 
-  await declare({ budgets: learns, spec: { image: 'b' } }, 10);
+  await declare({ budgets: learnedPolicy, spec: { image: 'b' } }, 10);
   expect(await budget()).toMatchObject({ seconds: 720, source: 'pool' });
-  expect(await bootsSinceChange(stage.db, 'build', 'provision'), 'the budget changed').toMatchObject({
-    at: stage.at(10),
+  expect(await bootsSinceChange(fixture.db, 'build', 'provision'), 'boots are counted from the change').toMatchObject({
+    at: fixture.at(10),
   });
-  await pass(11);
+  await runPass(11);
   expect(await budget()).toMatchObject({ seconds: 720, because: expect.stringContaining('never lower it') });
-  expect((await poolGeneration(stage.db, 'build', 1))?.learned, 'of a machine of the former image').toBeNull();
+  expect(
+    (await poolGeneration(fixture.db, 'build', 1))?.learned,
+    'a machine of the former image has no learned budget',
+  ).toBeNull();
 
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(40, 100), until: stage.at(20), generation: 2 });
-  await pass(21);
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(40, 100), until: fixture.at(20), generation: 2 });
+  await runPass(21);
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
 test('keeps the learned budget if a change affects neither image nor budget', async () => {
-  await stage.pool('build', { budgets: learns });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
-  await pass(1);
-  await declare({ budgets: learns, max_nodes: 7 }, 10);
+  await fixture.declarePool('build', { budgets: learnedPolicy });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
+  await runPass(1);
+  await declare({ budgets: learnedPolicy, max_nodes: 7 }, 10);
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
-test('a budget set by an operator applies at once, stands for a day, and learning continues from it', async () => {
-  await stage.pool('build', { budgets: learns });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
-  await pass(1);
-  await declare({ budgets: { ...learns, provision_seconds: 360 } }, 10);
+test('a budget set by an operator applies at once and for a day, and learning continues from it', async () => {
+  await fixture.declarePool('build', { budgets: learnedPolicy });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
+  await runPass(1);
+  await declare({ budgets: { ...learnedPolicy, provision_seconds: 360 } }, 10);
   for (const at of [11, day]) {
-    await pass(at);
+    await runPass(at);
     expect(await budget()).toMatchObject({
       seconds: 360,
       source: 'pool',
       because: expect.stringContaining('operator'),
     });
   }
-  await pass(2 * day);
+  await runPass(2 * day);
   expect(await budget()).toMatchObject({ seconds: 300, source: 'learned' });
 });
 
 test('applies the ceiling of the runtime class if the pool has none', async () => {
-  stage.environment.runtime_classes = { hermes: { provision_seconds: 720, ceiling_seconds: 800 } };
-  await stage.pool('build', { budgets: { policy: 'learned' }, runtime_class: 'hermes' });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 700), until: stage.start });
-  await pass(1);
+  fixture.environment.runtime_classes = { hermes: { provision_seconds: 720, ceiling_seconds: 800 } };
+  await fixture.declarePool('build', { budgets: { policy: 'learned' }, runtime_class: 'hermes' });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 700), until: fixture.start });
+  await runPass(1);
   expect(await budget()).toMatchObject({ seconds: 800, source: 'learned' });
 });
 
 test('prefers boots of the zone, then of other zones, then of the class', async () => {
-  await stage.pool('build', { budgets: learns, zone: 'a', runtime_class: 'hermes' });
-  await stage.pool('other', { runtime_class: 'hermes' });
-  const stratum = async () => (await currentPool(stage.db, 'build'))?.document.learned?.stratum;
+  await fixture.declarePool('build', { budgets: learnedPolicy, zone: 'a', runtime_class: 'hermes' });
+  await fixture.declarePool('other', { runtime_class: 'hermes' });
+  const stratum = async () => (await currentPool(fixture.db, 'build'))?.document.learned?.stratum;
   const recorded = { pool: 'build', runtime_class: 'hermes' };
-  await recordBoots(stage.db, { ...recorded, pool: 'other', boots: evenBoots(40, 1000), until: stage.start });
-  await pass(1);
+  await recordBoots(fixture.db, { ...recorded, pool: 'other', boots: evenBoots(40, 1000), until: fixture.start });
+  await runPass(1);
   expect(await stratum()).toBe('class');
-  await recordBoots(stage.db, { ...recorded, boots: evenBoots(40, 400), until: stage.at(2), zone: 'b' });
-  await pass(3);
+  await recordBoots(fixture.db, { ...recorded, boots: evenBoots(40, 400), until: fixture.at(2), zone: 'b' });
+  await runPass(3);
   expect(await stratum()).toBe('make');
-  await recordBoots(stage.db, { ...recorded, boots: evenBoots(40, 600), until: stage.at(4), zone: 'a' });
-  await pass(5);
+  await recordBoots(fixture.db, { ...recorded, boots: evenBoots(40, 600), until: fixture.at(4), zone: 'a' });
+  await runPass(5);
   expect(await stratum()).toBe('make-in-zone');
 });
 
 test('a boot that was granted more time keeps its rescue window', async () => {
-  await stage.pool('build', { driver: 'ec2', budgets: learns });
-  const [id] = await stage.nodes({ pool: 'build', status: 'provisioning', count: 1, deadline_at: stage.at(10) });
-  await stage.db.query(`update nodes set budget_seconds = 720, budget_source = 'learned'`);
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
-  await pass(1);
+  await fixture.declarePool('build', { driver: 'ec2', budgets: learnedPolicy });
+  const [id] = await fixture.addNodes({ pool: 'build', status: 'provisioning', count: 1, deadline_at: fixture.at(10) });
+  await fixture.db.query(`update nodes set budget_seconds = 720, budget_source = 'learned'`);
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
+  await runPass(1);
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
-  await provisionDeadline(stage.services).run(stage.at(11));
-  const [node] = id ? await stage.rows([id]) : [];
-  expect(node).toMatchObject({ status: 'failed', budget_seconds: 360, deadline_at: stage.at(11 + 360) });
+  await provisionDeadline(fixture.services).run(fixture.at(11));
+  const [node] = id ? await fixture.readNodes([id]) : [];
+  expect(node).toMatchObject({ status: 'failed', budget_seconds: 360, deadline_at: fixture.at(11 + 360) });
 });
 
 test('two replicas at once make one move', async () => {
-  await stage.pool('build', { budgets: learns });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
-  await Promise.all([pass(1), pass(1), pass(2)]);
-  expect(await moves()).toHaveLength(1);
+  await fixture.declarePool('build', { budgets: learnedPolicy });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 200), until: fixture.start });
+  await Promise.all([runPass(1), runPass(1), runPass(2)]);
+  expect(await recordedMoves()).toHaveLength(1);
 });
 
-test('forgets boots older than thirty days and moves back', async () => {
-  await stage.pool('build', { budgets: learns });
-  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 300), until: stage.start });
-  for (let at = 0; at < 3; at++) await pass(at * day + at + 1);
+test('ignores boots older than thirty days and moves back to the fixed budget', async () => {
+  await fixture.declarePool('build', { budgets: learnedPolicy });
+  await recordBoots(fixture.db, { pool: 'build', boots: evenBoots(60, 300), until: fixture.start });
+  for (let at = 0; at < 3; at++) await runPass(at * day + at + 1);
   expect(await budget()).toMatchObject({ seconds: 450 });
-  for (let at = 31; at < 35; at++) await pass(at * (day + 1));
+  for (let at = 31; at < 35; at++) await runPass(at * (day + 1));
   expect(await budget()).toMatchObject({ seconds: 720, source: 'pool' });
-  expect((await moves()).at(-1)?.data).toMatchObject({ seconds: 720, lesson: null });
+  expect((await recordedMoves()).at(-1)?.data).toMatchObject({ seconds: 720, lesson: null });
 });

@@ -1,6 +1,6 @@
 /**
- * `learned-budget`: moves the provision budget of learning pools towards their recorded boots; not
- * while the brake holds.
+ * `learned-budget`: moves the provision budget of learning pools towards their recorded boots,
+ * except while the brake holds.
  */
 import { type LearningQuestion, learnedReason, lessonOf, strata } from '../../lifecycle/boots/learned-budget.ts';
 import { runningBoots } from '../../store/boots/boot-samples.ts';
@@ -23,8 +23,8 @@ import type { Sweep } from '../runner/sweep.ts';
 const wakers = ['pool.declared', 'pool.budget_set', 'brake.resumed', 'brake.ended'];
 
 /**
- * Reads the most similar boots first and stops when there are enough. Includes running boots, which
- * may be slow too.
+ * Reads the most similar boots first and stops when there are enough. Running boots count too:
+ * leaving out those that already take long would make the pool look faster than it is.
  */
 async function readBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<LearningQuestion['boots']> {
   const running = await runningBoots(tx, pool.name, 'provision', now);
@@ -37,16 +37,16 @@ async function readBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<Lea
   return byStratum;
 }
 
-type Considered = 'moved' | 'stands' | 'held';
+type Outcome = 'moved' | 'unchanged' | 'held';
 
-async function consider(
+async function updateBudget(
   tx: Transaction,
   name: string,
   environment: TransitionEnvironment,
   now: Date,
-): Promise<Considered> {
+): Promise<Outcome> {
   const pool = await lockLearningPool(tx, name, now);
-  if (!pool) return 'stands';
+  if (!pool) return 'unchanged';
   if (await openBrakeHold(tx, pool)) return 'held';
   const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
   const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
@@ -62,7 +62,7 @@ async function consider(
   const budget = environment.decide.learnBudget(question);
   const learned = !question.new_number && (budget.lesson !== null || budget.seconds !== fixed_seconds);
   await saveLearnedBudget(tx, pool, { from_seconds, budget, because: learnedReason(budget, question), learned }, now);
-  return budget.moved ? 'moved' : 'stands';
+  return budget.moved ? 'moved' : 'unchanged';
 }
 
 export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
@@ -70,12 +70,12 @@ export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
   every_seconds: 60,
   woken_by: (kind) => wakers.includes(kind),
   async run(now) {
-    const considered: Considered[] = [];
+    const outcomes: Outcome[] = [];
     const failed = await eachAlone(await poolsToLearn(db, now), String, async (name) => {
-      considered.push(await db.transaction((tx) => consider(tx, name, environment, now)));
+      outcomes.push(await db.transaction((tx) => updateBudget(tx, name, environment, now)));
     });
-    if (failed.length > 0) throw new Error(`pools that could not be taught: ${failed.join('; ')}`);
-    const count = (kind: Considered) => considered.filter((each) => each === kind).length;
+    if (failed.length > 0) throw new Error(`learned budgets that could not be updated: ${failed.join('; ')}`);
+    const count = (kind: Outcome) => outcomes.filter((each) => each === kind).length;
     return { decided: count('moved'), held: count('held') };
   },
 });

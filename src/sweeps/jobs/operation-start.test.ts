@@ -1,4 +1,6 @@
-/** Each replica starts the operations its engine supports; others do not block it. */
+/**
+ * Each replica starts the operations that its engine supports, and is not blocked by the others.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -24,23 +26,23 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-async function queued(kind: string, revision: number, count: number): Promise<WorkflowId[]> {
+async function queue(kind: string, revision: number, count: number): Promise<WorkflowId[]> {
   const ids = Array.from({ length: count }, () => newWorkflowId(fleet.clock));
-  const fresh = { kind, revision, tenant: null, actor: null, params: {}, steps: [] };
-  const all = ids.map((workflow_id) => ({ ...fresh, workflow_id, correlation_id: newCorrelationId() }));
+  const common = { kind, revision, tenant: null, actor: null, params: {}, steps: [] };
+  const all = ids.map((workflow_id) => ({ ...common, workflow_id, correlation_id: newCorrelationId() }));
   await store.db.transaction((tx) => queueOperations(tx, all, fleet.now()));
   return ids;
 }
 
 /** A replica whose engine supports certain revisions and refuses others. */
-function replica(kind: string, revisions: number[], begins: (run: OperationRun) => void = () => {}) {
+function replica(kind: string, revisions: number[], onStart: (run: OperationRun) => void = () => {}) {
   const started: WorkflowId[] = [];
   const engine = {
     registered: () => revisions.map((revision) => ({ kind, revision })),
     async start(run: OperationRun) {
       if (!revisions.includes(run.revision)) throw new Error(`no operation ${run.kind}@${run.revision} is registered`);
       started.push(run.workflow_id);
-      begins(run);
+      onStart(run);
     },
   } as unknown as Engine;
   const sweep = operationStart({ db: store.db, engine, executor } as SweepServices);
@@ -59,20 +61,20 @@ const statusesOf = async (ids: WorkflowId[]) => {
 };
 
 test('leaves operations that only a newer replica can run, however many are queued first', async () => {
-  const newer = await queued('renewed', 2, 60);
-  const older = await queued('renewed', 1, 2);
-  const former = replica('renewed', [1]);
-  await former.run();
-  expect(former.started.toSorted()).toEqual(older.toSorted());
+  const newer = await queue('renewed', 2, 60);
+  const older = await queue('renewed', 1, 2);
+  const oldReplica = replica('renewed', [1]);
+  await oldReplica.run();
+  expect(oldReplica.started.toSorted()).toEqual(older.toSorted());
   expect(await statusesOf(newer)).toEqual(['queued']);
-  const next = replica('renewed', [1, 2]);
-  await next.run();
-  expect(next.started.toSorted()).toEqual(newer.toSorted());
+  const newReplica = replica('renewed', [1, 2]);
+  await newReplica.run();
+  expect(newReplica.started.toSorted()).toEqual(newer.toSorted());
   expect(await statusesOf([...newer, ...older])).toEqual(['running']);
 });
 
-test('claims runs together after the commit if they begin before it', async () => {
-  const ids = await queued('eager', 1, 10);
+test('claims runs that begin before the commit together in one transaction after it', async () => {
+  const ids = await queue('eager', 1, 10);
   let transactions = 0;
   const counting = { ...store.db };
   counting.transaction = (work) => {
@@ -84,7 +86,7 @@ test('claims runs together after the commit if they begin before it', async () =
     registered: () => [{ kind: 'eager', revision: 1 }],
     async start(run: OperationRun) {
       claims.push(claimExecution(counting, run, executor, fleet.now()));
-      // Long enough for a caller that does not wait to find everything locked.
+      // Long enough that a claim that does not wait for the commit finds every row locked.
       for (let looks = 0; looks < 10; looks++) await store.db.query('select 1');
     },
   } as unknown as Engine;

@@ -1,6 +1,7 @@
 /**
- * `operation-start`: hands queued operations to this replica's engine. The request wrote the row;
- * the engine starts a run only once, so a crash between the two loses and repeats nothing.
+ * `operation-start`: hands queued operations to this replica's engine. The row is written with the
+ * request, and the engine starts a run only once. So a crash in between neither loses nor repeats
+ * an operation.
  */
 import type { Json } from '../../engine/engine.ts';
 import { markStarted, queuedOperations } from '../../store/operations/executions.ts';
@@ -16,13 +17,13 @@ export const operationStart = ({ db, engine, executor }: SweepServices): Sweep =
   every_seconds: 5,
   woken_by: (kind) => kind === 'operation.queued',
   async run(now) {
-    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const { promise: transactionEnd, resolve } = Promise.withResolvers<void>();
     try {
       return await db.transaction(async (tx) => {
-        // Leave operations of newer revisions to newer replicas.
+        // Operations of newer revisions are left to newer replicas.
         const queued = await queuedOperations(tx, batch, engine.registered());
         const ids = queued.map(({ workflow_id }) => workflow_id);
-        delayUpdates(db, ids, over);
+        delayUpdates(db, ids, transactionEnd);
         await Promise.all(
           queued.map(({ workflow_id, attempt, kind, revision, params }) =>
             engine.start({ workflow_id, attempt, kind, revision, params: params as Json }),

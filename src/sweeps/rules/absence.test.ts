@@ -1,83 +1,85 @@
-/** A cause found after a rule gave a machine up by time alone is added to its verdict. */
+/**
+ * When a machine failed by a deadline and its cause is found later, the cause joins the verdict.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { AllocationRow } from '../../store/rows/allocations.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { absence } from './absence.ts';
 
 const cause = 'setup exited with code 1: libcuda.so.1: cannot open shared object file';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let services: SweepServices;
-let looked: number;
+let observeCalls: number;
 let state: string;
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  looked = 0;
+  fixture = ruleFixture(await testDatabase());
+  observeCalls = 0;
   state = 'exited';
   const driver = simulatedDriver({
     observe: async () => {
-      looked++;
+      observeCalls++;
       return { state, present: true, ready: false, detail: null };
     },
     diagnose: async () => ({ summary: cause, code: 'setup_failed', certain: true, attachments: [] }),
   });
   services = {
-    ...stage.services,
+    ...fixture.services,
     drivers: new Map([[driver.name, driver]]),
     installation: { installation_id: 'inst' } as SweepServices['installation'],
   };
-  await stage.pool('fleet', { driver: driver.name });
+  await fixture.declarePool('fleet', { driver: driver.name });
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
-async function givenUp(rule: string): Promise<NodeId> {
-  const deadline_at = stage.at(3600);
-  const [id = '' as NodeId] = await stage.nodes({ pool: 'fleet', count: 1, status: 'failed', deadline_at });
-  const verdict = { rule, reason: 'launched but never registered', at: stage.start.toISOString() };
-  await stage.db.query('update nodes set verdict = $2, registered_at = null where node_id = $1', [id, verdict]);
-  await stage.db.query(
+async function addFailedNode(rule: string): Promise<NodeId> {
+  const deadline_at = fixture.at(3600);
+  const [id = '' as NodeId] = await fixture.addNodes({ pool: 'fleet', count: 1, status: 'failed', deadline_at });
+  const verdict = { rule, reason: 'launched but never registered', at: fixture.start.toISOString() };
+  await fixture.db.query('update nodes set verdict = $2, registered_at = null where node_id = $1', [id, verdict]);
+  await fixture.db.query(
     `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, verdict, reason, created_at)
      values ('alloc_1', 'fleet', $1, 't', 'failed', $3, 'c', $2, 'launched but never registered', $3)`,
-    [id, verdict, stage.start],
+    [id, verdict, fixture.start],
   );
   return id;
 }
 
-const allocation = async () =>
-  (await stage.db.query<AllocationRow>("select * from allocations where allocation_id = 'alloc_1'"))[0];
-const factsOf = (kind: string) => stage.db.query('select 1 from evidence where kind = $1', [kind]);
+const readAllocation = async () =>
+  (await fixture.db.query<AllocationRow>("select * from allocations where allocation_id = 'alloc_1'"))[0];
+const readFacts = (kind: string) => fixture.db.query('select 1 from evidence where kind = $1', [kind]);
 
-test('a cause found after the verdict makes it certain and comes first, for the machine and its allocation', async () => {
-  const id = await givenUp('provision-deadline');
+test('a cause found after the verdict makes the verdict certain and leads its reason, for node and allocation', async () => {
+  const id = await addFailedNode('provision-deadline');
   const sweep = absence(services);
-  await sweep.run(stage.at(1));
+  await sweep.run(fixture.at(1));
   const verdict = {
     rule: 'provision-deadline',
     certain: true,
     reason: `${cause}; found out after it was given up: launched but never registered`,
   };
-  expect(await stage.rows([id])).toMatchObject([{ status: 'failed', observed_state: 'exited', verdict }]);
-  expect(await allocation()).toMatchObject({ status: 'failed', verdict, reason: verdict.reason });
-  await stage.clock.advance(60_000);
-  await sweep.run(stage.at(61));
-  expect(looked, 'what is certain is not looked for again').toBe(1);
-  expect(await factsOf('node.explained')).toHaveLength(1);
-  expect(await factsOf('allocation.explained')).toHaveLength(1);
+  expect(await fixture.readNodes([id])).toMatchObject([{ status: 'failed', observed_state: 'exited', verdict }]);
+  expect(await readAllocation()).toMatchObject({ status: 'failed', verdict, reason: verdict.reason });
+  await fixture.clock.advance(60_000);
+  await sweep.run(fixture.at(61));
+  expect(observeCalls, 'a machine with a certain cause is not inspected again').toBe(1);
+  expect(await readFacts('node.explained')).toHaveLength(1);
+  expect(await readFacts('allocation.explained')).toHaveLength(1);
 });
 
 test.each([
-  ['a machine that runs', 'provision-deadline', 'running'],
-  ['a verdict that knows its cause', 'prerequisite-missing', 'exited'],
-])('leaves %s as it stands', async (_, rule, shown) => {
-  state = shown;
-  const id = await givenUp(rule);
-  await absence(services).run(stage.at(1));
-  const [node] = await stage.rows([id]);
+  ['of a machine that still runs', 'provision-deadline', 'running'],
+  ['of a rule that names its cause', 'prerequisite-missing', 'exited'],
+])('does not change the verdict %s', async (_, rule, observedState) => {
+  state = observedState;
+  const id = await addFailedNode(rule);
+  await absence(services).run(fixture.at(1));
+  const [node] = await fixture.readNodes([id]);
   expect(node?.verdict).toMatchObject({ rule, reason: 'launched but never registered' });
   expect(node?.verdict?.certain).toBeUndefined();
 });

@@ -1,7 +1,8 @@
 /**
- * `absence`: asks the provider about machines that fell silent. If the machine is gone or has
- * exited for certain, its deadline moves to now, and `offline-deadline` decides. For a machine that
- * failed without a known cause, the cause is added to its verdict. Decides nothing itself.
+ * `absence`: asks the provider about offline machines, and about failed ones without a known cause.
+ * If an offline machine is certainly gone, its deadline moves to now and `offline-deadline`
+ * decides. If a failed machine has exited, the cause is added to its verdict. Decides nothing
+ * itself.
  */
 import { now as present } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -14,29 +15,29 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 50;
-/** A failed machine is already decided on, so it is inspected less often. */
+/** The pause before the next inspection. A failed machine has its verdict already and can wait. */
 const inspectAgainMs = { offline: 10_000, failed: 15_000 };
 
 export function absence(services: SweepServices): Sweep {
   const { clock, db, drivers } = services;
-  const againMs = new Map<NodeId, number>();
+  const notBeforeMs = new Map<NodeId, number>();
   return {
     name: 'absence',
     every_seconds: 5,
     woken_by: (kind) => kind === 'node.offline' || kind === 'node.failed',
     async run(now) {
-      const launching = [...drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
-      for (const [id, ms] of againMs) if (clock.monotonicMs() > ms) againMs.delete(id);
-      const doubted = await machinesInDoubt(db, launching, now, batch, [...againMs.keys()]);
+      const launchingDrivers = [...drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
+      for (const [id, ms] of notBeforeMs) if (clock.monotonicMs() > ms) notBeforeMs.delete(id);
+      const machines = await machinesInDoubt(db, launchingDrivers, now, batch, [...notBeforeMs.keys()]);
       let decided = 0;
-      for (const node of doubted) {
-        againMs.set(
+      for (const node of machines) {
+        notBeforeMs.set(
           node.node_id,
           clock.monotonicMs() + inspectAgainMs[node.status === 'failed' ? 'failed' : 'offline'],
         );
         if (await inspect(services, node)) decided++;
       }
-      return { decided, more: doubted.length === batch };
+      return { decided, more: machines.length === batch };
     },
   };
 }
@@ -47,36 +48,36 @@ async function inspect(services: SweepServices, node: NodeRow): Promise<boolean>
     correlation_id: node.correlation_id,
     allocation_id: null,
   });
-  const { state, present: there } = await subject.driver.observe(subject.target);
+  const { state, present: isPresent } = await subject.driver.observe(subject.target);
   if (node.status === 'failed') return state === 'exited' && explainEnd(services, subject);
-  if (!there) return recordObservation(services, subject, state, 'the provider shows nothing of it any more');
-  const ended = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
-  return recordObservation(services, subject, state, ended?.certain ? ended.summary : null);
+  if (!isPresent) return recordObservation(services, subject, state, 'the provider no longer shows the machine');
+  const diagnosis = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
+  return recordObservation(services, subject, state, diagnosis?.certain ? diagnosis.summary : null);
 }
 
 async function explainEnd(services: SweepServices, subject: Subject): Promise<boolean> {
   return recordLateCause(services, subject, await subject.driver.diagnose(subject.target));
 }
 
-/** `gone` is the reason why the machine will not come back; null if it may. */
+/** `goneReason` says why the machine will not come back; null if it may. */
 function recordObservation(
   services: SweepServices,
   subject: Subject,
   state: string,
-  gone: string | null,
+  goneReason: string | null,
 ): Promise<boolean> {
   const at = present(services.clock);
   return services.db.transaction(async (tx) => {
     let node = await lockNode(tx, subject.node.node_id);
     if (node?.status !== 'offline' || node.node_instance_id !== subject.node_instance_id) return false;
-    const known = node.observed_state === state && node.observed_at !== null && node.observed_at >= node.status_since;
-    if (!known) {
+    const isKnown = node.observed_state === state && node.observed_at !== null && node.observed_at >= node.status_since;
+    if (!isKnown) {
       const observed = { observed_state: state, observed_at: at };
       const summary = `the provider shows it as ${state}`;
       node = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
     }
-    if (gone === null) return false;
-    const reason = `it will not come back: ${gone}`;
+    if (goneReason === null) return false;
+    const reason = `it will not come back: ${goneReason}`;
     const data = { observed: state };
     await moveDeadlines(tx, [{ node, deadline_at: at, reason, data }], { layer: 'provider' }, at);
     return true;

@@ -1,6 +1,6 @@
 /**
- * `clean-deadline`: cleaning → quarantined, if no allocation owns the cleanup. An allocation's
- * release has its own retries.
+ * `clean-deadline`: cleaning → quarantined, if no allocation owns the cleanup. The cleanup of a
+ * release is left to the release, which retries.
  */
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
@@ -11,5 +11,5 @@ export const cleanDeadline = (services: SweepServices) =>
     from: 'cleaning',
     to: 'quarantined',
     where: [['unowned']],
-    reason: (waited) => `taking it down did not end in time and no allocation owns it (${waited})`,
+    reason: (waited) => `its teardown did not end in time and no allocation owns it (${waited})`,
   });

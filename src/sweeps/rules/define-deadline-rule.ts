@@ -21,50 +21,48 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   name: NodeRuleName;
   from: NodeStatus;
   to: NodeStatus | ((node: DueNode) => NodeStatus);
-  /** Narrows the rule to due nodes that meet all conditions of any group. */
+  /** Restricts the rule to due nodes that meet every condition of at least one group. */
   where?: readonly (readonly DueCondition[])[];
-  /** The reason as a sentence; `waited` says how long, and where the budget came from. */
+  /** Renders the reason. `waited` is the text about how long, and where the budget came from. */
   reason(waited: string, node: DueNode, blame?: Blame): string;
   /**
-   * Finds the failed step and its owner, if the rule needs more than the node's row. Called once
-   * per batch.
+   * Finds the failed step and its owner, for rules that need more than the node's row. Called once
+   * per batch, so that it can read all of them with one query.
    */
   blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
-  /** The reason for a machine whose heartbeats arrive but are refused. */
+  /** Renders the reason for a machine whose heartbeats arrive but are refused. */
   refused?(waited: string, refusal: string): string;
   /** Whether the machine is known to have ended, so that it cannot be rescued. */
   hasEnded?(node: DueNode): boolean;
 }
 
-/**
- * The longest pause between two runs. Evidence of a new deadline schedules an earlier one.
- */
+/** The longest pause between two runs. Evidence of a new deadline schedules an earlier run. */
 const everySeconds = 5;
 
-/** The timeline shows who moved the deadline; the verdict shows by how much. */
-function waitedFor(node: DueNode, now: Date): string {
-  const given = node.deadline_at ? secondsBetween(node.status_since, node.deadline_at) : 0;
-  const moved = given - (node.budget_seconds ?? given);
+/** Says by how much the deadline was moved; the timeline shows who moved it. */
+function describeWait(node: DueNode, now: Date): string {
+  const grantedSeconds = node.deadline_at ? secondsBetween(node.status_since, node.deadline_at) : 0;
+  const movedSeconds = grantedSeconds - (node.budget_seconds ?? grantedSeconds);
   const waited = `waited ${Math.round(secondsBetween(node.status_since, now))} s, budget from ${node.budget_source}`;
-  return Math.abs(moved) < 0.5 ? waited : `${waited}, deadline moved by ${Math.round(moved)} s`;
+  return Math.abs(movedSeconds) < 0.5 ? waited : `${waited}, deadline moved by ${Math.round(movedSeconds)} s`;
 }
 
 const dataOf = (blame: Blame | undefined) =>
   blame ? { step: blame.step, code: blame.code, owner_layer: blame.owner_layer } : {};
 
 /**
- * Returns the reason and the data of a verdict. Refused heartbeats do not explain the silence of a
- * machine that has ended, so that case comes first.
+ * Returns the reason and the data of a verdict. An ended machine comes first, because refused
+ * heartbeats do not explain its silence.
  */
-function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date, blame?: Blame) {
-  const waited = waitedFor(node, now);
+function explainVerdict({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date, blame?: Blame) {
+  const waited = describeWait(node, now);
   if (rule.hasEnded?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
   // Refusals from before this status say nothing about why the node is still in it.
-  const unheardSince =
+  const silentSince =
     node.last_seen_at && node.last_seen_at > node.status_since ? node.last_seen_at : node.status_since;
-  const why = rule.refused ? refusals.why(node.node_instance_id, unheardSince, now) : null;
-  return rule.refused && why !== null
-    ? { reason: rule.refused(waited, refusedInWords(why)), data: ownerOfRefusal }
+  const refusal = rule.refused ? refusals.why(node.node_instance_id, silentSince, now) : null;
+  return rule.refused && refusal !== null
+    ? { reason: rule.refused(waited, refusedInWords(refusal)), data: ownerOfRefusal }
     : { reason: rule.reason(waited, node, blame), data: dataOf(blame) };
 }
 
@@ -94,7 +92,7 @@ export function defineDeadlineRule(services: SweepServices, rule: DeadlineRule):
       const blameOn = due.length > 0 ? await rule.blame?.(tx, due) : undefined;
       return due.map((node) => {
         const { budget_seconds, budget_source, stale_seconds, reported_status } = node;
-        const { reason, data } = judgement(services, rule, node, now, blameOn?.(node));
+        const { reason, data } = explainVerdict(services, rule, node, now, blameOn?.(node));
         const moments = { deadline_at: node.deadline_at, last_seen_at: node.last_seen_at };
         return {
           node,

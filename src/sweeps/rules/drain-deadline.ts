@@ -1,4 +1,7 @@
-/** `drain-deadline`: draining → quarantined or cleaning, as requested when the drain began. */
+/**
+ * `drain-deadline`: draining → quarantined or cleaning, as requested when the drain began, although
+ * the node still has work.
+ */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
 import { evidenceOf } from '../../store/transitions/bulk/node-verdict.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
@@ -13,18 +16,22 @@ export const drainDeadline = (services: SweepServices) =>
     reason: (waited) => `it was not empty in time (${waited})`,
     async apply(tx, verdicts, now) {
       const by = 'drain-deadline' as const;
-      const goes = ({ to }: (typeof verdicts)[number]) => to === 'cleaning';
-      const retirements = verdicts.filter(goes).map((verdict) => {
+      const isRetirement = ({ to }: (typeof verdicts)[number]) => to === 'cleaning';
+      const retirements = verdicts.filter(isRetirement).map((verdict) => {
         return { node: verdict.node, by, reason: verdict.reason, data: evidenceOf(verdict) };
       });
-      const leaving = await retireAllIn(tx, services, retirements, now);
-      const staying = verdicts.filter((verdict) => !goes(verdict));
-      const moves = staying.map((verdict) => {
+      const retiredIds = await retireAllIn(tx, services, retirements, now);
+      const quarantines = verdicts.filter((verdict) => !isRetirement(verdict));
+      const moves = quarantines.map((verdict) => {
         const { node, to, reason } = verdict;
         return { node_id: node.node_id, from: ['draining'] as const, to, by, reason, data: evidenceOf(verdict) };
       });
       const outcomes = await transition(tx, moves, now, services.environment);
-      const stayed = new Set(staying.filter((_, index) => outcomes[index]?.moved).map(({ node }) => node.node_id));
-      return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id) || stayed.has(node_id));
+      const quarantinedIds = new Set(
+        quarantines.filter((_, index) => outcomes[index]?.moved).map(({ node }) => node.node_id),
+      );
+      return verdicts
+        .map(({ node }) => node)
+        .filter(({ node_id }) => retiredIds.has(node_id) || quarantinedIds.has(node_id));
     },
   });

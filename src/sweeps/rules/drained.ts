@@ -11,7 +11,7 @@ import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 100;
 const wakers = ['node.draining', 'allocation.released', 'allocation.failed', 'task.succeeded', 'task.failed'];
-const cited = { by: 'drained' as const, reason: 'it is empty' };
+const cause = { by: 'drained' as const, reason: 'it is empty' };
 
 export const drained = (services: SweepServices): Sweep => ({
   name: 'drained',
@@ -20,12 +20,12 @@ export const drained = (services: SweepServices): Sweep => ({
   run: (now) =>
     services.db.transaction(async (tx) => {
       const empty = await lockEmptyNodes(tx, batch);
-      const leaving = empty.filter((node) => node.drain_then === 'retire');
-      const staying = empty.filter((node) => node.drain_then !== 'retire');
-      const retirements = leaving.map((node) => ({ ...cited, node }));
+      const toRetire = empty.filter((node) => node.drain_then === 'retire');
+      const toQuarantine = empty.filter((node) => node.drain_then !== 'retire');
+      const retirements = toRetire.map((node) => ({ ...cause, node }));
       await retireAllIn(tx, services, retirements, now);
-      const moves = staying.map(({ node_id }) => ({
-        ...cited,
+      const moves = toQuarantine.map(({ node_id }) => ({
+        ...cause,
         node_id,
         from: ['draining'] as const,
         to: 'quarantined' as const,

@@ -19,13 +19,14 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 import { type Verdict, verdictSweep } from '../runner/verdict-sweep.ts';
 
-/** If a replica is further behind with storing heartbeats, verdicts of silence are held. */
+/** While a replica is further behind with storing heartbeats, verdicts of silence are held. */
 const maxLagSeconds = 5;
-/** Until then the other replicas have usually stored the heartbeats that a verdict waits for. */
+/** After this pause, other replicas have usually stored the heartbeats that a verdict waits for. */
 const recheckSeconds = 0.25;
 
-/** Well below the threshold of a hold, so that a replica at the threshold does not flap. */
-export const hasCaughtUp = (heard: Date, now: Date): boolean => secondsBetween(heard, now) < maxLagSeconds / 2;
+/** Half the threshold of a hold, so that a replica near the threshold does not flap. */
+export const hasCaughtUp = (storedThrough: Date, now: Date): boolean =>
+  secondsBetween(storedThrough, now) < maxLagSeconds / 2;
 
 const reasons: Record<'offline' | 'degraded', (silence: string) => string> = {
   offline: (silence) => `no heartbeat arrived for ${silence}`,
@@ -33,8 +34,8 @@ const reasons: Record<'offline' | 'degraded', (silence: string) => string> = {
 };
 
 /**
- * Rounds the silence up and the limit down, so that they never show the same number: `30 s
- * (allowed: 30 s)` would look like a limit that was met.
+ * Rounds the silence up and the limit down, so that the two numbers always differ: `30 s (allowed:
+ * 30 s)` would look as if the limit was met.
  */
 const silenceOf = ({ last_seen_at, stale_seconds }: SilentNode, now: Date) =>
   `${Math.ceil(secondsBetween(last_seen_at, now))} s (allowed: ${Math.floor(stale_seconds)} s)`;
@@ -57,7 +58,7 @@ export function liveness(services: SweepServices): Sweep {
     refusals.why(node_instance_id, last_seen_at, now);
   /** Whether a node looks silent only because some heartbeats may not be stored yet. */
   let awaitsHeartbeats = false;
-  /** The nodes that may be overdue now, and when the next one may be. */
+  /** Set by `prepare`: the nodes that may be overdue now, and when the next node may be. */
   let overdue: readonly NodeId[] = [];
   let nextDueMs = Number.POSITIVE_INFINITY;
   return verdictSweep(services, {
@@ -65,28 +66,30 @@ export function liveness(services: SweepServices): Sweep {
     every_seconds: 5,
     woken_by: (kind) => kind === 'node.held_over',
     async prepare(now) {
-      const all = await suspects.at(now);
-      const waiting = all.findIndex(({ due_ms }) => due_ms > now.getTime());
-      overdue = (waiting === -1 ? all : all.slice(0, waiting)).map(({ node_id }) => node_id);
-      nextDueMs = all[waiting]?.due_ms ?? Number.POSITIVE_INFINITY;
+      const suspectedNodes = await suspects.at(now);
+      const firstWaiting = suspectedNodes.findIndex(({ due_ms }) => due_ms > now.getTime());
+      overdue = (firstWaiting === -1 ? suspectedNodes : suspectedNodes.slice(0, firstWaiting)).map(
+        ({ node_id }) => node_id,
+      );
+      nextDueMs = suspectedNodes[firstWaiting]?.due_ms ?? Number.POSITIVE_INFINITY;
     },
     async find(tx, now, limit, except) {
       awaitsHeartbeats = false;
       const silent = overdue.length === 0 ? [] : await lockSilentNodes(tx, overdue, now, limit, except);
       const [first] = silent;
       if (!first) return [];
-      const heard = heardThrough(first.stored_through, environment.brake, now);
+      const storedThrough = heardThrough(first.stored_through, environment.brake, now);
       const verdicts: Verdict[] = [];
       const unsure: SilentNode[] = [];
       for (const node of silent) {
-        const { verdict } = environment.decide.judgeLiveness(node, now, heard);
+        const { verdict } = environment.decide.judgeLiveness(node, now, storedThrough);
         if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, whyRefused(node, now), now));
         else if (verdict === 'unsure') unsure.push(node);
       }
       awaitsHeartbeats = unsure.length > 0;
-      const lag = secondsBetween(heard, now);
+      const lag = secondsBetween(storedThrough, now);
       if (lag > maxLagSeconds) {
-        const held_until = secondsLater(heard, environment.brake.self_fault_seconds).toISOString();
+        const held_until = secondsLater(storedThrough, environment.brake.self_fault_seconds).toISOString();
         const reason = `a replica has stored no heartbeats for ${lag.toFixed(0)} s`;
         const hold = { rule: 'liveness', to: 'offline', kind: 'self-fault', hold: 'self-fault', reason } as const;
         await holdNodes(
@@ -97,15 +100,15 @@ export function liveness(services: SweepServices): Sweep {
       }
       return verdicts;
     },
-    async countOthers(tx, now, decided) {
-      const known = new Set(decided);
-      const rest = overdue.filter((id) => !known.has(id));
-      if (rest.length === 0) return [];
-      const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
-      return countSilentNodes(tx, rest, heard < now ? heard : now);
+    async countOthers(tx, now, found) {
+      const foundIds = new Set(found);
+      const others = overdue.filter((id) => !foundIds.has(id));
+      if (others.length === 0) return [];
+      const storedThrough = heardThrough(await slowestReplica(tx, now), environment.brake, now);
+      return countSilentNodes(tx, others, storedThrough < now ? storedThrough : now);
     },
     async next(now) {
-      // The list may be older than the rows: a row shows that its node has some time left.
+      // The list of suspects may be older than the rows, so the rows tell when a node is due.
       const soonest = overdue.length === 0 ? null : await nextSilentAt(db, overdue, now);
       const recheckAt = secondsLater(now, awaitsHeartbeats ? recheckSeconds : suspects.everySeconds());
       return moment(Math.min(soonest?.getTime() ?? Number.POSITIVE_INFINITY, nextDueMs, recheckAt.getTime()));

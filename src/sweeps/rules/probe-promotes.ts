@@ -1,6 +1,6 @@
 /**
- * `probe-promotes`: starting → ready, if the machine answered a probe or completed a task before it
- * reported ready.
+ * `probe-promotes`: starting → ready, if the machine answered a probe or completed a task, although
+ * it has not reported ready.
  */
 import { lockProvenNodes } from '../../store/supervision/probes.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -18,7 +18,7 @@ export const probePromotes = (services: SweepServices) =>
       return proven.map((node) => ({
         node,
         to: 'ready' as const,
-        reason: node.probe_ok_at ? 'it answers its probe' : 'it did what it was asked',
+        reason: node.probe_ok_at ? 'it answers its probe' : 'it completed a task',
         due_at: node.probe_ok_at ?? now,
         data: { probe_ok_at: node.probe_ok_at, reported_status: node.reported_status },
       }));

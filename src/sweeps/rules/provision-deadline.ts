@@ -9,7 +9,7 @@ import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/la
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
 
-/** A driver with a single phase does not name it in the plan. */
+/** The step of a driver with a single phase may not carry the phase's name. */
 function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {
   const phases = driver?.plan(spec) ?? [];
   const planned = phases.find(({ phase }) => phase === phaseOf(name)) ?? (phases.length === 1 ? phases[0] : undefined);

@@ -1,4 +1,4 @@
-/** `queue-deadline`: requested → failed, if no machine was found in time. */
+/** `queue-deadline`: requested → failed, if an allocation gets no machine by its deadline. */
 import { secondsBetween } from '../../base/clock.ts';
 import { lockDueAllocations } from '../../store/supervision/due-rows.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';

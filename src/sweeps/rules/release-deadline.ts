@@ -14,14 +14,15 @@ export const releaseDeadline = ({ db, environment }: SweepServices): Sweep => ({
   name: 'release-deadline',
   every_seconds: 2,
   woken_by: (kind) => kind === 'operation.failed',
-  // A release that has used up its tries writes this verdict itself, in the name of this rule.
+  // A release that has used up its tries writes this verdict itself, in the name of this rule, so
+  // decisions are counted from evidence.
   decided_by: ({ kind, data }) => kind === 'allocation.release_failed' && data.by === 'release-deadline',
   run: (now) =>
     db.transaction(async (tx) => {
-      const lost = await lockLostReleases(tx, now, batch);
+      const overdue = await lockLostReleases(tx, now, batch);
       const outcomes = await moveAllocations(
         tx,
-        lost.map((allocation) => ({
+        overdue.map((allocation) => ({
           allocation_id: allocation.allocation_id,
           from: ['releasing'] as const,
           to: 'release_failed' as const,

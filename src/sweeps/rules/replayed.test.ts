@@ -1,6 +1,6 @@
 /**
- * Runs the same machines under several policies: replaying one policy predicts the verdicts of
- * another.
+ * The same machines run under several policies. A replay of the history under one policy must
+ * predict the verdicts that another policy really produced.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -14,22 +14,22 @@ import { readHistory, replayPolicyOf } from '../../store/replay/replay-history.t
 import { noteAdvance } from '../../store/transitions/advance.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
-import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { liveness } from './liveness.ts';
 import { provisionDeadline } from './provision-deadline.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 beforeAll(async () => {
-  stage = ruleStage(await testDatabase());
+  fixture = ruleFixture(await testDatabase());
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const external = (document: Partial<PoolDocument>): PoolDocument => ({ driver: 'external', ...document });
-/** Nothing is written any more when the first history is read. */
+/** Histories are cached, because nothing is written after the first one is read. */
 const histories = new Map<string, Promise<History>>();
 function historyOf(pool: string): Promise<History> {
-  const query = { pool, since: stage.at(-4000), until: stage.at(4000), max_rows: 1000 };
-  const history = histories.get(pool) ?? readHistory(stage, query);
+  const query = { pool, since: fixture.at(-4000), until: fixture.at(4000), max_rows: 1000 };
+  const history = histories.get(pool) ?? readHistory(fixture, query);
   histories.set(pool, history);
   return history;
 }
@@ -60,59 +60,62 @@ describe('boots', () => {
   ];
   const step = 5;
   const until = 220;
-  const booted = (seconds: number) => stage.at(seconds - 3600);
+  const bootTime = (seconds: number) => fixture.at(seconds - 3600);
 
   async function arrive(ids: NodeId[], at: Date): Promise<void> {
-    const moves = (await stage.rows(ids)).flatMap(({ node_id, status, deadline_at }): NodeMove[] => {
+    const moves = (await fixture.readNodes(ids)).flatMap(({ node_id, status, deadline_at }): NodeMove[] => {
       const set = { registered_at: at };
       const common = { node_id, to: 'starting' as const, reason: 'it registered', set };
       if (status === 'provisioning') return [{ ...common, by: 'registration' }];
       return status === 'failed' && deadline_at && deadline_at >= at ? [{ ...common, by: 'late-registration' }] : [];
     });
-    await stage.db.transaction((tx) => transition(tx, moves, at, stage.environment));
+    await fixture.db.transaction((tx) => transition(tx, moves, at, fixture.environment));
   }
 
   async function advance(ids: NodeId[], at: Date): Promise<void> {
-    for (const node of await stage.rows(ids))
-      await stage.db.transaction((tx) =>
-        noteAdvance(tx, node, [{ kind: 'boot_stage', code: `${at.getTime()}` }], at, stage.environment),
+    for (const node of await fixture.readNodes(ids))
+      await fixture.db.transaction((tx) =>
+        noteAdvance(tx, node, [{ kind: 'boot_stage', code: `${at.getTime()}` }], at, fixture.environment),
       );
   }
 
   beforeAll(async () => {
-    const placed: NodeId[][] = machines.map(() => []);
+    const idsByMachine: NodeId[][] = machines.map(() => []);
     for (const [pool, budgets] of Object.entries(policies)) {
-      await stage.pool(pool, { budgets });
-      const deadline_at = booted(budgets.provision_seconds);
-      const ids = await stage.nodes({ pool, count: machines.length, status: 'provisioning', deadline_at });
-      for (const [i, id] of ids.entries()) placed[i]?.push(id);
-      await stage.db.query('update nodes set budget_seconds = $2 where pool = $1', [pool, budgets.provision_seconds]);
+      await fixture.declarePool(pool, { budgets });
+      const deadline_at = bootTime(budgets.provision_seconds);
+      const ids = await fixture.addNodes({ pool, count: machines.length, status: 'provisioning', deadline_at });
+      for (const [i, id] of ids.entries()) idsByMachine[i]?.push(id);
+      await fixture.db.query('update nodes set budget_seconds = $2 where pool = $1', [pool, budgets.provision_seconds]);
     }
-    const rule = provisionDeadline(stage.services);
+    const rule = provisionDeadline(fixture.services);
     for (let seconds = step; seconds <= until; seconds += step) {
-      const at = booted(seconds);
-      const whoever = (does: (machine: (typeof machines)[number]) => boolean) =>
-        machines.flatMap((machine, i) => (does(machine) ? (placed[i] ?? []) : []));
+      const at = bootTime(seconds);
+      const idsWhere = (matches: (machine: (typeof machines)[number]) => boolean) =>
+        machines.flatMap((machine, i) => (matches(machine) ? (idsByMachine[i] ?? []) : []));
       await advance(
-        whoever(({ signs }) => signs.includes(seconds)),
+        idsWhere(({ signs }) => signs.includes(seconds)),
         at,
       );
       await arrive(
-        whoever(({ arrives }) => arrives === seconds),
+        idsWhere(({ arrives }) => arrives === seconds),
         at,
       );
       await rule.run(at);
     }
   });
 
-  /** When the machine was given up, or when it arrived. */
-  const cameTo = ({ given_up, ended_at }: Pick<RecordedBoot, 'given_up' | 'ended_at'>) =>
+  /** Whether the machine was given up or arrived, and when. */
+  const outcomeOf = ({ given_up, ended_at }: Pick<RecordedBoot, 'given_up' | 'ended_at'>) =>
     given_up ? { verdict: 'failed', at: given_up.at } : { verdict: 'starting', at: ended_at };
   const place = (node_id: string) => Number(node_id.split('_').at(-1));
 
-  test.for(pairs(Object.keys(policies)))('under %s predict what %s would have done', async ([was, would]) => {
+  test.for(pairs(Object.keys(policies)))('recorded under %s predict the verdicts of %s', async ([was, would]) => {
     const [past, other] = [await historyOf(was), await historyOf(would)];
-    const proposed = replayPolicyOf(external({ budgets: policies[would as keyof typeof policies] }), stage.environment);
+    const proposed = replayPolicyOf(
+      external({ budgets: policies[would as keyof typeof policies] }),
+      fixture.environment,
+    );
     const { differences, untold } = replay(past, proposed);
     expect(untold).toEqual([]);
     const provisions = ({ boots }: History) => boots.filter(({ phase }) => phase === 'provision');
@@ -121,10 +124,10 @@ describe('boots', () => {
       const truth = provisions(other).find(({ node_id }) => place(node_id) === place(boot.node_id));
       const difference = differences.find(({ node_id }) => node_id === boot.node_id);
       if (difference && !difference.sure) continue;
-      const { verdict, at } = difference?.would_be ?? cameTo(boot);
+      const { verdict, at } = difference?.would_be ?? outcomeOf(boot);
       expect({ machine: machines[place(boot.node_id) - 1], verdict, at }).toEqual({
         machine: machines[place(boot.node_id) - 1],
-        ...cameTo(truth ?? boot),
+        ...outcomeOf(truth ?? boot),
       });
     }
     if (was === would) expect(differences).toEqual([]);
@@ -134,39 +137,42 @@ describe('boots', () => {
 
 describe('silences', () => {
   const policies = { sharp: 30, calm: 70, deaf: 200 };
-  /** No mass failure: each machine is judged by itself. */
+  /** Turns the brake off, so that each machine is judged by itself. */
   const brake = { fraction: 1, min_nodes: 1000 };
   const from = 1000;
-  /** Length of each silence. */
+  /** Seconds until each machine sends heartbeats again; null if it never does. */
   const silences = [10, 45, 60, 110, 250, null];
 
   const farAhead = 9000;
 
   beforeAll(async () => {
-    const placed: { id: NodeId; silence: number; stale_seconds: number }[] = [];
+    const machines: { id: NodeId; silence: number; stale_seconds: number }[] = [];
     for (const [pool, stale_seconds] of Object.entries(policies)) {
-      await stage.pool(pool, { brake, heartbeat: { interval_seconds: 5, stale_after_seconds: stale_seconds } });
-      const ids = await stage.nodes({ pool, count: silences.length, last_seen_at: stage.at(from) });
-      await stage.db.query(
+      await fixture.declarePool(pool, {
+        brake,
+        heartbeat: { interval_seconds: 5, stale_after_seconds: stale_seconds },
+      });
+      const ids = await fixture.addNodes({ pool, count: silences.length, last_seen_at: fixture.at(from) });
+      await fixture.db.query(
         `update heartbeats set stale_seconds = $2 where node_instance_id like 'inst_' || $1::text || '_%'`,
         [pool, stale_seconds],
       );
-      placed.push(...ids.map((id, i) => ({ id, silence: silences[i] ?? farAhead, stale_seconds })));
+      machines.push(...ids.map((id, i) => ({ id, silence: silences[i] ?? farAhead, stale_seconds })));
     }
-    const rule = liveness(stage.services);
+    const rule = liveness(fixture.services);
     for (let seconds = 10; seconds <= 400; seconds += 5) {
-      const at = stage.at(from + seconds);
-      const back = placed.filter(({ silence }) => silence === seconds).map(({ id }) => id);
-      if (back.length > 0) await stage.beat(back, stage.at(farAhead));
-      const beating = placed.filter(({ silence }) => silence <= seconds);
-      const rows = await stage.rows(beating.map(({ id }) => id));
+      const at = fixture.at(from + seconds);
+      const back = machines.filter(({ silence }) => silence === seconds).map(({ id }) => id);
+      if (back.length > 0) await fixture.beat(back, fixture.at(farAhead));
+      const beating = machines.filter(({ silence }) => silence <= seconds);
+      const rows = await fixture.readNodes(beating.map(({ id }) => id));
       for (const { node_id, node_instance_id, status } of rows) {
         if (status !== 'offline' || !node_instance_id) continue;
         const stale_seconds = beating.find(({ id }) => id === node_id)?.stale_seconds ?? 0;
-        const claiming = { node_id, node_instance_id, stale_seconds };
-        await recordReport(stage.db, claiming, { status: 'ready' }, at, stage.environment);
+        const reporter = { node_id, node_instance_id, stale_seconds };
+        await recordReport(fixture.db, reporter, { status: 'ready' }, at, fixture.environment);
       }
-      await stage.hear(at);
+      await fixture.markStored(at);
       await rule.run(secondsLater(at, 0.001));
     }
   });
@@ -175,22 +181,25 @@ describe('silences', () => {
   const offlineAt = (history: History, machine: number) =>
     history.absences.find(({ node_id }) => place(node_id) === machine)?.at.getTime();
 
-  test.for(pairs(Object.keys(policies)))('under %s predict what %s would have called offline', async ([was, would]) => {
-    const [past, other] = [await historyOf(was), await historyOf(would)];
-    const heartbeat = { interval_seconds: 5, stale_after_seconds: policies[would as keyof typeof policies] };
-    const { differences, untold } = replay(past, replayPolicyOf(external({ heartbeat, brake }), stage.environment));
-    const open = new Set(untold.flatMap(({ node_ids }) => node_ids));
-    for (const { node_id, at } of past.absences) {
-      if (open.has(node_id)) continue;
-      const found = differences.find((each) => each.node_id === node_id);
-      const predicted = found ? found.would_be.at?.getTime() : at.getTime();
-      expect([silences[place(node_id) - 1], predicted]).toEqual([
-        silences[place(node_id) - 1],
-        offlineAt(other, place(node_id)),
-      ]);
-    }
-    const lower = policies[would as keyof typeof policies] < policies[was as keyof typeof policies];
-    expect(untold.some(({ kind }) => kind === 'short_silences')).toBe(lower);
-    if (was === would) expect([differences, untold]).toEqual([[], []]);
-  });
+  test.for(pairs(Object.keys(policies)))(
+    'recorded under %s predict when %s marks nodes offline',
+    async ([was, would]) => {
+      const [past, other] = [await historyOf(was), await historyOf(would)];
+      const heartbeat = { interval_seconds: 5, stale_after_seconds: policies[would as keyof typeof policies] };
+      const { differences, untold } = replay(past, replayPolicyOf(external({ heartbeat, brake }), fixture.environment));
+      const undecided = new Set(untold.flatMap(({ node_ids }) => node_ids));
+      for (const { node_id, at } of past.absences) {
+        if (undecided.has(node_id)) continue;
+        const difference = differences.find((each) => each.node_id === node_id);
+        const predicted = difference ? difference.would_be.at?.getTime() : at.getTime();
+        expect([silences[place(node_id) - 1], predicted]).toEqual([
+          silences[place(node_id) - 1],
+          offlineAt(other, place(node_id)),
+        ]);
+      }
+      const isStricter = policies[would as keyof typeof policies] < policies[was as keyof typeof policies];
+      expect(untold.some(({ kind }) => kind === 'short_silences')).toBe(isStricter);
+      if (was === would) expect([differences, untold]).toEqual([[], []]);
+    },
+  );
 });

@@ -19,7 +19,7 @@ export const rescueOver = (services: SweepServices) =>
         const { node, reason } = verdict;
         return { node, by: 'rescue-over' as const, reason, data: evidenceOf(verdict) };
       });
-      const leaving = await retireAllIn(tx, services, retirements, now);
-      return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id));
+      const retiredIds = await retireAllIn(tx, services, retirements, now);
+      return verdicts.map(({ node }) => node).filter(({ node_id }) => retiredIds.has(node_id));
     },
   });

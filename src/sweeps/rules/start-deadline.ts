@@ -6,7 +6,7 @@ import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
 
-const found: Record<NonNullable<Prerequisites>, string> = {
+const problems: Record<NonNullable<Prerequisites>, string> = {
   unchecked: 'it never said whether its prerequisites are met',
   missing: 'a prerequisite is still missing',
   met: 'registered, then silent',
@@ -18,6 +18,6 @@ export const startDeadline = (services: SweepServices) =>
     from: 'starting',
     to: 'failed',
     where: [['silent'], ['incomplete']],
-    reason: (waited, { prerequisites }) => `start-up timed out: ${found[prerequisites ?? 'met']} (${waited})`,
+    reason: (waited, { prerequisites }) => `start-up timed out: ${problems[prerequisites ?? 'met']} (${waited})`,
     refused: (waited, refusal) => `start-up timed out: ${refusal} (${waited})`,
   });

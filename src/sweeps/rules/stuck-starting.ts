@@ -1,6 +1,6 @@
 /**
- * `stuck-starting`: starting → ready. Heartbeats prove that the machine is alive, its age that
- * start-up is over.
+ * `stuck-starting`: starting → ready at the deadline, although the machine never reported ready.
+ * Its heartbeats prove that it is alive, and its prerequisites are met.
  */
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';

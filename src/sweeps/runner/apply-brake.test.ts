@@ -1,7 +1,4 @@
-/**
- * The brake on a real store at chosen times: which nodes are held, by which hold, until when, and
- * at which pace.
- */
+/** The brake on a real store: which nodes it holds, until when, and how fast it releases them. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { secondsBetween } from '../../base/clock.ts';
@@ -10,155 +7,162 @@ import { defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/
 import { type HoldRow, newestHolds, openHolds, resumeHolds } from '../../store/supervision/brake.ts';
 import { lockSilentNodes } from '../../store/supervision/silent-nodes.ts';
 import { liveness } from '../rules/liveness.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture, staleSeconds } from '../testing/rule-fixture.ts';
 import { brakeWatch } from '../watchers/brake-watch.ts';
 import type { Sweep } from './sweep.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let rule: Sweep;
 let watch: Sweep;
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  rule = liveness(stage.services);
-  watch = brakeWatch(stage.services);
+  fixture = ruleFixture(await testDatabase());
+  rule = liveness(fixture.services);
+  watch = brakeWatch(fixture.services);
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 const { min_nodes } = defaultBrakePolicy;
 const { mass_failure_seconds, window_seconds } = defaultBrakeSettings;
 const silentAt = staleSeconds + 1;
 const actor = { kind: 'person', token_id: 't', name: 'op' } as never;
 
-const holdsNow = () => openHolds(stage.db);
-const heldBy = async (ids: readonly NodeId[]) => (await stage.rows(ids)).flatMap((node) => node.held ?? []);
+const readHolds = () => openHolds(fixture.db);
+const heldBy = async (ids: readonly NodeId[]) => (await fixture.readNodes(ids)).flatMap((node) => node.held ?? []);
 const resume = (hold: HoldRow | undefined, seconds: number) =>
-  stage.db.transaction((tx) =>
-    resumeHolds(tx, { ...(hold && { hold_id: hold.hold_id }), reason: 'it is real', actor }, stage.at(seconds)),
+  fixture.db.transaction((tx) =>
+    resumeHolds(
+      tx,
+      { ...(hold && { hold_id: hold.hold_id }), reason: 'the outage is real', actor },
+      fixture.at(seconds),
+    ),
   );
 
-/** One pass of the rule and of the brake watch, which alternate every second. */
-async function pass(seconds: number): Promise<number> {
-  await stage.hear(stage.at(seconds));
-  await watch.run(stage.at(seconds));
-  const { decided } = await rule.run(stage.at(seconds));
+/** Runs the brake watch and then the rule, and returns how many nodes the rule decided on. */
+async function runPass(seconds: number): Promise<number> {
+  await fixture.markStored(fixture.at(seconds));
+  await watch.run(fixture.at(seconds));
+  const { decided } = await rule.run(fixture.at(seconds));
   return decided;
 }
 
 test('decides at once on fewer nodes than the minimum, even if they are the whole pool', async () => {
-  await stage.pool('small');
-  const ids = await stage.nodes({ pool: 'small', count: min_nodes - 1 });
-  expect(await pass(silentAt)).toBe(ids.length);
-  expect(await holdsNow()).toEqual([]);
+  await fixture.declarePool('small');
+  const ids = await fixture.addNodes({ pool: 'small', count: min_nodes - 1 });
+  expect(await runPass(silentAt)).toBe(ids.length);
+  expect(await readHolds()).toEqual([]);
 });
 
-test('holds a slow failure once it exceeds the threshold', async () => {
-  await stage.pool('p');
-  const ids = await stage.nodes({ pool: 'p', count: 20 });
-  await stage.beat(ids, stage.at(300));
-  for (let i = 0; i < min_nodes; i++) await stage.beat(ids.slice(i, i + 1), stage.at(i));
-  for (let i = 0; i < min_nodes; i++) expect(await pass(silentAt + i), `the ${i + 1}.`).toBe(i < min_nodes - 1 ? 1 : 0);
+test('decides on nodes that fail one by one until the threshold, then holds', async () => {
+  await fixture.declarePool('p');
+  const ids = await fixture.addNodes({ pool: 'p', count: 20 });
+  await fixture.beat(ids, fixture.at(300));
+  for (let i = 0; i < min_nodes; i++) await fixture.beat(ids.slice(i, i + 1), fixture.at(i));
+  for (let i = 0; i < min_nodes; i++)
+    expect(await runPass(silentAt + i), `node ${i + 1}`).toBe(i < min_nodes - 1 ? 1 : 0);
   const [held] = await heldBy(ids);
   expect(held).toMatchObject({ rule: 'liveness', to: 'offline', kind: 'mass-failure' });
 });
 
-test('a hold lasts its full time and then releases nodes at the pace, each at its announced turn', async () => {
-  await stage.pool('p');
-  const ids = await stage.nodes({ pool: 'p', count: 40 });
-  expect(await pass(silentAt)).toBe(0);
-  const [hold] = await holdsNow();
+test('a hold lasts its full time, then releases two nodes a minute, each when announced', async () => {
+  await fixture.declarePool('p');
+  const ids = await fixture.addNodes({ pool: 'p', count: 40 });
+  expect(await runPass(silentAt)).toBe(0);
+  const [hold] = await readHolds();
   expect(hold).toMatchObject({ scope: 'pool', name: 'p', negative: 40, population: 40 });
-  expect(secondsBetween(stage.at(silentAt), hold?.held_until as Date)).toBe(mass_failure_seconds);
-  const over = silentAt + mass_failure_seconds;
-  expect(await pass(over - 1)).toBe(0);
-  // Two per minute: 5 % of forty. The first at once.
+  expect(secondsBetween(fixture.at(silentAt), hold?.held_until as Date)).toBe(mass_failure_seconds);
+  const holdEnd = silentAt + mass_failure_seconds;
+  expect(await runPass(holdEnd - 1)).toBe(0);
+  // The pace is 5 % of forty nodes per minute. The first two go at once.
   for (let minute = 0; minute < 20; minute++) {
-    const at = over + minute * 60;
-    expect(await pass(at), `minute ${minute}`).toBe(2);
-    for (const later of [1, 30, 59]) expect(await pass(at + later)).toBe(0);
-    const turns = (await heldBy(ids)).map(({ held_until }) => secondsBetween(stage.at(at), new Date(held_until)));
-    expect(turns.sort((a, b) => a - b)).toEqual(
-      Array.from({ length: 38 - minute * 2 }, (_, place) => 60 * Math.ceil((place + 1) / 2)),
+    const at = holdEnd + minute * 60;
+    expect(await runPass(at), `minute ${minute}`).toBe(2);
+    for (const later of [1, 30, 59]) expect(await runPass(at + later)).toBe(0);
+    const secondsToTurn = (await heldBy(ids)).map(({ held_until }) =>
+      secondsBetween(fixture.at(at), new Date(held_until)),
+    );
+    expect(secondsToTurn.sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 38 - minute * 2 }, (_, index) => 60 * Math.ceil((index + 1) / 2)),
     );
   }
-  expect(await stage.statuses(ids)).toEqual({ offline: 40 });
-  await pass(over + 20 * 60);
-  expect(await holdsNow()).toEqual([]);
+  expect(await fixture.countStatuses(ids)).toEqual({ offline: 40 });
+  await runPass(holdEnd + 20 * 60);
+  expect(await readHolds()).toEqual([]);
 });
 
 test('decides on nodes that a person released, and does not hold them again', async () => {
-  await stage.pool('p');
-  const ids = await stage.nodes({ pool: 'p', count: 20 });
-  await pass(silentAt);
-  for (let seconds = 0; seconds < 120; seconds += 10) expect(await pass(silentAt + seconds)).toBe(0);
-  const [hold] = await holdsNow();
+  await fixture.declarePool('p');
+  const ids = await fixture.addNodes({ pool: 'p', count: 20 });
+  await runPass(silentAt);
+  for (let seconds = 0; seconds < 120; seconds += 10) expect(await runPass(silentAt + seconds)).toBe(0);
+  const [hold] = await readHolds();
   await resume(hold, silentAt + 120);
-  expect(await pass(silentAt + 120)).toBe(20);
-  expect(await stage.statuses(ids)).toEqual({ offline: 20 });
-  expect(await newestHolds(stage.db, 10)).toHaveLength(1);
-  await pass(silentAt + 120 + 2 * window_seconds);
-  expect(await holdsNow()).toEqual([]);
+  expect(await runPass(silentAt + 120)).toBe(20);
+  expect(await fixture.countStatuses(ids)).toEqual({ offline: 20 });
+  expect(await newestHolds(fixture.db, 10)).toHaveLength(1);
+  await runPass(silentAt + 120 + 2 * window_seconds);
+  expect(await readHolds()).toEqual([]);
 });
 
 test('releases nodes that send heartbeats again', async () => {
-  await stage.pool('p');
-  const ids = await stage.nodes({ pool: 'p', count: 20 });
-  await pass(silentAt);
-  await stage.beat(ids.slice(0, 5), stage.at(silentAt + 10));
-  await pass(silentAt + 11);
+  await fixture.declarePool('p');
+  const ids = await fixture.addNodes({ pool: 'p', count: 20 });
+  await runPass(silentAt);
+  await fixture.beat(ids.slice(0, 5), fixture.at(silentAt + 10));
+  await runPass(silentAt + 11);
   expect(await heldBy(ids)).toHaveLength(15);
-  await stage.beat(ids, stage.at(silentAt + 20));
-  await pass(silentAt + 21);
+  await fixture.beat(ids, fixture.at(silentAt + 20));
+  await runPass(silentAt + 21);
   expect(await heldBy(ids)).toEqual([]);
-  await pass(silentAt + 22);
-  expect(await holdsNow()).toEqual([]);
-  expect(await stage.statuses(ids)).toEqual({ ready: 20 });
+  await runPass(silentAt + 22);
+  expect(await readHolds()).toEqual([]);
+  expect(await fixture.countStatuses(ids)).toEqual({ ready: 20 });
 });
 
-test('treats a zone as one failure across its pools', async () => {
-  for (const pool of ['a', 'b']) await stage.pool(pool, { zone: 'eu-1' });
-  const lost: NodeId[] = [];
+test('adds up the failures of the pools of a zone and opens one hold for the zone', async () => {
+  for (const pool of ['a', 'b']) await fixture.declarePool(pool, { zone: 'eu-1' });
+  const silentIds: NodeId[] = [];
   for (const pool of ['a', 'b']) {
-    lost.push(...(await stage.nodes({ pool, count: min_nodes - 2 })));
-    await stage.nodes({ pool, count: 7, last_seen_at: stage.at(300) });
+    silentIds.push(...(await fixture.addNodes({ pool, count: min_nodes - 2 })));
+    await fixture.addNodes({ pool, count: 7, last_seen_at: fixture.at(300) });
   }
-  expect(await pass(silentAt)).toBe(0);
-  const [hold, ...more] = await holdsNow();
+  expect(await runPass(silentAt)).toBe(0);
+  const [hold, ...more] = await readHolds();
   expect(more).toEqual([]);
-  expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', negative: lost.length, population: 20 });
-  expect(new Set((await heldBy(lost)).map((held) => held.hold))).toEqual(new Set([hold?.hold_id]));
+  expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', negative: silentIds.length, population: 20 });
+  expect(new Set((await heldBy(silentIds)).map((held) => held.hold))).toEqual(new Set([hold?.hold_id]));
   await resume(hold, silentAt + 30);
-  expect(await pass(silentAt + 30)).toBe(lost.length);
+  expect(await runPass(silentAt + 30)).toBe(silentIds.length);
 });
 
-test('a pool that fails in its zone is one incident, and one resume is enough', async () => {
-  await stage.pool('a', { zone: 'eu-1' });
-  const ids = await stage.nodes({ pool: 'a', count: 20 });
-  expect(await pass(silentAt)).toBe(0);
-  const [hold, ...more] = await holdsNow();
+test('a failing pool that is its whole zone opens one hold, and one resume releases it', async () => {
+  await fixture.declarePool('a', { zone: 'eu-1' });
+  const ids = await fixture.addNodes({ pool: 'a', count: 20 });
+  expect(await runPass(silentAt)).toBe(0);
+  const [hold, ...more] = await readHolds();
   expect(more).toEqual([]);
   expect(hold).toMatchObject({ scope: 'pool', name: 'a' });
   await resume(hold, silentAt + 30);
-  expect(await pass(silentAt + 30)).toBe(20);
-  expect(await stage.statuses(ids)).toEqual({ offline: 20 });
+  expect(await runPass(silentAt + 30)).toBe(20);
+  expect(await fixture.countStatuses(ids)).toEqual({ offline: 20 });
 });
 
-test('a held pool does not hide the failure of its whole zone', async () => {
-  for (const pool of ['a', 'b']) await stage.pool(pool, { zone: 'eu-1' });
-  await stage.nodes({ pool: 'a', count: 20 });
-  const few = await stage.nodes({ pool: 'b', count: min_nodes - 2 });
-  await stage.nodes({ pool: 'b', count: 17, last_seen_at: stage.at(300) });
-  expect(await pass(silentAt)).toBe(0);
-  expect(await heldBy(few)).toHaveLength(few.length);
+test('holds few failing nodes of a second pool if the zone as a whole fails', async () => {
+  for (const pool of ['a', 'b']) await fixture.declarePool(pool, { zone: 'eu-1' });
+  await fixture.addNodes({ pool: 'a', count: 20 });
+  const secondPoolIds = await fixture.addNodes({ pool: 'b', count: min_nodes - 2 });
+  await fixture.addNodes({ pool: 'b', count: 17, last_seen_at: fixture.at(300) });
+  expect(await runPass(silentAt)).toBe(0);
+  expect(await heldBy(secondPoolIds)).toHaveLength(secondPoolIds.length);
 });
 
-test('replicas that each find a part see the whole failure', async () => {
-  await stage.pool('p');
-  const ids = await stage.nodes({ pool: 'p', count: 2 * (min_nodes - 1) });
-  const now = stage.at(silentAt);
-  await stage.db.transaction(async (other) => {
-    const taken = await lockSilentNodes(other, ids, now, min_nodes - 1, []);
-    expect(taken).toHaveLength(min_nodes - 1);
-    expect(await pass(silentAt)).toBe(0);
+test('opens a hold even if another replica has locked half of the failing nodes', async () => {
+  await fixture.declarePool('p');
+  const ids = await fixture.addNodes({ pool: 'p', count: 2 * (min_nodes - 1) });
+  const now = fixture.at(silentAt);
+  await fixture.db.transaction(async (other) => {
+    const lockedByOther = await lockSilentNodes(other, ids, now, min_nodes - 1, []);
+    expect(lockedByOther).toHaveLength(min_nodes - 1);
+    expect(await runPass(silentAt)).toBe(0);
   });
-  expect(await holdsNow()).toHaveLength(1);
+  expect(await readHolds()).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 /**
- * Applies the mass-failure brake: which verdicts of a rule may be written now, and which are held,
- * by what and until when.
+ * Applies maintenance windows and the mass-failure brake to the verdicts of a rule: some may be
+ * written now, the others are held for a reason and until a time.
  */
 import { type Clock, secondsLater } from '../../base/clock.ts';
 import { type NodeId, newHoldId } from '../../base/ids.ts';
@@ -40,7 +40,7 @@ export interface Braked<C extends Candidate> {
   held: { node: JudgedNode; held: Held }[];
 }
 
-interface Surroundings {
+interface BrakeServices {
   clock: Clock;
   environment: TransitionEnvironment;
 }
@@ -54,134 +54,137 @@ const scopesOf = (node: Placed): Scope[] => [
   ...(node.zone === null ? [] : [{ scope: 'zone' as const, name: node.zone }]),
 ];
 
-/** Pools come before zones, because a zone depends on the nodes that its pools hold. */
+/** Pools come before zones: a zone opens no hold for nodes that a hold of their pool covers. */
 const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
   [...new Map(nodes.flatMap(scopesOf).map((scope) => [keyOf(scope), scope])).values()].sort(
     (a, b) => Number(a.scope === 'zone') - Number(b.scope === 'zone'),
   );
 
-const crowdOf = (crowds: readonly ScopeCount[], { scope, name }: Scope): number =>
-  crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
+const countIn = (counts: readonly ScopeCount[], { scope, name }: Scope): number =>
+  counts.reduce((sum, each) => sum + (each[scope] === name ? each.count : 0), 0);
 
+/** The largest limit that PostgreSQL takes as an integer. */
 const maxCount = 2_147_483_647;
 
-interface Weighed {
+interface ScopeState {
   scope: Scope;
   policy: BrakePolicy;
-  standing: HoldRow | undefined;
-  share: PhaseCounts;
+  currentHold: HoldRow | undefined;
+  counts: PhaseCounts;
 }
 
 /**
- * Counts the fleet only as far as needed: below the minimum no share is a mass failure, and above
- * the share's limit the exact count does not matter.
+ * Fills in populations, counting the fleet only as far as needed. With fewer failing nodes than the
+ * minimum there is no mass failure, and beyond the limit of the query the exact count is
+ * irrelevant.
  */
-async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promise<void> {
-  const open = weighed.filter(
-    ({ standing, share, policy }) => !standing && share.due + share.recent >= policy.min_nodes,
+async function fillPopulations(tx: Transaction, states: ScopeState[], rule: NodeRule): Promise<void> {
+  const undecided = states.filter(
+    ({ currentHold, counts, policy }) => !currentHold && counts.due + counts.recent >= policy.min_nodes,
   );
-  const queries = open.map(({ scope, share, policy }) => ({
+  const queries = undecided.map(({ scope, counts, policy }) => ({
     ...scope,
-    max: Math.min(maxCount, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
+    max: Math.min(maxCount, Math.ceil((counts.due + counts.recent) / policy.fraction) + 1),
   }));
-  const counts = await populationsUpTo(tx, queries, rule.phase);
-  for (const [place, { share }] of open.entries())
-    share.population = recentBesidesPhase(rule.phase, share.recent) + (counts[place] ?? 0);
+  const populations = await populationsUpTo(tx, queries, rule.phase);
+  for (const [index, { counts }] of undecided.entries())
+    counts.population = recentBesidesPhase(rule.phase, counts.recent) + (populations[index] ?? 0);
 }
 
-const massReason = (rule: string, { scope, name }: Scope, share: PhaseCounts, window_seconds: number) =>
-  `${share.due + share.recent} of ${share.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
+const massReason = (rule: string, { scope, name }: Scope, counts: PhaseCounts, window_seconds: number) =>
+  `${counts.due + counts.recent} of ${counts.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
 
-/** Resumed by a person, or expired: its nodes are being released and open no other hold. */
-const isSettled = (hold: HoldRow | undefined, now: Date): boolean =>
+/** A hold that a person resumed, or that expired, releases its nodes. They open no other hold. */
+const isReleasing = (hold: HoldRow | undefined, now: Date): boolean =>
   hold !== undefined && (hold.resumed_at !== null || hold.held_until <= now);
 
-interface Said {
+interface ScopeDecision {
   decision: BrakeDecision;
   hold: HoldRow | undefined;
 }
 
-const isKept = (said: ReadonlyMap<string, Said>, node: Placed): boolean =>
-  scopesOf(node).some((scope) => said.get(keyOf(scope))?.decision.allow === 'none');
+const isHeld = (decisions: ReadonlyMap<string, ScopeDecision>, node: Placed): boolean =>
+  scopesOf(node).some((scope) => decisions.get(keyOf(scope))?.decision.allow === 'none');
 
 /**
- * Asks the brake about each pool and zone concerned, and opens a hold where a mass failure begins.
- * A failure is one incident: a zone whose failing nodes are all held by their pools opens no hold.
+ * Decides for each pool and zone of the nodes, and opens a hold where a mass failure begins. One
+ * incident opens one hold: a zone whose failing nodes are all held by their pools opens none.
  */
-async function permissionsOf(
+async function decideScopes(
   tx: Transaction,
-  { clock, environment }: Surroundings,
+  { clock, environment }: BrakeServices,
   rule: NodeRuleName,
   nodes: readonly Placed[],
   due: readonly ScopeCount[],
   now: Date,
-): Promise<Map<string, Said>> {
+): Promise<Map<string, ScopeDecision>> {
   const { brake, decide } = environment;
   const scopes = distinctScopes(nodes);
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
   const { holds, recent, policies } = await brakeMemory(tx, rule, secondsLater(now, -brake.window_seconds), pools);
-  const open = new Map(holds.map((hold) => [keyOf(hold), hold]));
-  const lastMinute = open.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
-  const isNews = (crowd: ScopeCount) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
-  const news = { due: due.filter(isNews), recent: recent.filter(isNews) };
-  const weighed = scopes.flatMap((scope): Weighed[] => {
+  const openHolds = new Map(holds.map((hold) => [keyOf(hold), hold]));
+  const lastMinute = openHolds.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
+  const isUnhandled = (count: ScopeCount) =>
+    !scopesOf(count).some((scope) => isReleasing(openHolds.get(keyOf(scope)), now));
+  const unhandled = { due: due.filter(isUnhandled), recent: recent.filter(isUnhandled) };
+  const states = scopes.flatMap((scope): ScopeState[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
-    // An observe-only pool has nothing to hold back; its verdicts are only recorded.
+    // Verdicts on an observe-only pool are only recorded, so there is nothing to hold back.
     if (own?.observed) return [];
-    const standing = open.get(keyOf(scope));
-    // After a hold, verdicts are paced per minute, whatever the window of the brake.
-    const lately = standing ? lastMinute : news.recent;
-    const share = {
-      due: crowdOf(news.due, scope),
-      recent: crowdOf(lately, scope),
+    const currentHold = openHolds.get(keyOf(scope));
+    const counts = {
+      due: countIn(unhandled.due, scope),
+      // After a hold, verdicts are paced per minute, whatever the window of the brake.
+      recent: countIn(currentHold ? lastMinute : unhandled.recent, scope),
       // The pace is a share of the population at the start of the hold; otherwise it would slow
       // down with every verdict.
-      population: standing?.population ?? Number.POSITIVE_INFINITY,
+      population: currentHold?.population ?? Number.POSITIVE_INFINITY,
     };
-    return [{ scope, policy: own ?? environment.brake_policy, standing, share }];
+    return [{ scope, policy: own ?? environment.brake_policy, currentHold, counts }];
   });
-  await weigh(tx, weighed, nodeRules[rule]);
-  const said = new Map<string, Said>();
-  for (const { scope, policy, standing, share } of weighed) {
+  await fillPopulations(tx, states, nodeRules[rule]);
+  const decisions = new Map<string, ScopeDecision>();
+  for (const { scope, policy, currentHold, counts } of states) {
     const key = keyOf(scope);
-    const known = standing && { held_until: standing.held_until, resumed: standing.resumed_at !== null };
-    const decision = decide.decideBrake(share, policy, brake, known, now);
+    const known = currentHold && { held_until: currentHold.held_until, resumed: currentHold.resumed_at !== null };
+    const decision = decide.decideBrake(counts, policy, brake, known, now);
     if (decision.allow !== 'none' || !decision.opens) {
-      said.set(key, { decision, hold: standing });
+      decisions.set(key, { decision, hold: currentHold });
       continue;
     }
-    const isLoose = (node: Placed) => node[scope.scope] === scope.name && !isKept(said, node);
-    if (!nodes.some(isLoose)) continue;
-    share.population =
-      recentBesidesPhase(nodeRules[rule].phase, share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
+    const needsHold = (node: Placed) => node[scope.scope] === scope.name && !isHeld(decisions, node);
+    if (!nodes.some(needsHold)) continue;
+    counts.population =
+      recentBesidesPhase(nodeRules[rule].phase, counts.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
     const hold = await openHold(tx, {
       hold_id: newHoldId(clock),
       kind: 'mass-failure',
       rule,
       ...scope,
-      reason: massReason(rule, scope, share, brake.window_seconds),
-      negative: share.due + share.recent,
-      population: share.population,
+      reason: massReason(rule, scope, counts, brake.window_seconds),
+      negative: counts.due + counts.recent,
+      population: counts.population,
       since: now,
       held_until: decision.held_until,
     });
-    said.set(key, { decision, hold });
+    decisions.set(key, { decision, hold });
   }
-  return said;
+  return decisions;
 }
 
-export const crowdsOf = (nodes: readonly Placed[]): ScopeCount[] => {
-  const counted = new Map<string, ScopeCount>();
+/** Counts nodes by pool and zone. */
+export const countByScope = (nodes: readonly Placed[]): ScopeCount[] => {
+  const counts = new Map<string, ScopeCount>();
   for (const { pool, zone } of nodes) {
-    const crowd = counted.get(`${pool} ${zone}`) ?? { pool, zone, count: 0 };
-    crowd.count++;
-    counted.set(`${pool} ${zone}`, crowd);
+    const entry = counts.get(`${pool} ${zone}`) ?? { pool, zone, count: 0 };
+    entry.count++;
+    counts.set(`${pool} ${zone}`, entry);
   }
-  return [...counted.values()];
+  return [...counts.values()];
 };
 
 /** Maps each node under maintenance to its window. */
-async function windowsOver(
+async function windowsByNode(
   tx: Transaction,
   windows: readonly MaintenanceRow[],
   candidates: readonly Candidate[],
@@ -199,12 +202,12 @@ async function windowsOver(
 }
 
 /**
- * `others` counts the nodes the rule would decide on besides the candidates, which may be only a
- * batch.
+ * Splits candidates into verdicts to write now and verdicts to hold. `others` counts the nodes that
+ * the rule would decide on besides these candidates, which may be one batch of many.
  */
 export async function applyBrake<C extends Candidate>(
   tx: Transaction,
-  surroundings: Surroundings,
+  services: BrakeServices,
   rule: NodeRuleName,
   candidates: C[],
   others: readonly ScopeCount[],
@@ -215,55 +218,58 @@ export async function applyBrake<C extends Candidate>(
   if (candidates.length === 0) return result;
   const windows = negative ? await activeWindows(tx, now) : [];
   if (windows.length === 0 && en_masse !== 'hold') return { go: candidates, held: [] };
-  const workedOn = await windowsOver(tx, windows, candidates);
-  const loose = candidates.filter(({ node }) => !workedOn.has(node.node_id)).map(({ node }) => node);
-  const crowds = crowdsOf(loose);
-  const said =
+  const windowOf = await windowsByNode(tx, windows, candidates);
+  const unblocked = candidates.filter(({ node }) => !windowOf.has(node.node_id)).map(({ node }) => node);
+  const counts = countByScope(unblocked);
+  const decisions =
     en_masse === 'hold'
-      ? await permissionsOf(tx, surroundings, rule, crowds, [...crowds, ...others], now)
-      : new Map<string, Said>();
-  if (workedOn.size === 0 && [...said.values()].every(({ decision }) => decision.allow === 'all'))
+      ? await decideScopes(tx, services, rule, counts, [...counts, ...others], now)
+      : new Map<string, ScopeDecision>();
+  if (windowOf.size === 0 && [...decisions.values()].every(({ decision }) => decision.allow === 'all'))
     return { go: candidates, held: [] };
-  const passed = new Map<string, number>();
+  const reached = new Map<string, number>();
 
-  const keep = ({ node, to }: C, kind: Held['kind'], hold: string, reason: string, held_until: Date) => {
-    const since = node.held?.hold === hold ? node.held.since : now.toISOString();
-    result.held.push({ node, held: { rule, to, kind, hold, reason, since, held_until: held_until.toISOString() } });
+  const hold = ({ node, to }: C, kind: Held['kind'], hold_id: string, reason: string, held_until: Date) => {
+    const since = node.held?.hold === hold_id ? node.held.since : now.toISOString();
+    result.held.push({
+      node,
+      held: { rule, to, kind, hold: hold_id, reason, since, held_until: held_until.toISOString() },
+    });
   };
 
   for (const candidate of candidates) {
     const { node } = candidate;
-    const window = workedOn.get(node.node_id);
+    const window = windowOf.get(node.node_id);
     if (window) {
-      keep(candidate, 'maintenance', window.name, `maintenance ${window.name}`, window.ends_at);
+      hold(candidate, 'maintenance', window.name, `maintenance ${window.name}`, window.ends_at);
       continue;
     }
     const keys = scopesOf(node).map(keyOf);
-    const barring = keys.find((key) => {
-      const decision = said.get(key)?.decision;
-      return decision?.allow === 'none' || (decision?.allow === 'some' && (passed.get(key) ?? 0) >= decision.now);
+    const blockingKey = keys.find((key) => {
+      const decision = decisions.get(key)?.decision;
+      return decision?.allow === 'none' || (decision?.allow === 'some' && (reached.get(key) ?? 0) >= decision.now);
     });
-    for (const key of keys) passed.set(key, (passed.get(key) ?? 0) + 1);
-    const bar = barring === undefined ? undefined : said.get(barring);
-    if (!bar?.hold) {
+    for (const key of keys) reached.set(key, (reached.get(key) ?? 0) + 1);
+    const blocker = blockingKey === undefined ? undefined : decisions.get(blockingKey);
+    if (!blocker?.hold) {
       result.go.push(candidate);
       continue;
     }
-    const { decision } = bar;
-    const place = (passed.get(barring ?? '') ?? 1) - 1 - (decision.allow === 'some' ? decision.now : 0);
-    const until = decision.allow === 'some' ? resumesAt(place, decision.per_minute, now) : bar.hold.held_until;
-    keep(candidate, 'mass-failure', bar.hold.hold_id, bar.hold.reason, until);
+    const { decision } = blocker;
+    const position = (reached.get(blockingKey ?? '') ?? 1) - 1 - (decision.allow === 'some' ? decision.now : 0);
+    const until = decision.allow === 'some' ? resumesAt(position, decision.per_minute, now) : blocker.hold.held_until;
+    hold(candidate, 'mass-failure', blocker.hold.hold_id, blocker.hold.reason, until);
   }
   return result;
 }
 
 /**
- * Pauses launches if too many verdicts of certain rules were written lately. It runs apart from the
- * verdicts, so that a thousand of them cost one count of the fleet.
+ * Opens a hold, which pauses launches, if the pausing rules wrote too many verdicts lately. This
+ * runs apart from the verdicts, so that a thousand of them cost one count of the fleet.
  */
-export async function pauseLaunches(tx: Transaction, surroundings: Surroundings, now: Date): Promise<void> {
-  const since = secondsLater(now, -surroundings.environment.brake.window_seconds);
+export async function pauseLaunches(tx: Transaction, services: BrakeServices, now: Date): Promise<void> {
+  const since = secondsLater(now, -services.environment.brake.window_seconds);
   const busy = await rulesWithRecentVerdicts(tx, pausingRules, since);
   for (const rule of pausingRules)
-    if (busy.has(rule)) await permissionsOf(tx, surroundings, rule, await recentVerdicts(tx, rule, since), [], now);
+    if (busy.has(rule)) await decideScopes(tx, services, rule, await recentVerdicts(tx, rule, since), [], now);
 }

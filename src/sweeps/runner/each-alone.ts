@@ -1,20 +1,20 @@
-/** Tries each item on its own, so that one failure does not stop the others. */
+/** Handles items one by one, so that one failure does not stop the others. */
 import { StoreUnavailable } from '../../store/pg/database.ts';
 
-/** Returns which items failed and why. Stops at once if the store is unavailable. */
+/** Returns the name and error of each item that failed. Throws at once if the store is away. */
 export async function eachAlone<T>(
-  all: readonly T[],
-  nameOf: (each: T) => string,
-  work: (each: T) => Promise<void>,
+  items: readonly T[],
+  nameOf: (item: T) => string,
+  handle: (item: T) => Promise<void>,
 ): Promise<string[]> {
-  const failed: string[] = [];
-  for (const each of all) {
+  const failures: string[] = [];
+  for (const item of items) {
     try {
-      await work(each);
+      await handle(item);
     } catch (error) {
       if (error instanceof StoreUnavailable) throw error;
-      failed.push(`${nameOf(each)}: ${error instanceof Error ? error.message : error}`);
+      failures.push(`${nameOf(item)}: ${error instanceof Error ? error.message : error}`);
     }
   }
-  return failed;
+  return failures;
 }

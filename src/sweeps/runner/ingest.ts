@@ -1,7 +1,8 @@
-/** Whether this replica receives heartbeats; rules check it before they judge a silence. */
+/** Tells whether this replica receives heartbeats. Rules check that before they judge a silence. */
 import type { HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
 
 export interface IngestWatch {
+  /** Verifies that this replica receives heartbeats. `gap`: no replica did for a while. */
   check(): Promise<{ gap: boolean }>;
   /** Whether this replica has recently verified that it receives heartbeats. */
   isSteady(): boolean;

@@ -1,38 +1,38 @@
 /**
- * Asks drivers about many machines, with bounded concurrency and time. A driver that hangs keeps
- * its slots, so it gets no further requests and does not delay the others.
+ * Asks drivers about many machines, with bounded concurrency and time. Requests to a driver that
+ * hangs keep their slots, so the driver gets no further requests and does not delay other drivers.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Driver, DriverState, DriverTarget, Observation } from '../../drivers/driver.ts';
 import type { ExpectedMachine } from '../../store/supervision/machine-inspections.ts';
 
-const atOnce = 16;
-const withinMs = 10_000;
+const maxConcurrent = 16;
+const timeoutMs = 10_000;
 
-export interface Looked<M extends ExpectedMachine = ExpectedMachine> {
+export interface Inspection<M extends ExpectedMachine = ExpectedMachine> {
   machine: M;
   seen: Observation;
 }
 
-export interface Looks<M extends ExpectedMachine = ExpectedMachine> {
-  looked: Looked<M>[];
-  /** Machines of which nothing was learned, including those the driver cannot see from here. */
+export interface InspectionResult<M extends ExpectedMachine = ExpectedMachine> {
+  inspections: Inspection<M>[];
+  /** Machines without an observation, including those that the driver cannot see from this host. */
   missed: { machine: M; because: string }[];
-  /** The error of each driver that could not be asked. */
+  /** The last error of each driver that did not answer, and how many machines that affects. */
   unanswered: Map<string, { machines: number; because: string }>;
 }
 
-interface LookerServices {
+interface InspectorServices {
   clock: Clock;
   drivers: ReadonlyMap<string, Driver>;
   installation: { installation_id: string };
 }
 
-export type Looker = <M extends ExpectedMachine>(machines: readonly M[]) => Promise<Looks<M>>;
+export type Inspector = <M extends ExpectedMachine>(machines: readonly M[]) => Promise<InspectionResult<M>>;
 
-export function createLooker({ clock, drivers, installation }: LookerServices): Looker {
-  const open = new Map<string, number>();
-  const places = (driver: string) => atOnce - (open.get(driver) ?? 0);
+export function createInspector({ clock, drivers, installation }: InspectorServices): Inspector {
+  const pendingRequests = new Map<string, number>();
+  const freeSlots = (driver: string) => maxConcurrent - (pendingRequests.get(driver) ?? 0);
 
   const targetOf = ({ driver: _, driver_state, status: __, status_since: ___, ...machine }: ExpectedMachine) =>
     ({
@@ -41,39 +41,41 @@ export function createLooker({ clock, drivers, installation }: LookerServices): 
       state: driver_state as DriverState,
     }) satisfies DriverTarget;
 
-  /** The slot is released when the driver answers, however late. */
-  const ask = (machine: ExpectedMachine, driver: Driver): Promise<Observation> => {
-    open.set(driver.name, (open.get(driver.name) ?? 0) + 1);
-    return driver.observe(targetOf(machine)).finally(() => open.set(driver.name, (open.get(driver.name) ?? 1) - 1));
+  /** Takes a slot until the driver answers, even if that is after the timeout. */
+  const observe = (machine: ExpectedMachine, driver: Driver): Promise<Observation> => {
+    pendingRequests.set(driver.name, (pendingRequests.get(driver.name) ?? 0) + 1);
+    return driver
+      .observe(targetOf(machine))
+      .finally(() => pendingRequests.set(driver.name, (pendingRequests.get(driver.name) ?? 1) - 1));
   };
 
-  const inTime = (answer: Promise<Observation>): Promise<Observation> => {
+  const withTimeout = (answer: Promise<Observation>): Promise<Observation> => {
     const { promise, resolve, reject } = Promise.withResolvers<Observation>();
-    const cancel = clock.after(withinMs, () => reject(new Error(`no answer within ${withinMs / 1000} s`)));
+    const cancel = clock.after(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1000} s`)));
     answer.then(resolve, reject).finally(cancel);
     return promise;
   };
 
   return async <M extends ExpectedMachine>(machines: readonly M[]) => {
-    const looks: Looks<M> = { looked: [], missed: [], unanswered: new Map() };
-    const unanswered = (machine: M, driver: string, because: string) => {
-      const { machines: before = 0 } = looks.unanswered.get(driver) ?? {};
-      looks.unanswered.set(driver, { machines: before + 1, because });
-      looks.missed.push({ machine, because });
+    const result: InspectionResult<M> = { inspections: [], missed: [], unanswered: new Map() };
+    const addUnanswered = (machine: M, driver: string, because: string) => {
+      const { machines: previous = 0 } = result.unanswered.get(driver) ?? {};
+      result.unanswered.set(driver, { machines: previous + 1, because });
+      result.missed.push({ machine, because });
     };
-    const workOn = async (driver: Driver, queue: Iterator<M>) => {
+    const inspectQueue = async (driver: Driver, queue: Iterator<M>) => {
       for (let next = queue.next(); !next.done; next = queue.next()) {
         const machine = next.value;
-        if (places(driver.name) <= 0) {
-          unanswered(machine, driver.name, `${atOnce} earlier questions are not answered yet`);
+        if (freeSlots(driver.name) <= 0) {
+          addUnanswered(machine, driver.name, `${maxConcurrent} earlier requests are not answered yet`);
           continue;
         }
         try {
-          const seen = await inTime(ask(machine, driver));
-          if (!seen.unseen) looks.looked.push({ machine, seen });
-          else looks.missed.push({ machine, because: seen.detail ?? 'it cannot be seen from here' });
+          const seen = await withTimeout(observe(machine, driver));
+          if (!seen.unseen) result.inspections.push({ machine, seen });
+          else result.missed.push({ machine, because: seen.detail ?? 'the machine cannot be seen from this host' });
         } catch (error) {
-          unanswered(machine, driver.name, error instanceof Error ? error.message : String(error));
+          addUnanswered(machine, driver.name, error instanceof Error ? error.message : String(error));
         }
       }
     };
@@ -83,9 +85,9 @@ export function createLooker({ clock, drivers, installation }: LookerServices): 
         const driver = drivers.get(name);
         if (!driver) return [];
         const queue = assigned.values();
-        return Array.from({ length: Math.min(places(name), assigned.length) }, () => workOn(driver, queue));
+        return Array.from({ length: Math.min(freeSlots(name), assigned.length) }, () => inspectQueue(driver, queue));
       }),
     );
-    return looks;
+    return result;
   };
 }

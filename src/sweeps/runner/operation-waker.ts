@@ -1,5 +1,5 @@
 /**
- * Wakes operations when something happens that they may be waiting for, so that none of them polls.
+ * Wakes operations when evidence arrives that they may be waiting for, so that none of them polls.
  */
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
@@ -8,8 +8,8 @@ import { runningHere } from '../../store/operations/executions.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 
 /**
- * Evidence that operations wait for: task results, node status changes, ended operations, withdrawn
- * allocations. Each wake costs a recorded step, so nothing else wakes them.
+ * Operations wait for task results, status changes of nodes, ended operations and withdrawn
+ * allocations. Each wake costs a recorded step, so no other evidence wakes them.
  */
 const awaited: Record<string, readonly string[]> = {
   task: ['succeeded', 'failed', 'requeued'],
@@ -18,17 +18,18 @@ const awaited: Record<string, readonly string[]> = {
   allocation: ['releasing', 'failed'],
 };
 
-function mayMatter({ kind }: Evidence): boolean {
-  const [about = '', what = ''] = kind.split('.');
-  return awaited[about]?.includes(what) ?? false;
+function isAwaited({ kind }: Evidence): boolean {
+  const [subject = '', event = ''] = kind.split('.');
+  return awaited[subject]?.includes(event) ?? false;
 }
 
-const makesRoom = ['node.ready', 'node.retired', 'pool.declared', 'brake.resumed', 'brake.ended'];
-/** An allocation that leaves the queue lets the next one advance. */
-const leavesQueue = ['allocation.releasing', 'allocation.failed'];
+/** Evidence that a machine or a place in a pool became available. */
+const capacityKinds = ['node.ready', 'node.retired', 'pool.declared', 'brake.resumed', 'brake.ended'];
+/** An allocation that leaves the queue without a machine lets the next one advance. */
+const dequeueKinds = ['allocation.releasing', 'allocation.failed'];
 
-const mayServeWaiting = (fact: Evidence) =>
-  makesRoom.includes(fact.kind) || (leavesQueue.includes(fact.kind) && !fact.node_id);
+const mayServeQueue = (fact: Evidence) =>
+  capacityKinds.includes(fact.kind) || (dequeueKinds.includes(fact.kind) && !fact.node_id);
 
 export function operationWaker(
   db: Queryable,
@@ -38,7 +39,7 @@ export function operationWaker(
 ): (fact: Evidence) => void {
   const waking = new Set<string>();
   const wake = async (key: string, find: () => Promise<{ workflow_id: WorkflowId; attempt: number }[]>) => {
-    // Several facts at once need one wake, after the last of them.
+    // Facts that arrive together need one wake, after the last of them.
     if (waking.has(key)) return;
     waking.add(key);
     await Promise.resolve();
@@ -50,8 +51,8 @@ export function operationWaker(
     }
   };
   return (fact) => {
-    if (mayServeWaiting(fact)) void wake('waiting', () => runningHere(db, replica_id, 'waiting'));
-    if (mayMatter(fact) && (fact.node_id || fact.allocation_id)) {
+    if (mayServeQueue(fact)) void wake('waiting', () => runningHere(db, replica_id, 'waiting'));
+    if (isAwaited(fact) && (fact.node_id || fact.allocation_id)) {
       const subject = { node_id: fact.node_id, allocation_id: fact.allocation_id };
       void wake(`${fact.node_id} ${fact.allocation_id}`, () => runningHere(db, replica_id, subject));
     }

@@ -3,11 +3,11 @@ import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { resting } from './resting.ts';
 
-test('rests twenty seconds after a pass of one second, however often it is woken', async () => {
+test('with a share of 5 %, rests twenty seconds after a pass of one second, however often it is woken', async () => {
   const clock = virtualClock();
-  let looks = 0;
+  let passes = 0;
   const run = resting(clock, 0.05, async () => {
-    looks++;
+    passes++;
     await clock.advance(1000);
     return { decided: 1 };
   });
@@ -17,5 +17,5 @@ test('rests twenty seconds after a pass of one second, however often it is woken
   expect(await run(now())).toEqual({ decided: 0, next_in_seconds: 15 });
   await clock.advance(15_000);
   expect(await run(now())).toEqual({ decided: 1 });
-  expect(looks).toBe(2);
+  expect(passes).toBe(2);
 });

@@ -1,4 +1,4 @@
-/** Counting of a sweep's decisions. */
+/** How the runner counts the decisions of sweeps. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
@@ -6,7 +6,7 @@ import { createSweepRunner } from './runner.ts';
 
 const fact = (kind: string, by: string) => ({ kind, data: { by } }) as unknown as Evidence;
 
-test('counts verdicts that operations write in the name of a rule, each once', async () => {
+test('counts the verdicts of a sweep with `decided_by` from evidence, not from its runs', async () => {
   const runner = createSweepRunner({
     clock: virtualClock(),
     onError: (_, error) => {

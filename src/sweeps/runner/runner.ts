@@ -1,4 +1,4 @@
-/** Runs the sweeps by timer or by nudge, one run of a sweep at a time, and records the last run. */
+/** Runs each sweep by timer, evidence or nudge, one run at a time, and records the last run. */
 import { type Clock, moment, now } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
@@ -14,7 +14,7 @@ export interface SweepStatus {
   last_seconds: number | null;
   /** The largest lateness among the verdicts of the last run that decided anything. */
   lateness_seconds: number | null;
-  /** The sweep decides nothing, because this replica is not sure that it receives heartbeats. */
+  /** The sweep decided nothing, because this replica is not sure that it receives heartbeats. */
   waiting: boolean;
   error: string | null;
   failed_at: Date | null;
@@ -29,12 +29,12 @@ export interface SweepRunner {
   stop(): Promise<void>;
 }
 
-/** Starting all sweeps at once would open every connection of the pool and leave them idle. */
-const apartMs = 20;
-/** A sweep without a store retries after this time instead of its usual interval. */
-const storeAwaySeconds = 2;
+/** Starting all sweeps at once would open every connection of the pool and then leave them idle. */
+const startGapMs = 20;
+/** A sweep that failed because the store is away runs again after this time, not its interval. */
+const storeRetrySeconds = 2;
 
-function count(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
+function addToStatus(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
   if (!sweep.decided_by) status.decided += report.decided;
   status.held += report.held ?? 0;
   status.would_have += report.would_have ?? 0;
@@ -51,7 +51,7 @@ export function createSweepRunner(options: {
   const { clock } = options;
   let stopped = false;
 
-  const drivers = options.sweeps.map((sweep) => {
+  const sweepLoops = options.sweeps.map((sweep) => {
     const status: SweepStatus = {
       name: sweep.name,
       runs: 0,
@@ -84,7 +84,7 @@ export function createSweepRunner(options: {
       try {
         for (let more = true; more && !stopped; ) {
           const report = await sweep.run(now(clock));
-          count(status, report, sweep);
+          addToStatus(status, report, sweep);
           more = report.more ?? false;
           waitSeconds = Math.min(sweep.every_seconds, Math.max(0, report.next_in_seconds ?? Number.POSITIVE_INFINITY));
         }
@@ -94,12 +94,12 @@ export function createSweepRunner(options: {
         // A failing sweep stops neither the others nor its own next run.
         status.error = error instanceof Error ? error.message : String(error);
         options.onError(sweep.name, error);
-        if (error instanceof StoreUnavailable) waitSeconds = Math.min(waitSeconds, storeAwaySeconds);
+        if (error instanceof StoreUnavailable) waitSeconds = Math.min(waitSeconds, storeRetrySeconds);
       }
       status.runs++;
       status.last_run_at = now(clock);
       status.last_seconds = (clock.monotonicMs() - startedMs) / 1000;
-      // A run announced meanwhile keeps its time.
+      // A run that evidence scheduled during this one keeps its time.
       if (!stopped) runAt(Math.min(timerAtMs, clock.nowMs() + waitSeconds * 1000));
     };
 
@@ -138,23 +138,23 @@ export function createSweepRunner(options: {
 
   return {
     start() {
-      for (const [place, driver] of drivers.entries()) driver.runBy(moment(clock.nowMs() + place * apartMs));
+      for (const [index, loop] of sweepLoops.entries()) loop.runBy(moment(clock.nowMs() + index * startGapMs));
     },
     async nudge(name) {
-      await drivers.find((driver) => driver.sweep.name === name)?.trigger();
+      await sweepLoops.find((loop) => loop.sweep.name === name)?.trigger();
     },
     observe(fact) {
-      for (const { sweep, status, trigger, runBy } of drivers) {
+      for (const { sweep, status, trigger, runBy } of sweepLoops) {
         if (sweep.decided_by?.(fact)) status.decided += 1;
         if (sweep.woken_by?.(fact.kind)) void trigger();
         const due = sweep.due_by?.(fact);
         if (due) runBy(due);
       }
     },
-    statuses: () => drivers.map((driver) => ({ ...driver.status })),
+    statuses: () => sweepLoops.map((loop) => ({ ...loop.status })),
     async stop() {
       stopped = true;
-      await Promise.all(drivers.map((driver) => driver.settle()));
+      await Promise.all(sweepLoops.map((loop) => loop.settle()));
     },
   };
 }

@@ -1,4 +1,6 @@
-/** The services of sweeps: those of operations, and those to start and take over operations. */
+/**
+ * The services of sweeps: those of operations, plus what rules and the takeover of replicas need.
+ */
 import type { Log } from '../../base/telemetry/log.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { OperationServices } from '../../operations/runtime/services.ts';
@@ -10,7 +12,7 @@ export interface SweepServices extends OperationServices {
   engine: Engine;
   host: string;
   /**
-   * Whether this replica receives heartbeats; checked before any node is judged by silence or time.
+   * Checked before any negative verdict: a replica that misses heartbeats must not judge silence.
    */
   ingest: IngestWatch;
   suspects: Suspects;
@@ -18,7 +20,7 @@ export interface SweepServices extends OperationServices {
   log: Pick<Log, 'warn'>;
   isProcessAlive(pid: number): boolean;
   /**
-   * Called when another replica took over from this one, which must then stop executing and exit.
+   * Called when another replica declared this one dead. This one must then stop executing and exit.
    */
   onDeclaredDead(error: Error): void;
 }

@@ -1,12 +1,12 @@
 /**
- * Finds nodes whose silence will soon be too long, with rare reads of heartbeats, so that liveness
- * and the prober look only at these.
+ * Lists the nodes whose silence may soon be too long, so that liveness and the prober look only at
+ * these. Heartbeats are read rarely for it.
  *
- * Nodes are classed by stale time, in powers of two. Each class is read three times per its
- * shortest stale time, for nodes due within half of it, so a node is found at least a sixth of its
- * stale time before the threshold. The first class, of the shortest stale time of any pool,
- * includes nodes that have no class yet. Reading a million nodes at the pace of the first class
- * would cost a fifth of their heartbeats.
+ * Nodes are classed by stale time, in powers of two. Each class is read three times within its
+ * shortest stale time, for nodes that are due within half of that time. So a node is listed at
+ * least a sixth of its stale time before it is due. The first class starts at the shortest stale
+ * time of any pool and includes nodes without a class. Classes pay off: reading a million nodes as
+ * often as the first class would cost a fifth of what their heartbeats cost.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Database } from '../../store/pg/database.ts';
@@ -20,21 +20,21 @@ import {
 import type { IngestWatch } from './ingest.ts';
 
 export interface Suspects {
-  /** Sorted by due time. */
+  /** Returns the suspects, sorted by due time; reads heartbeats only if some class is due. */
   at(now: Date): Promise<readonly Suspect[]>;
-  /** The shortest time between two readings. */
+  /** The shortest time between two reads. */
   everySeconds(): number;
 }
 
-const readingsInStale = 3;
-const leastSeconds = 0.1;
+const readsPerStaleTime = 3;
+const minIntervalSeconds = 0.1;
 /** The longest interval is an hour; nodes with a longer stale time share the last class. */
 const maxPatience = patienceOf(3600);
 /**
- * After an outage many nodes are suspects for a moment. With this many, read at the fastest pace,
- * so that nodes that are back do not crowd out the others for minutes.
+ * After an outage many nodes are suspects for a moment. A class with this many is read at the
+ * fastest pace, so that nodes that are back do not crowd out the others for minutes.
  */
-const disturbance = 1_000;
+const manySuspects = 1_000;
 
 interface Class {
   patience: Patience;
@@ -44,12 +44,12 @@ interface Class {
 
 interface Reading {
   at: Date;
-  found: readonly Suspect[];
+  suspects: readonly Suspect[];
 }
 
 function classesFrom(tightest: number): Class[] {
   const first = Math.min(patienceOf(tightest), maxPatience);
-  const powers = Array.from({ length: maxPatience - first }, (_, place) => first + 1 + place);
+  const powers = Array.from({ length: maxPatience - first }, (_, index) => first + 1 + index);
   return [
     { patience: { min: anyPatience.min, max: first }, stale_seconds: tightest },
     ...powers.map((power) => ({
@@ -62,32 +62,34 @@ function classesFrom(tightest: number): Class[] {
 const soonestFirst = (a: Suspect, b: Suspect) => a.due_ms - b.due_ms;
 
 export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightestStaleSeconds'>): Suspects {
-  /** By the lower bound of the class. */
+  /** Keyed by the lower bound of the class. */
   const readings = new Map<number, Reading>();
   let all: readonly Suspect[] = [];
   let pending: Promise<readonly Suspect[]> | undefined;
 
-  const everySeconds = () => Math.max(leastSeconds, ingest.tightestStaleSeconds() / readingsInStale);
-  /** A multiple of the first class's pace, so that a turn never falls just after a pass. */
-  const paceOf = (stale_seconds: number) =>
-    everySeconds() * Math.max(1, Math.floor(stale_seconds / readingsInStale / everySeconds()));
+  const everySeconds = () => Math.max(minIntervalSeconds, ingest.tightestStaleSeconds() / readsPerStaleTime);
+  /** A multiple of the first class's interval, so that no class is due just after a pass. */
+  const intervalOf = (stale_seconds: number) =>
+    everySeconds() * Math.max(1, Math.floor(stale_seconds / readsPerStaleTime / everySeconds()));
 
-  const isRead = ({ patience, stale_seconds }: Class, now: Date): boolean => {
+  const isCurrent = ({ patience, stale_seconds }: Class, now: Date): boolean => {
     const last = readings.get(patience.min);
     if (!last || now < last.at) return false;
-    return now < secondsLater(last.at, last.found.length < disturbance ? paceOf(stale_seconds) : everySeconds());
+    return (
+      now < secondsLater(last.at, last.suspects.length < manySuspects ? intervalOf(stale_seconds) : everySeconds())
+    );
   };
 
   const read = async (classes: Class[], now: Date): Promise<readonly Suspect[]> => {
-    for (const { patience, stale_seconds } of classes.filter((each) => !isRead(each, now))) {
+    for (const { patience, stale_seconds } of classes.filter((each) => !isCurrent(each, now))) {
       const soon = stale_seconds / 2;
-      const found = await scanSuspects(db, secondsLater(now, -soon), secondsLater(now, soon), patience);
-      readings.set(patience.min, { at: now, found });
+      const suspects = await scanSuspects(db, secondsLater(now, -soon), secondsLater(now, soon), patience);
+      readings.set(patience.min, { at: now, suspects });
     }
-    // Drop classes that ended when the shortest stale time changed.
-    for (const least of readings.keys())
-      if (!classes.some(({ patience }) => patience.min === least)) readings.delete(least);
-    all = [...readings.values()].flatMap(({ found }) => found).sort(soonestFirst);
+    // Drop classes that no longer exist because the shortest stale time changed.
+    for (const lowerBound of readings.keys())
+      if (!classes.some(({ patience }) => patience.min === lowerBound)) readings.delete(lowerBound);
+    all = [...readings.values()].flatMap(({ suspects }) => suspects).sort(soonestFirst);
     return all;
   };
 
@@ -96,7 +98,7 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
     at(now) {
       if (pending) return pending;
       const classes = classesFrom(ingest.tightestStaleSeconds());
-      if (classes.every((each) => isRead(each, now))) return Promise.resolve(all);
+      if (classes.every((each) => isCurrent(each, now))) return Promise.resolve(all);
       pending = read(classes, now).finally(() => {
         pending = undefined;
       });

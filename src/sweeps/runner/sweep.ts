@@ -1,6 +1,6 @@
 /**
- * A sweep applies one rule to every row it concerns. It takes no input, may run on every replica at
- * once, and reports its decisions.
+ * A sweep applies one rule to all rows that it concerns. It takes no input, may run on every
+ * replica at the same time, and reports its decisions.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 
@@ -12,25 +12,25 @@ export interface SweepReport {
   would_have?: number;
   /** Delay of each verdict after it became due. */
   lateness_seconds?: number[];
-  /** More is due than one batch: run again at once. */
+  /** The batch was full, so run again at once. */
   more?: boolean;
-  /** When the next verdict is due, if before the usual time. */
+  /** Time until the next verdict is due, if that is before the usual run. */
   next_in_seconds?: number;
-  /** It did not decide, because this replica is not sure that it receives heartbeats. */
+  /** The sweep decided nothing, because this replica is not sure that it receives heartbeats. */
   waiting?: boolean;
 }
 
 export interface Sweep {
   name: string;
-  /** The longest time between two runs; evidence wakes it sooner. */
+  /** The longest time between two runs. Evidence may wake the sweep earlier. */
   every_seconds: number;
-  /** Kinds of evidence that may give it something to do. */
+  /** Whether evidence of this kind makes the sweep run at once. */
   woken_by?: (kind: string) => boolean;
-  /** Returns when evidence gives it something to do; it then runs at that time, and not before. */
+  /** Returns the time at which the sweep should run because of this evidence. */
   due_by?: (fact: Evidence) => Date | undefined;
   /**
-   * Matches its verdicts if operations write them too: they are then counted by evidence, not by
-   * its runs.
+   * Matches evidence of the sweep's verdicts. Set it if operations write such verdicts too: then
+   * evidence is counted instead of the decisions of runs.
    */
   decided_by?: (fact: Evidence) => boolean;
   run(now: Date): Promise<SweepReport>;

@@ -1,7 +1,7 @@
 /**
- * The common part of rules on nodes: find and lock the due nodes, apply the brake, write the other
- * verdicts in one batch, and count. If the batch fails, it is retried row by row; the bad row is
- * reported and skipped for a while.
+ * The common path of rules on nodes. A pass finds and locks the due nodes, applies the brake, and
+ * writes the verdicts that are not held in one batch. If the batch fails, each row is tried alone;
+ * rows that fail are reported and skipped for a while.
  */
 import { secondsBetween } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -13,12 +13,12 @@ import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
 import type { ScopeCount } from '../../store/supervision/due-rows.ts';
 import type { NodeVerdict } from '../../store/transitions/bulk/node-verdict.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
-import { applyBrake, crowdsOf } from './apply-brake.ts';
+import { applyBrake, countByScope } from './apply-brake.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface Verdict extends NodeVerdict {
-  /** When it became due. */
+  /** When the verdict became due. */
   due_at: Date;
 }
 
@@ -28,35 +28,34 @@ export interface VerdictRule {
   woken_by?: Sweep['woken_by'];
   due_by?: Sweep['due_by'];
   batch?: number;
-  /** Slow reads before the transaction, so that no lock waits for them. */
+  /** Does slow reads before the transaction, so that no locks are held meanwhile. */
   prepare?(now: Date): Promise<void>;
   /** Locks the rows and returns the rule's verdict on each. Skips rows in `except`. */
   find(tx: Transaction, now: Date, limit: number, except: readonly string[]): Promise<Verdict[]>;
   /**
-   * Counts the due nodes besides those found, including rows locked by others: a batch is not the
-   * whole failure.
+   * Counts the due nodes besides those found, including rows locked by other replicas. The brake
+   * needs the size of the whole failure, not of one batch.
    */
   countOthers?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<ScopeCount[]>;
-  /** Replaces the plain transition; returns the nodes that were changed. */
+  /** Writes the verdicts in place of a plain transition, and returns the nodes that changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
-  /** When the next node is due. */
+  /** Returns when the next node is due. */
   next?(now: Date): Promise<Date | null>;
 }
 
 const defaultBatch = 500;
-const leftOutForMs = 60_000;
-/** If the ingest watch is behind, try again this soon. */
-const againSeconds = 0.25;
+const skipBadRowMs = 60_000;
+/** The pause before the next try if this replica may be missing heartbeats. */
+const unsteadyRetrySeconds = 0.25;
 
 export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep {
   const { db, environment, clock, ingest } = services;
   const batch = rule.batch ?? defaultBatch;
   const { negative, en_masse } = nodeRules[rule.name];
-  const leftOut = new Map<string, number>();
+  /** Bad rows, and since when they are skipped. */
+  const skippedSinceMs = new Map<string, number>();
 
-  /**
-   * The rows are locked and due, so only an observe-only pool keeps a verdict from being written.
-   */
+  /** The rows are locked and due, so an unchanged node must belong to an observe-only pool. */
   const applyAll = async (
     apply: NonNullable<VerdictRule['apply']>,
     tx: Transaction,
@@ -64,7 +63,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     now: Date,
   ) => {
     const moved = await apply(tx, verdicts, now);
-    if (negative) await tallyVerdicts(tx, rule.name, crowdsOf(moved), now);
+    if (negative) await tallyVerdicts(tx, rule.name, countByScope(moved), now);
     return { moved, observed: verdicts.length - moved.length };
   };
 
@@ -100,12 +99,12 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
       };
     });
 
-  /** Finds the bad row by trying each alone. */
+  /** Tries each row alone, and reports those that fail. */
   const rowByRow = async (now: Date, cause: unknown): Promise<SweepReport> => {
     const total = { decided: 0, held: 0, would_have: 0, lateness_seconds: [] as number[] };
-    const tried = [...leftOut.keys()];
-    let culprits = 0;
-    for (let left = batch; left > 0; left--) {
+    const tried = [...skippedSinceMs.keys()];
+    let badRows = 0;
+    for (let remaining = batch; remaining > 0; remaining--) {
       let node_id: string | undefined;
       try {
         const one = await pass(now, 1, tried, ([found]) => {
@@ -118,18 +117,18 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
         total.lateness_seconds.push(...(one.lateness_seconds ?? []));
       } catch (error) {
         if (node_id === undefined || error instanceof StoreUnavailable) throw error;
-        culprits++;
-        leftOut.set(node_id, clock.monotonicMs());
-        await tellUnwritable(node_id, error, now);
+        badRows++;
+        skippedSinceMs.set(node_id, clock.monotonicMs());
+        await reportUnwritable(node_id, error, now);
       }
       tried.push(node_id);
     }
-    // Each row alone can be written, so the batch itself failed: report it.
-    if (culprits === 0) throw cause;
+    // Each row can be written alone, so the error is about the batch.
+    if (badRows === 0) throw cause;
     return total;
   };
 
-  const tellUnwritable = (node_id: string, error: unknown, now: Date) =>
+  const reportUnwritable = (node_id: string, error: unknown, now: Date) =>
     recordEvidence(db, [
       {
         at: now,
@@ -147,12 +146,13 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     ...(rule.woken_by && { woken_by: rule.woken_by }),
     ...(rule.due_by && { due_by: rule.due_by }),
     async run(now) {
-      if (negative && !ingest.isSteady()) return { decided: 0, waiting: true, next_in_seconds: againSeconds };
-      for (const [id, sinceMs] of leftOut) if (clock.monotonicMs() - sinceMs > leftOutForMs) leftOut.delete(id);
+      if (negative && !ingest.isSteady()) return { decided: 0, waiting: true, next_in_seconds: unsteadyRetrySeconds };
+      for (const [id, sinceMs] of skippedSinceMs)
+        if (clock.monotonicMs() - sinceMs > skipBadRowMs) skippedSinceMs.delete(id);
       await rule.prepare?.(now);
       let report: SweepReport;
       try {
-        report = await pass(now, batch, [...leftOut.keys()]);
+        report = await pass(now, batch, [...skippedSinceMs.keys()]);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
         report = await rowByRow(now, error);

@@ -1,17 +1,17 @@
-/** A fleet in a test database with the services of a drift pass; no driver sees any machine. */
+/** A fleet in a test database with the services of a drift pass, but without any driver. */
 import { type Database, openDatabase } from '../../store/pg/database.ts';
 import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
 import { defaultEnvironment } from '../../store/transitions/transition-rules.ts';
 import type { SweepServices } from '../runner/services.ts';
 
-export interface DriftWorld {
+export interface DriftFixture {
   db: Database;
   fleet: Fleet;
   services: SweepServices;
   close(): Promise<void>;
 }
 
-export async function driftWorld(database: { url: string; drop(): Promise<void> }): Promise<DriftWorld> {
+export async function driftFixture(database: { url: string; drop(): Promise<void> }): Promise<DriftFixture> {
   const db = openDatabase({ url: database.url });
   const fleet = await testFleet(db);
   const services = {

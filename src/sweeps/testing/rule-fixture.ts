@@ -1,5 +1,6 @@
 /**
- * A fleet in the store and rules that run at any chosen time, so that tests cover hours in seconds.
+ * A fleet in the store on a virtual clock. Tests run rules at any chosen time, so they cover hours
+ * in seconds.
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -14,36 +15,38 @@ import { defaultEnvironment, type TransitionEnvironment } from '../../store/tran
 import { createRefusals } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 
-export interface Stage {
+export interface RuleFixture {
   db: Database;
   clock: VirtualClock;
   services: SweepServices;
   environment: TransitionEnvironment;
   /** A time at which all nodes were healthy. */
   start: Date;
-  /** Seconds after the start. */
+  /** The time this many seconds after the start. */
   at(seconds: number): Date;
-  pool(name: string, document?: Partial<PoolDocument>): Promise<void>;
-  /** The nodes beat at the start by default. */
-  nodes(wanted: Omit<PlacedNodes, 'since' | 'zone'> & { last_seen_at?: Date }): Promise<NodeId[]>;
+  declarePool(name: string, document?: Partial<PoolDocument>): Promise<void>;
+  /** Adds nodes to a declared pool. Their last heartbeat is at the start unless given. */
+  addNodes(wanted: Omit<PlacedNodes, 'since' | 'zone'> & { last_seen_at?: Date }): Promise<NodeId[]>;
   beat(ids: readonly NodeId[], at: Date): Promise<void>;
-  hear(through: Date, replica?: string): Promise<void>;
-  rows(ids: readonly NodeId[]): Promise<NodeRow[]>;
-  statuses(ids: readonly NodeId[]): Promise<Partial<Record<NodeStatus, number>>>;
+  /** Makes a replica live and marks its heartbeats as stored up to this time. */
+  markStored(through: Date, replica?: string): Promise<void>;
+  readNodes(ids: readonly NodeId[]): Promise<NodeRow[]>;
+  countStatuses(ids: readonly NodeId[]): Promise<Partial<Record<NodeStatus, number>>>;
   close(): Promise<void>;
 }
 
 export const staleSeconds = 30;
 const heartbeat = { interval_seconds: 10, stale_after_seconds: staleSeconds };
-const standingSeconds = 3600;
+/** How long nodes have been in their status at the start. */
+const statusAgeSeconds = 3600;
 
-/** Uses the test's own database, which is dropped at the end. */
-export function ruleStage(database: { url: string; drop(): Promise<void> }): Stage {
+/** Opens a fixture on the database of a test, and drops that database when closed. */
+export function ruleFixture(database: { url: string; drop(): Promise<void> }): RuleFixture {
   const db = openDatabase({ url: database.url });
   const clock = virtualClock();
   const start = moment(clock.nowMs());
   const zones = new Map<string, string>();
-  const made = new Map<string, number>();
+  const nodesPerPool = new Map<string, number>();
   const environment: TransitionEnvironment = { ...defaultEnvironment };
   const services = {
     db,
@@ -53,38 +56,38 @@ export function ruleStage(database: { url: string; drop(): Promise<void> }): Sta
     ingest: { isSteady: () => true, tightestStaleSeconds: () => staleSeconds, check: async () => ({ gap: false }) },
     refusals: createRefusals(),
     log: { warn() {} },
-    // Any node may have fallen silent; the rule finds out which.
+    // Every node is a suspect, so that the rule itself must tell which ones are silent.
     suspects: {
       at: async () => (await placedRows(db)).map(({ node_id }) => ({ node_id, due_ms: 0 })),
       everySeconds: () => 1,
     },
   } as unknown as SweepServices;
 
-  const stage: Stage = {
+  const fixture: RuleFixture = {
     db,
     clock,
     services,
     environment,
     start,
     at: (seconds) => secondsLater(start, seconds),
-    async pool(name, document = {}) {
+    async declarePool(name, document = {}) {
       if (document.zone) zones.set(name, document.zone);
       await db.transaction((tx) => declarePool(tx, name, { driver: 'external', ...document }, start));
     },
-    async nodes({ last_seen_at = start, ...wanted }) {
-      const after = made.get(wanted.pool) ?? 0;
-      made.set(wanted.pool, after + wanted.count);
-      const since = secondsLater(start, -standingSeconds);
+    async addNodes({ last_seen_at = start, ...wanted }) {
+      const after = nodesPerPool.get(wanted.pool) ?? 0;
+      nodesPerPool.set(wanted.pool, after + wanted.count);
+      const since = secondsLater(start, -statusAgeSeconds);
       const ids = await placeNodes(db, { ...wanted, zone: zones.get(wanted.pool) ?? null, after, since });
-      await stage.beat(ids, last_seen_at);
+      await fixture.beat(ids, last_seen_at);
       return ids;
     },
     beat: (ids, at) => beatAs(db, ids, heartbeat, at),
-    hear: (through, replica = 'rep_test') => hearThrough(db, replica, through),
-    rows: (ids) => placedRows(db, ids),
-    async statuses(ids) {
+    markStored: (through, replica = 'rep_test') => hearThrough(db, replica, through),
+    readNodes: (ids) => placedRows(db, ids),
+    async countStatuses(ids) {
       const counted: Partial<Record<NodeStatus, number>> = {};
-      for (const { status } of await stage.rows(ids)) counted[status] = (counted[status] ?? 0) + 1;
+      for (const { status } of await fixture.readNodes(ids)) counted[status] = (counted[status] ?? 0) + 1;
       return counted;
     },
     async close() {
@@ -92,5 +95,5 @@ export function ruleStage(database: { url: string; drop(): Promise<void> }): Sta
       await database.drop();
     },
   };
-  return stage;
+  return fixture;
 }

@@ -1,27 +1,24 @@
-/**
- * Boots that become slower, on rows of samples and stages: found once, named, accepted, and
- * resolved.
- */
+/** A finding opens once when the boots of a pool become slower, and can be accepted or resolved. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { acceptFinding } from '../../operations/actions/findings.ts';
 import { type FindingRow, findingRow, standingFindings } from '../../store/rows/findings.ts';
 import { deletePool } from '../../store/rows/pools.ts';
 import { recordStagedBoots } from '../../store/testing/staged-boots.ts';
-import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { bootShift } from './boot-shift.ts';
 
 const day = 86_400;
 const hour = 3600;
 
-let stage: Stage;
+let fixture: RuleFixture;
 let recorded: number;
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
+  fixture = ruleFixture(await testDatabase());
   recorded = 0;
-  await stage.pool('gpu', { driver: 'ec2', budgets: { provision_seconds: 720 } });
+  await fixture.declarePool('gpu', { driver: 'ec2', budgets: { provision_seconds: 720 } });
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 interface Boots {
   count: number;
@@ -33,36 +30,37 @@ interface Boots {
   image?: string;
 }
 
-async function booted({ pull_seconds = 107, from, ...wanted }: Boots): Promise<void> {
+async function addBoots({ pull_seconds = 107, from, ...wanted }: Boots): Promise<void> {
   const stages = { 'image-pull': pull_seconds, 'set-up': 270 };
-  const made = { pool: 'gpu', image: 'a', every_seconds: hour, after: recorded, ...wanted };
-  await recordStagedBoots(stage.db, { ...made, stages, from: stage.at(from) });
+  const common = { pool: 'gpu', image: 'a', every_seconds: hour, after: recorded, ...wanted };
+  await recordStagedBoots(fixture.db, { ...common, stages, from: fixture.at(from) });
   recorded += wanted.count;
 }
 
-const lastWeek = () => booted({ count: 120, from: -120 * hour });
-const look = (seconds: number, sweep = bootShift(stage.services)) => sweep.run(stage.at(seconds));
-const findings = () => stage.db.query<FindingRow>('select * from findings order by first_seen_at, finding_id');
-const facts = async () =>
+/** The usual boots of the days before the start. */
+const addUsualBoots = () => addBoots({ count: 120, from: -120 * hour });
+const runSweep = (seconds: number, sweep = bootShift(fixture.services)) => sweep.run(fixture.at(seconds));
+const findings = () => fixture.db.query<FindingRow>('select * from findings order by first_seen_at, finding_id');
+const factKinds = async () =>
   (
-    await stage.db.query<{ kind: string }>(`select kind from evidence where kind like 'finding.%' order by xid, seq`)
+    await fixture.db.query<{ kind: string }>(`select kind from evidence where kind like 'finding.%' order by xid, seq`)
   ).map(({ kind }) => kind);
-const theOne = async () => {
-  const [finding] = await standingFindings(stage.db, ['boots_slower']);
-  if (!finding) throw new Error('nothing was found');
+const onlyFinding = async () => {
+  const [finding] = await standingFindings(fixture.db, ['boots_slower']);
+  if (!finding) throw new Error('there is no finding');
   return finding;
 };
 
-test('finds and reports an image pull that is twice as slow, once', async () => {
-  await lastWeek();
-  const sweep = bootShift(stage.services);
-  expect(await look(0, sweep)).toMatchObject({ decided: 0 });
-  await booted({ pull_seconds: 250, count: 30, from: 0 });
-  await stage.clock.advance(day * 1000);
-  expect(await look(31 * hour, sweep)).toMatchObject({ decided: 1 });
-  await stage.clock.advance(day * 1000);
-  expect(await look(31 * hour + 60, bootShift(stage.services))).toMatchObject({ decided: 0 });
-  const finding = await theOne();
+test('opens one finding when image pulls take twice as long', async () => {
+  await addUsualBoots();
+  const sweep = bootShift(fixture.services);
+  expect(await runSweep(0, sweep)).toMatchObject({ decided: 0 });
+  await addBoots({ pull_seconds: 250, count: 30, from: 0 });
+  await fixture.clock.advance(day * 1000);
+  expect(await runSweep(31 * hour, sweep)).toMatchObject({ decided: 1 });
+  await fixture.clock.advance(day * 1000);
+  expect(await runSweep(31 * hour + 60, bootShift(fixture.services))).toMatchObject({ decided: 0 });
+  const finding = await onlyFinding();
   expect(finding).toMatchObject({
     kind: 'boot-shift',
     status: 'open',
@@ -70,15 +68,15 @@ test('finds and reports an image pull that is twice as slow, once', async () => 
     pool: 'gpu',
     ours: { boots: 120, budget_seconds: 720, past_budget_share: 0 },
     theirs: {
-      since: stage.at(0).toISOString(),
+      since: fixture.at(0).toISOString(),
       boots: 30,
       past_budget_share: 0,
       generation: null,
       stages: [{ stage: 'image-pull' }],
     },
   });
-  expect(await facts()).toEqual(['finding.opened']);
-  const [reported] = await stage.db.query<{ summary: string }>(
+  expect(await factKinds()).toEqual(['finding.opened']);
+  const [reported] = await fixture.db.query<{ summary: string }>(
     `select summary from evidence where kind = 'finding.opened'`,
   );
   expect(reported?.summary).toMatch(
@@ -86,136 +84,136 @@ test('finds and reports an image pull that is twice as slow, once', async () => 
   );
 });
 
-test('closes the finding when boots are as before or the pool is gone', async () => {
-  await lastWeek();
-  await booted({ pull_seconds: 250, count: 30, from: 0 });
-  await look(31 * hour);
-  await booted({ count: 25, from: 31 * hour });
-  await look(57 * hour);
-  expect(await findings()).toMatchObject([{ status: 'resolved', reason: 'boots take no longer than before by now' }]);
-  await booted({ pull_seconds: 400, count: 40, from: 57 * hour });
-  await look(98 * hour);
-  expect(await theOne()).toMatchObject({ status: 'open' });
-  await stage.db.transaction((tx) => deletePool(tx, 'gpu', stage.at(98 * hour)));
-  await look(98 * hour + 60);
+test('closes the finding when boots are as fast as before, or the pool is deleted', async () => {
+  await addUsualBoots();
+  await addBoots({ pull_seconds: 250, count: 30, from: 0 });
+  await runSweep(31 * hour);
+  await addBoots({ count: 25, from: 31 * hour });
+  await runSweep(57 * hour);
+  expect(await findings()).toMatchObject([{ status: 'resolved', reason: 'boots are as fast as before again' }]);
+  await addBoots({ pull_seconds: 400, count: 40, from: 57 * hour });
+  await runSweep(98 * hour);
+  expect(await onlyFinding()).toMatchObject({ status: 'open' });
+  await fixture.db.transaction((tx) => deletePool(tx, 'gpu', fixture.at(98 * hour)));
+  await runSweep(98 * hour + 60);
   expect((await findings()).at(-1)).toMatchObject({ status: 'resolved', reason: 'the pool was deleted' });
 });
 
-test('after acceptance reports only boots that are slower still', async () => {
-  await lastWeek();
-  await booted({ pull_seconds: 250, count: 60, from: 0 });
-  await look(61 * hour);
-  const { finding_id } = await theOne();
+test('after the finding is accepted, reports only boots that are slower still', async () => {
+  await addUsualBoots();
+  await addBoots({ pull_seconds: 250, count: 60, from: 0 });
+  await runSweep(61 * hour);
+  const { finding_id } = await onlyFinding();
   const caller = { actor: { kind: 'person', name: 'ann' } } as unknown as Parameters<typeof acceptFinding>[3];
-  const accept = (over: object) => acceptFinding(stage.services, finding_id, { reason: 'known', ...over }, caller);
+  const accept = (over: object) => acceptFinding(fixture.services, finding_id, { reason: 'known', ...over }, caller);
   expect((await accept({ dry_run: true })).says).toContain('only boots that get slower still are reported');
   await accept({});
-  await look(61 * hour + 60);
-  expect(await theOne()).toMatchObject({ finding_id, status: 'accepted' });
-  await booted({ pull_seconds: 450, count: 25, from: 62 * hour });
-  await look(88 * hour);
-  expect((await findingRow(stage.db, finding_id))?.closed_at).not.toBeNull();
-  expect(await theOne()).toMatchObject({ status: 'open', theirs: { since: stage.at(62 * hour).toISOString() } });
+  await runSweep(61 * hour + 60);
+  expect(await onlyFinding()).toMatchObject({ finding_id, status: 'accepted' });
+  await addBoots({ pull_seconds: 450, count: 25, from: 62 * hour });
+  await runSweep(88 * hour);
+  expect((await findingRow(fixture.db, finding_id))?.closed_at).not.toBeNull();
+  expect(await onlyFinding()).toMatchObject({ status: 'open', theirs: { since: fixture.at(62 * hour).toISOString() } });
 });
 
-test('treats a lasting pace as the usual one, and names a changed pool', async () => {
-  await lastWeek();
-  await booted({ pull_seconds: 250, count: 40, from: 0, generation: 7, image: 'b' });
-  await look(41 * hour);
-  expect(await theOne()).toMatchObject({
+test('names the changed generation and image, and resolves the finding after seven days', async () => {
+  await addUsualBoots();
+  await addBoots({ pull_seconds: 250, count: 40, from: 0, generation: 7, image: 'b' });
+  await runSweep(41 * hour);
+  expect(await onlyFinding()).toMatchObject({
     theirs: { generation: 7, former_generation: 1, image: 'b', former_image: 'a' },
   });
-  await look(7 * day);
+  await runSweep(7 * day);
   expect(await findings()).toMatchObject([{ status: 'resolved', reason: expect.stringContaining('lasted 7 days') }]);
 });
 
-test('reports a changed budget at once', async () => {
-  await lastWeek();
-  await booted({ pull_seconds: 250, count: 40, from: 0 });
-  await look(41 * hour);
-  await stage.pool('gpu', { driver: 'ec2', budgets: { provision_seconds: 545 } });
-  await look(41 * hour + 60);
-  const { ours, theirs, passes } = await theOne();
+test('updates the finding at once when the budget changes', async () => {
+  await addUsualBoots();
+  await addBoots({ pull_seconds: 250, count: 40, from: 0 });
+  await runSweep(41 * hour);
+  await fixture.declarePool('gpu', { driver: 'ec2', budgets: { provision_seconds: 545 } });
+  await runSweep(41 * hour + 60);
+  const { ours, theirs, passes } = await onlyFinding();
   expect(ours).toMatchObject({ budget_seconds: 545, past_budget_share: 0 });
   expect(theirs.past_budget_share).toBeGreaterThan(0.3);
-  await look(41 * hour + 120);
-  expect((await theOne()).passes, 'and once').toBe(passes);
+  await runSweep(41 * hour + 120);
+  expect((await onlyFinding()).passes, 'updated only once').toBe(passes);
 });
 
-test('does not report slow boots that merely end last among many concurrent ones', async () => {
-  await lastWeek();
-  await booted({ count: 200, from: 0, every_seconds: 0.01 });
-  await stage.db.query(
+test('opens no finding if slow boots merely end last among many concurrent ones', async () => {
+  await addUsualBoots();
+  await addBoots({ count: 200, from: 0, every_seconds: 0.01 });
+  await fixture.db.query(
     `update boot_samples set seconds = varied.seconds, at = started_at + make_interval(secs => varied.seconds)
      from (select node_id, 200 + (hashtext(node_id)::bigint & 511) as seconds from boot_samples) varied where varied.node_id = boot_samples.node_id`,
   );
-  await look(hour);
+  await runSweep(hour);
   expect(await findings()).toEqual([]);
 });
 
-/** The same rule over a store that fails the first statement containing these words. */
-function breaking(words: string) {
+/** The rule on a store that fails the first statement with this text, or the first transaction. */
+function sweepWithFailure(failingText: string) {
   let broken = false;
-  const db: typeof stage.db = Object.create(stage.db, {
+  const db: typeof fixture.db = Object.create(fixture.db, {
     transaction: {
-      value: (work: Parameters<typeof stage.db.transaction>[0]) => {
-        if (words === 'commit' && !broken) {
+      value: (work: Parameters<typeof fixture.db.transaction>[0]) => {
+        if (failingText === 'commit' && !broken) {
           broken = true;
           throw new Error('it broke');
         }
-        return stage.db.transaction(work);
+        return fixture.db.transaction(work);
       },
     },
     query: {
       value: (text: string, values: unknown[]) => {
-        if (!broken && text.includes(words)) {
+        if (!broken && text.includes(failingText)) {
           broken = true;
           throw new Error('it broke');
         }
-        return stage.db.query(text, values);
+        return fixture.db.query(text, values);
       },
     },
   });
-  return bootShift({ ...stage.services, db });
+  return bootShift({ ...fixture.services, db });
 }
 
-async function slower(): Promise<void> {
-  await lastWeek();
-  await booted({ pull_seconds: 250, count: 30, from: 0 });
+async function addSlowerBoots(): Promise<void> {
+  await addUsualBoots();
+  await addBoots({ pull_seconds: 250, count: 30, from: 0 });
 }
 
-test('finds a shift again if it could not be written, even without new boots', async () => {
-  await slower();
-  const sweep = breaking('commit');
-  await expect(look(31 * hour, sweep)).rejects.toThrow('it broke');
-  await stage.clock.advance(day * 1000);
-  expect(await look(33 * hour, sweep)).toMatchObject({ decided: 1 });
+test('opens the finding in the next run if it could not be written, even without new boots', async () => {
+  await addSlowerBoots();
+  const sweep = sweepWithFailure('commit');
+  await expect(runSweep(31 * hour, sweep)).rejects.toThrow('it broke');
+  await fixture.clock.advance(day * 1000);
+  expect(await runSweep(33 * hour, sweep)).toMatchObject({ decided: 1 });
 });
 
-test('a pool that fails stops no other, is named and retried', async () => {
-  await slower();
-  await stage.db.query(
+test('a pool whose boots cannot be read does not stop the others, is named in the error, and is retried', async () => {
+  await addSlowerBoots();
+  await fixture.db.query(
     `insert into pools (name, driver, generation, budget_said_at, created_at, updated_at) select 'also', driver, 1, created_at, created_at, updated_at from pools`,
   );
-  await stage.db.query(
+  await fixture.db.query(
     `insert into pool_generations (pool, generation, document, created_at) select 'also', 1, document, created_at from pool_generations`,
   );
-  await stage.db.query(
+  await fixture.db.query(
     `insert into boot_samples (node_instance_id, node_id, phase, pool, pool_generation, started_at, seconds, outcome, at)
      select 'also ' || node_instance_id, node_id, phase, 'also', 1, started_at, seconds, outcome, at from boot_samples`,
   );
-  const sweep = breaking('from boot_stages');
-  await expect(look(31 * hour, sweep)).rejects.toThrow('also/provision: it broke');
+  const sweep = sweepWithFailure('from boot_stages');
+  await expect(runSweep(31 * hour, sweep)).rejects.toThrow('also/provision: it broke');
   expect((await findings()).map(({ subject }) => subject)).toEqual(['gpu/provision']);
-  await stage.clock.advance(day * 1000);
-  expect(await look(33 * hour, sweep)).toMatchObject({ decided: 1 });
+  await fixture.clock.advance(day * 1000);
+  expect(await runSweep(33 * hour, sweep)).toMatchObject({ decided: 1 });
 });
 
-test('a clock that jumped ahead and back skips no boots', async () => {
-  await lastWeek();
-  const sweep = bootShift(stage.services);
-  await look(9 * day, sweep);
-  await booted({ pull_seconds: 250, count: 30, from: 0 });
-  await stage.clock.advance(day * 1000);
-  expect(await look(31 * hour, sweep)).toMatchObject({ decided: 1 });
+test('skips no boots after a clock that jumped ahead and back', async () => {
+  await addUsualBoots();
+  const sweep = bootShift(fixture.services);
+  await runSweep(9 * day, sweep);
+  await addBoots({ pull_seconds: 250, count: 30, from: 0 });
+  await fixture.clock.advance(day * 1000);
+  expect(await runSweep(31 * hour, sweep)).toMatchObject({ decided: 1 });
 });

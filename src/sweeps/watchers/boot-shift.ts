@@ -1,6 +1,6 @@
 /**
- * `boot-shift`: opens a finding when the boots of a pool have become slower, before its budget
- * fails them. Decides nothing.
+ * `boot-shift`: opens a finding when the boots of a pool have become slower, before they exceed
+ * their budget and fail. Decides nothing.
  */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import { newFindingId } from '../../base/ids.ts';
@@ -26,46 +26,46 @@ import { resting } from '../runner/resting.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
-/** The finding rests on many boots and needs no second pass. */
+/** One pass is enough, because a finding is based on many boots. */
 const isConfirmed = () => true;
-/** Pools read at once. */
+/** How many pools are read with one query. */
 const batch = 20;
-/** The largest share of the time spent looking while boots keep ending. */
+/** The sweep runs at most this share of the time while boots keep ending. */
 const maxShareOfTime = 0.05;
-/** A finding is reported again when its boots have grown by this factor, or its budget changed. */
-const worthTellingAgain = 1.25;
-/** Enough boots on either side to judge a stage. */
-const stagedBoots = 200;
+/** A finding is updated when it has this many times as many slow boots, or its budget changed. */
+const updateFactor = 1.25;
+/** How many boots before and after the shift are compared by stage. */
+const maxStagedBoots = 200;
 
-interface Ended {
+interface EndedFinding {
   finding: FindingRow;
   reason: string;
 }
 
-interface Looked {
-  found: Disagreement[];
-  over: Ended[];
+interface Changes {
+  disagreements: Disagreement[];
+  ended: EndedFinding[];
 }
 
-const isNews = ({ ours, theirs }: FindingRow, { slower }: Shift<RecordedBoot>, budget_seconds: number): boolean =>
-  slower.length >= worthTellingAgain * Number(theirs.boots) || ours.budget_seconds !== budget_seconds;
+const needsUpdate = ({ ours, theirs }: FindingRow, { slower }: Shift<RecordedBoot>, budget_seconds: number): boolean =>
+  slower.length >= updateFactor * Number(theirs.boots) || ours.budget_seconds !== budget_seconds;
 
 const sinceOf = ({ theirs }: FindingRow): Date => moment(Date.parse(String(theirs.since)));
 
 export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
   const settings = environment.boot_shift;
-  let lookedAt: Date | null = null;
+  let lastRunAt: Date | null = null;
 
   const isUsual = (finding: FindingRow, now: Date) =>
     secondsBetween(sinceOf(finding), now) >= settings.usual_after_seconds;
 
-  const endOf = (finding: FindingRow, now: Date): string =>
+  const endReason = (finding: FindingRow, now: Date): string =>
     isUsual(finding, now)
-      ? `this pace has lasted ${Math.round(settings.usual_after_seconds / 86_400)} days: it is the usual one by now`
-      : 'boots take no longer than before by now';
+      ? `this pace has lasted ${Math.round(settings.usual_after_seconds / 86_400)} days and is now the usual one`
+      : 'boots are as fast as before again';
 
   async function describe(booted: BootedPool, shift: Shift<RecordedBoot>): Promise<Disagreement> {
-    const near = [...shift.former.slice(-stagedBoots), ...shift.slower.slice(-stagedBoots)];
+    const near = [...shift.former.slice(-maxStagedBoots), ...shift.slower.slice(-maxStagedBoots)];
     const stages = await stagesOfBoots(
       db,
       near.map(({ node_instance_id }) => node_instance_id),
@@ -85,57 +85,63 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
   }
 
   async function judge(booted: BootedPool, all: RecordedBoot[], known: FindingRow | undefined, now: Date) {
-    const isKnown = known?.status === 'accepted';
-    // Accepting a finding makes its pace the usual one: only slower boots since then are new.
-    const boots = known && isKnown ? all.filter(({ started_at }) => started_at >= sinceOf(known)) : all;
+    const isAccepted = known?.status === 'accepted';
+    // Accepting a finding makes its pace the usual one, so only boots since its shift are compared.
+    const boots = known && isAccepted ? all.filter(({ started_at }) => started_at >= sinceOf(known)) : all;
     const budget = budgetOf(booted.phase, booted.document, environment, null);
-    const standing = known !== undefined && !isKnown;
-    const shift = findShift(boots, { now, budget_seconds: budget.seconds, settings, standing });
-    const looked: Looked = { found: [], over: [] };
+    const hasOpenFinding = known !== undefined && !isAccepted;
+    const shift = findShift(boots, { now, budget_seconds: budget.seconds, settings, standing: hasOpenFinding });
+    const changes: Changes = { disagreements: [], ended: [] };
     if (!shift) {
-      if (known && (!isKnown || isUsual(known, now))) looked.over.push({ finding: known, reason: endOf(known, now) });
-      return looked;
+      if (known && (!isAccepted || isUsual(known, now)))
+        changes.ended.push({ finding: known, reason: endReason(known, now) });
+      return changes;
     }
-    if (known && isKnown) looked.over.push({ finding: known, reason: 'boots have become slower again' });
-    if (!standing || isNews(known, shift, budget.seconds)) looked.found.push(await describe(booted, shift));
-    return looked;
+    if (known && isAccepted) changes.ended.push({ finding: known, reason: 'boots have become slower again' });
+    if (!hasOpenFinding || needsUpdate(known, shift, budget.seconds))
+      changes.disagreements.push(await describe(booted, shift));
+    return changes;
   }
 
-  async function write(found: readonly Disagreement[], over: readonly Ended[], now: Date): Promise<number> {
-    if (found.length === 0 && over.length === 0) return 0;
+  async function write({ disagreements, ended }: Changes, now: Date): Promise<number> {
+    if (disagreements.length === 0 && ended.length === 0) return 0;
     return db.transaction(async (tx) => {
-      for (const { finding, reason } of over) await endFindings(tx, [finding], reason, now);
-      const fresh = found.map((each) => ({ finding_id: newFindingId(clock), ...each }));
-      return (await noteDisagreements(tx, fresh, now, now, isConfirmed)).length;
+      for (const { finding, reason } of ended) await endFindings(tx, [finding], reason, now);
+      const findings = disagreements.map((each) => ({ finding_id: newFindingId(clock), ...each }));
+      return (await noteDisagreements(tx, findings, now, now, isConfirmed)).length;
     });
   }
 
-  const look = async (now: Date) => {
+  const run = async (now: Date) => {
     const standing = new Map((await standingFindings(db, ['boots_slower'])).map((each) => [each.subject, each]));
-    // Overlap with the last look: a slower transaction may have written an earlier time. Ignore a
-    // look from a clock that has jumped back since.
-    const since = lookedAt && lookedAt <= now ? secondsLater(lookedAt, -settings.every_seconds) : null;
+    // Overlap with the last run: a slow transaction may have committed an earlier time since. After
+    // the clock was set back, read all pools.
+    const since = lastRunAt && lastRunAt <= now ? secondsLater(lastRunAt, -settings.every_seconds) : null;
     const booted = await bootedPools(db, since, [...standing.keys()]);
-    const there = new Set(booted.map(bootSubject));
-    const found: Disagreement[] = [];
-    const failed: string[] = [];
-    const over: Ended[] = [...standing.values()]
-      .filter(({ subject }) => !there.has(subject))
-      .map((finding) => ({ finding, reason: 'the pool was deleted' }));
+    const subjects = new Set(booted.map(bootSubject));
+    const failures: string[] = [];
+    const changes: Changes = {
+      disagreements: [],
+      ended: [...standing.values()]
+        .filter(({ subject }) => !subjects.has(subject))
+        .map((finding) => ({ finding, reason: 'the pool was deleted' })),
+    };
     for (let at = 0; at < booted.length; at += batch) {
-      const some = booted.slice(at, at + batch);
-      const boots = await bootsToCompare(db, some, now);
-      const stumbled = await eachAlone(some, bootSubject, async (each) => {
-        const looked = await judge(each, boots.get(bootSubject(each)) ?? [], standing.get(bootSubject(each)), now);
-        found.push(...looked.found);
-        over.push(...looked.over);
+      const pools = booted.slice(at, at + batch);
+      const boots = await bootsToCompare(db, pools, now);
+      const failed = await eachAlone(pools, bootSubject, async (pool) => {
+        const key = bootSubject(pool);
+        const { disagreements, ended } = await judge(pool, boots.get(key) ?? [], standing.get(key), now);
+        changes.disagreements.push(...disagreements);
+        changes.ended.push(...ended);
       });
-      failed.push(...stumbled);
+      failures.push(...failed);
     }
-    const decided = await write(found, over, now);
-    if (failed.length > 0) throw new Error(`boots that could not be compared: ${failed.join('; ')}`);
-    // Only after everything is written: pools without new boots would not be read again.
-    lookedAt = now;
+    const decided = await write(changes, now);
+    if (failures.length > 0) throw new Error(`boots that could not be compared: ${failures.join('; ')}`);
+    // Set only after everything is written; otherwise a failed pool without new boots would not be
+    // read again.
+    lastRunAt = now;
     return { decided };
   };
 
@@ -143,6 +149,6 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     name: 'boot-shift',
     every_seconds: settings.every_seconds,
     woken_by: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
-    run: resting(clock, maxShareOfTime, look),
+    run: resting(clock, maxShareOfTime, run),
   };
 };

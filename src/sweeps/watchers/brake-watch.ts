@@ -13,8 +13,8 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 500;
-/** A hold that was just opened may not hold any node yet. */
-const settlesInSeconds = 5;
+/** A hold that was just opened may not hold any node yet, so it is not ended as empty. */
+const minHoldSeconds = 5;
 
 const wakers = ['node.failed', 'brake.resumed', 'maintenance.ended', 'maintenance.declared'];
 
@@ -25,14 +25,14 @@ export const brakeWatch = ({ db, clock, environment }: SweepServices): Sweep => 
   async run(now) {
     const { brake } = environment;
     await db.transaction((tx) => pauseLaunches(tx, { clock, environment }, now));
-    const hears = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
-    const freed = await db.transaction((tx) => liftNodeHolds(tx, now, batch, hears));
-    const settled = {
-      opened_before: secondsLater(now, -settlesInSeconds),
+    const hasStoredHeartbeats = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
+    const released = await db.transaction((tx) => liftNodeHolds(tx, now, batch, hasStoredHeartbeats));
+    const limits = {
+      opened_before: secondsLater(now, -minHoldSeconds),
       resumed_before: secondsLater(now, -brake.window_seconds),
     };
-    await db.transaction((tx) => endHolds(tx, holdingRules, settled, now));
+    await db.transaction((tx) => endHolds(tx, holdingRules, limits, now));
     await deleteOldTally(db, now);
-    return { decided: freed, more: freed === batch };
+    return { decided: released, more: released === batch };
   },
 });

@@ -1,34 +1,34 @@
-/** A join token in use is reported once before it expires, until no machine uses it. */
+/** A join token in use gets one finding before it expires, until no machine uses it. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { createJoinToken } from '../../store/rows/tokens.ts';
-import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { joinTokens } from './join-tokens.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let warned: object[];
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('p');
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('p');
   warned = [];
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
 const day = 86_400;
 const sweep = (seconds: number) =>
-  joinTokens({ ...stage.services, log: { warn: (facts: object) => warned.push(facts) } } as never).run(
-    stage.at(seconds),
+  joinTokens({ ...fixture.services, log: { warn: (facts: object) => warned.push(facts) } } as never).run(
+    fixture.at(seconds),
   );
 
 /** A token that expires ten days after the start and is used by this many AgentField machines. */
-async function tokenWith(machines: number): Promise<string> {
-  const token_id = newTokenId(stage.clock);
-  const fresh = { token_id, pool: 'p', expires_at: stage.at(10 * day), max_uses: null, created_at: stage.start };
-  await createJoinToken(stage.db, fresh, `swj_${token_id}`);
+async function addToken(machines: number): Promise<string> {
+  const token_id = newTokenId(fixture.clock);
+  const row = { token_id, pool: 'p', expires_at: fixture.at(10 * day), max_uses: null, created_at: fixture.start };
+  await createJoinToken(fixture.db, row, `swj_${token_id}`);
   if (machines === 0) return token_id;
-  const ids = await stage.nodes({ pool: 'p', count: machines });
-  await stage.db.query(`update instances set door = 'agentfield', join_token_id = $2 where node_id = any($1)`, [
+  const ids = await fixture.addNodes({ pool: 'p', count: machines });
+  await fixture.db.query(`update instances set door = 'agentfield', join_token_id = $2 where node_id = any($1)`, [
     ids,
     token_id,
   ]);
@@ -36,26 +36,26 @@ async function tokenWith(machines: number): Promise<string> {
 }
 
 const findings = () =>
-  stage.db.query(`select subject, status, theirs from findings where what = 'join_token_expiring' order by subject`);
+  fixture.db.query(`select subject, status, theirs from findings where what = 'join_token_expiring' order by subject`);
 
-test('opens a finding and writes one fact and one log line in the last tenth of its life', async () => {
-  const token_id = await tokenWith(3);
-  await tokenWith(0);
+test("opens one finding and logs one line in the last tenth of the token's life", async () => {
+  const token_id = await addToken(3);
+  await addToken(0);
   expect(await sweep(8 * day)).toEqual({ decided: 0 });
   expect(await findings()).toEqual([]);
 
   expect(await sweep(9 * day)).toEqual({ decided: 1 });
   expect(await findings()).toEqual([{ subject: token_id, status: 'open', theirs: { machines: 3 } }]);
   expect(warned).toEqual([expect.objectContaining({ token_id, pool: 'p', machines: 3, seconds_left: day })]);
-  const facts = await stage.db.query(
+  const facts = await fixture.db.query(
     `select 1 from evidence where kind = 'finding.opened' and data ->> 'subject' = $1`,
     [token_id],
   );
   expect(facts).toHaveLength(1);
 
-  expect(await sweep(11 * day), 'it stays open after the expiry and is reported once').toEqual({ decided: 0 });
+  expect(await sweep(11 * day), 'the finding stays open after the expiry and is reported once').toEqual({ decided: 0 });
   expect(warned).toHaveLength(1);
-  await stage.db.query('update instances set join_token_id = null');
+  await fixture.db.query('update instances set join_token_id = null');
   await sweep(11 * day + 60);
   expect(await findings()).toEqual([{ subject: token_id, status: 'resolved', theirs: { machines: 3 } }]);
 });

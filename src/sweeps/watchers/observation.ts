@@ -1,7 +1,7 @@
 /**
- * `observation`: inspects agentless machines as often as an agent would beat. The provider's answer
- * counts as heartbeat and report, and liveness judges it like any other. A machine whose provider
- * cannot be asked is held.
+ * `observation`: inspects agentless machines as often as an agent would send heartbeats. The
+ * provider's answer counts as heartbeat and report, so liveness judges these machines like others.
+ * A machine whose provider cannot be asked is held.
  */
 import type { NodeId } from '../../base/ids.ts';
 import {
@@ -10,7 +10,7 @@ import {
   inspectionPace,
   recordSightings,
 } from '../../store/supervision/agentless-machines.ts';
-import { createLooker } from '../runner/inspector.ts';
+import { createInspector } from '../runner/inspector.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
@@ -20,24 +20,29 @@ const everySeconds = 2;
 
 export function observation(services: SweepServices): Sweep {
   const { db, clock, drivers, environment } = services;
-  const look = createLooker(services);
-  /** When to ask again about a machine without an answer; otherwise every pass would ask. */
-  const againMs = new Map<NodeId, number>();
+  const inspect = createInspector(services);
+  /**
+   * The earliest next inspection of each machine. Without an answer, every pass would ask again.
+   */
+  const notBeforeMs = new Map<NodeId, number>();
   return {
     name: 'observation',
     every_seconds: everySeconds,
     async run(now) {
-      const observing = [...drivers.values()].filter(({ supervision }) => supervision === 'observe');
-      const names = observing.map(({ name }) => name);
+      const agentlessDrivers = [...drivers.values()].filter(({ supervision }) => supervision === 'observe');
+      const names = agentlessDrivers.map(({ name }) => name);
       if (names.length === 0) return { decided: 0 };
-      for (const [id, ms] of againMs) if (clock.monotonicMs() >= ms) againMs.delete(id);
-      const machines = await agentlessMachinesToInspect(db, names, [...againMs.keys()], now, batch);
+      for (const [id, ms] of notBeforeMs) if (clock.monotonicMs() >= ms) notBeforeMs.delete(id);
+      const machines = await agentlessMachinesToInspect(db, names, [...notBeforeMs.keys()], now, batch);
       if (machines.length === 0) return { decided: 0 };
-      const { looked, missed } = await look(machines);
-      const askedMs = clock.monotonicMs();
+      const { inspections, missed } = await inspect(machines);
+      const inspectedMs = clock.monotonicMs();
       for (const machine of machines)
-        againMs.set(machine.node_id, askedMs + inspectionPace(machine).interval_seconds * 1000 - everySeconds * 500);
-      const decided = looked.length === 0 ? 0 : await recordSightings(db, looked, now, environment);
+        notBeforeMs.set(
+          machine.node_id,
+          inspectedMs + inspectionPace(machine).interval_seconds * 1000 - everySeconds * 500,
+        );
+      const decided = inspections.length === 0 ? 0 : await recordSightings(db, inspections, now, environment);
       if (missed.length > 0) await holdUnseen(db, missed, now);
       return { decided, more: machines.length === batch };
     },

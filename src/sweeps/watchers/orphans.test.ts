@@ -1,5 +1,6 @@
 /**
- * The orphans sweep on a real store with a scripted driver: reports, ignores and resolves residue.
+ * The orphans sweep on a real store with a scripted driver: which resources it records as residue,
+ * and when residue is gone.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -9,26 +10,27 @@ import type { Driver, OwnedResource } from '../../drivers/driver.ts';
 import { defaultOrphanSettings } from '../../lifecycle/findings/residue.ts';
 import { leaveResidue, listResidue, settleResidue } from '../../store/rows/residue.ts';
 import type { SweepServices } from '../runner/services.ts';
-import { ruleStage, type Stage } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { orphans } from './orphans.ts';
 
 const { every_seconds } = defaultOrphanSettings;
 
-let stage: Stage;
+let fixture: RuleFixture;
 let listed: OwnedResource[];
-let proven: Set<string>;
+/** Instances that the driver proves gone. */
+let provenInstances: Set<string>;
 let driver: Partial<Driver>;
 
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
+  fixture = ruleFixture(await testDatabase());
   listed = [];
-  proven = new Set();
+  provenInstances = new Set();
   driver = {};
-  await stage.pool('yard');
+  await fixture.declarePool('yard');
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
-const thing = (instance: string | null, resource = `vm/${instance}`): OwnedResource => ({
+const resourceOf = (instance: string | null, resource = `vm/${instance}`): OwnedResource => ({
   kind: 'vm',
   resource,
   node_id: 'node_1' as NodeId,
@@ -36,7 +38,7 @@ const thing = (instance: string | null, resource = `vm/${instance}`): OwnedResou
 });
 
 const servicesOf = (): SweepServices => ({
-  ...stage.services,
+  ...fixture.services,
   installation: { installation_id: 'here' } as SweepServices['installation'],
   drivers: new Map([
     [
@@ -45,7 +47,7 @@ const servicesOf = (): SweepServices => ({
         name: 'yard',
         list_owned: async () => listed,
         prove: async ({ node_instance_id }, { kind, nonce }) =>
-          proven.has(node_instance_id)
+          provenInstances.has(node_instance_id)
             ? { outcome: 'done', proof: { kind, nonce, checked: [{ what: 'the yard', seen: 'nothing' }] } }
             : { outcome: 'failed', owner_layer: 'provider', code: 'there', message: 'still there', retryable: true },
         ...driver,
@@ -54,49 +56,50 @@ const servicesOf = (): SweepServices => ({
   ]),
 });
 
-/** The sweep of one replica, a pass at a time. */
+/** Returns a function that runs one pass of a new replica's sweep. */
 function replica() {
   const { run } = orphans(servicesOf());
   return async () => {
-    await stage.clock.advance(every_seconds * 1000);
-    return run(stage.at((stage.clock.nowMs() - stage.start.getTime()) / 1000));
+    await fixture.clock.advance(every_seconds * 1000);
+    return run(fixture.at((fixture.clock.nowMs() - fixture.start.getTime()) / 1000));
   };
 }
 
-const ledger = async () => (await listResidue(stage.db, { limit: 100 })).items;
-const facts = async (kind: string) => (await stage.db.query('select 1 from evidence where kind = $1', [kind])).length;
+const readResidue = async () => (await listResidue(fixture.db, { limit: 100 })).items;
+const countFacts = async (kind: string) =>
+  (await fixture.db.query('select 1 from evidence where kind = $1', [kind])).length;
 
 test('records residue seen twice without an owner, once for all replicas', async () => {
   const [one, another] = [replica(), replica()];
-  listed = [{ ...thing('inst_unknown'), cost_per_hour: 2.5 }];
+  listed = [{ ...resourceOf('inst_unknown'), cost_per_hour: 2.5 }];
   await one();
   await another();
-  expect(await ledger()).toEqual([]);
+  expect(await readResidue()).toEqual([]);
   await one();
   await another();
   await one();
-  expect(await ledger()).toMatchObject([
+  expect(await readResidue()).toMatchObject([
     { why: 'orphan', status: 'open', resource: 'vm/inst_unknown', cost_per_hour: 2.5, pool: null, seen: 'still there' },
   ]);
-  expect(await facts('residue.found')).toBe(1);
+  expect(await countFacts('residue.found')).toBe(1);
 });
 
-test('two immediate looks count as one', async () => {
+test('two passes within a second count as one', async () => {
   const { run } = orphans(servicesOf());
-  listed = [thing('inst_unknown')];
-  await run(stage.at(0));
-  await run(stage.at(1));
-  expect(await ledger()).toEqual([]);
+  listed = [resourceOf('inst_unknown')];
+  await run(fixture.at(0));
+  await run(fixture.at(1));
+  expect(await readResidue()).toEqual([]);
 });
 
 test('the current instance of a live node is owned; leftovers of a retired node are not', async () => {
-  const [live] = await stage.nodes({ pool: 'yard', count: 1 });
-  const [retired] = await stage.nodes({ pool: 'yard', count: 1, status: 'retired' });
-  const rows = await stage.rows([live as NodeId, retired as NodeId]);
-  listed = rows.map((row) => thing(row.node_instance_id));
+  const [live] = await fixture.addNodes({ pool: 'yard', count: 1 });
+  const [retired] = await fixture.addNodes({ pool: 'yard', count: 1, status: 'retired' });
+  const rows = await fixture.readNodes([live as NodeId, retired as NodeId]);
+  listed = rows.map((row) => resourceOf(row.node_instance_id));
   const pass = replica();
   for (let i = 0; i < 3; i++) await pass();
-  expect(await ledger()).toMatchObject([
+  expect(await readResidue()).toMatchObject([
     {
       node_instance_id: rows.find((row) => row.status === 'retired')?.node_instance_id,
       pool: 'yard',
@@ -105,33 +108,33 @@ test('the current instance of a live node is owned; leftovers of a retired node 
   ]);
 });
 
-test('a machine whose row is written after its tag, or whose tag outlives its row, is no orphan', async () => {
+test('a resource that has no owner in only one pass at a time is no orphan', async () => {
   const pass = replica();
-  listed = [thing('inst_yard_1')];
+  listed = [resourceOf('inst_yard_1')];
   await pass();
-  await stage.nodes({ pool: 'yard', count: 1 });
+  await fixture.addNodes({ pool: 'yard', count: 1 });
   for (let i = 0; i < 3; i++) await pass();
-  await stage.db.query(`update nodes set status = 'retired'`);
+  await fixture.db.query(`update nodes set status = 'retired'`);
   await pass();
   listed = [];
   for (let i = 0; i < 3; i++) await pass();
-  listed = [thing('inst_yard_1')];
+  listed = [resourceOf('inst_yard_1')];
   await pass();
-  expect(await ledger()).toEqual([]);
+  expect(await readResidue()).toEqual([]);
 });
 
-test('stays open until the driver proves it gone, and is reported once', async () => {
+test('residue stays open until the driver proves it gone, and each proof is recorded once', async () => {
   const pass = replica();
-  listed = [thing('inst_a'), thing('inst_a', 'disk/a'), thing('inst_b')];
+  listed = [resourceOf('inst_a'), resourceOf('inst_a', 'disk/a'), resourceOf('inst_b')];
   for (let i = 0; i < 4; i++) await pass();
-  expect(await ledger()).toHaveLength(3);
-  // Missing from the list is no proof.
+  expect(await readResidue()).toHaveLength(3);
+  // A resource that is missing from the list is not proven gone.
   listed = [];
   await pass();
-  expect((await ledger()).map(({ status }) => status)).toEqual(['open', 'open', 'open']);
-  proven.add('inst_a');
+  expect((await readResidue()).map(({ status }) => status)).toEqual(['open', 'open', 'open']);
+  provenInstances.add('inst_a');
   await pass();
-  const after = await ledger();
+  const after = await readResidue();
   expect(
     after
       .filter(({ status }) => status === 'gone')
@@ -143,95 +146,97 @@ test('stays open until the driver proves it gone, and is reported once', async (
     proof: { kind: 'absent' },
   });
   await pass();
-  expect(await facts('residue.gone')).toBe(2);
-  // Each is verified once, not in every pass.
-  expect(await facts('residue.verified')).toBe(3);
+  expect(await countFacts('residue.gone')).toBe(2);
+  // Each resource is recorded as verified once, not in every pass.
+  expect(await countFacts('residue.verified')).toBe(3);
 });
 
 test('does not report adopted residue again, and reopens residue that comes back', async () => {
   const pass = replica();
-  listed = [thing('inst_a'), thing('inst_b')];
+  listed = [resourceOf('inst_a'), resourceOf('inst_b')];
   for (let i = 0; i < 2; i++) await pass();
-  const [b, a] = await ledger();
-  const teller = { layer: 'operator' } as const;
-  await stage.db.transaction(async (tx) => {
+  const [b, a] = await readResidue();
+  const source = { layer: 'operator' } as const;
+  await fixture.db.transaction(async (tx) => {
     await settleResidue(
       tx,
       { residue_id: a?.residue_id ?? '' },
       { status: 'adopted', reason: 'mine' },
-      teller,
-      stage.at(1),
+      source,
+      fixture.at(1),
     );
-    await settleResidue(tx, { residue_id: b?.residue_id ?? '' }, { status: 'gone' }, teller, stage.at(1));
+    await settleResidue(tx, { residue_id: b?.residue_id ?? '' }, { status: 'gone' }, source, fixture.at(1));
   });
   for (let i = 0; i < 3; i++) await pass();
-  const open = (await ledger()).filter(({ status }) => status === 'open');
+  const open = (await readResidue()).filter(({ status }) => status === 'open');
   expect(open.map(({ resource }) => resource)).toEqual([b?.resource]);
 });
 
-test('a replica does not judge what another host holds', async () => {
+test('a host-bound driver does not verify residue on another host', async () => {
   driver = { host_bound: true, host_id: 'this-host' };
-  const left = (host: string, instance: string) => ({
+  const residueOn = (host: string, instance: string) => ({
     ...{ driver: 'yard', pool: 'yard', host, kind: 'vm', resource: `vm/${instance}`, node_id: null, reason: 'forced' },
     ...{ node_instance_id: instance as NodeInstanceId, allocation_id: null, correlation_id: null, workflow_id: null },
     ...{ forced_by: null, seen: 'unproven', cost_per_hour: null },
   });
-  await stage.db.transaction((tx) =>
+  await fixture.db.transaction((tx) =>
     leaveResidue(
       tx,
-      [left('this-host', 'inst_here'), left('other-host', 'inst_there')],
+      [residueOn('this-host', 'inst_here'), residueOn('other-host', 'inst_there')],
       { layer: 'operator' },
-      stage.clock,
+      fixture.clock,
     ),
   );
-  proven = new Set(['inst_here', 'inst_there']);
+  provenInstances = new Set(['inst_here', 'inst_there']);
   await replica()();
-  const status = Object.fromEntries((await ledger()).map((each) => [each.host, each.status]));
+  const status = Object.fromEntries((await readResidue()).map((each) => [each.host, each.status]));
   expect(status).toEqual({ 'this-host': 'gone', 'other-host': 'open' });
 });
 
 test('a revoked credential does not prove a permanent machine clean', async () => {
   driver = { launches: false, final_proof: 'revoked' };
-  const [node] = await stage.rows(await stage.nodes({ pool: 'yard', count: 1 }));
-  const left = {
+  const [node] = await fixture.readNodes(await fixture.addNodes({ pool: 'yard', count: 1 }));
+  const residue = {
     ...{ driver: 'yard', pool: 'yard', host: null, kind: 'machine', resource: 'm', node_id: node?.node_id ?? null },
     ...{ node_instance_id: node?.node_instance_id ?? null, allocation_id: null, correlation_id: null },
     ...{ workflow_id: null, reason: 'forced', forced_by: null, seen: 'unproven', cost_per_hour: null },
   };
-  await stage.db.transaction((tx) => leaveResidue(tx, [left], { layer: 'operator' }, stage.clock));
-  proven.add(node?.node_instance_id ?? '');
-  // It enrolled again: its leftovers are still there.
-  await stage.db.query(`update nodes set node_instance_id = 'inst_anew'`);
+  await fixture.db.transaction((tx) => leaveResidue(tx, [residue], { layer: 'operator' }, fixture.clock));
+  provenInstances.add(node?.node_instance_id ?? '');
+  // The machine enrolled again, so the leftovers are still on it.
+  await fixture.db.query(`update nodes set node_instance_id = 'inst_anew'`);
   const pass = replica();
   await pass();
-  expect(await ledger()).toMatchObject([{ status: 'open', seen: expect.stringContaining('only its agent') }]);
-  await stage.db.query(`update nodes set status = 'retired'`);
+  expect(await readResidue()).toMatchObject([{ status: 'open', seen: expect.stringContaining('only its agent') }]);
+  await fixture.db.query(`update nodes set status = 'retired'`);
   await pass();
-  expect(await ledger()).toMatchObject([{ status: 'gone', proof: { kind: 'revoked' } }]);
+  expect(await readResidue()).toMatchObject([{ status: 'gone', proof: { kind: 'revoked' } }]);
 });
 
 test('residue without an instance is gone when its driver no longer lists it', async () => {
   const pass = replica();
-  listed = [thing(null, 'address/1')];
+  listed = [resourceOf(null, 'address/1')];
   for (let i = 0; i < 3; i++) await pass();
-  expect(await ledger()).toMatchObject([{ resource: 'address/1', node_instance_id: null, status: 'open' }]);
+  expect(await readResidue()).toMatchObject([{ resource: 'address/1', node_instance_id: null, status: 'open' }]);
   listed = [];
   await pass();
-  expect(await ledger()).toMatchObject([{ status: 'gone', seen: expect.stringContaining('nothing of that name') }]);
+  expect(await readResidue()).toMatchObject([
+    { status: 'gone', seen: expect.stringContaining('nothing of that name') },
+  ]);
 });
 
-test('a driver that cannot list hides no other, and the sweep reports it', async () => {
+test('a driver that cannot list does not stop the others, and the sweep fails with its error', async () => {
   const services = servicesOf();
-  const deaf = simulatedDriver({
-    name: 'deaf',
+  const failing = simulatedDriver({
+    name: 'failing',
     list_owned: async () => {
       throw new Error('the provider is away');
     },
   });
-  const both = { ...services, drivers: new Map([['deaf', deaf], ...services.drivers]) };
-  const { run } = orphans(both);
-  listed = [thing('inst_a')];
+  const withBoth = { ...services, drivers: new Map([['failing', failing], ...services.drivers]) };
+  const { run } = orphans(withBoth);
+  listed = [resourceOf('inst_a')];
   for (const seconds of [0, every_seconds])
-    await expect(run(stage.at(seconds))).rejects.toThrow('the provider is away');
-  expect(await ledger()).toHaveLength(1);
+    await expect(run(fixture.at(seconds))).rejects.toThrow('the provider is away');
+  expect(await readResidue()).toHaveLength(1);
 });

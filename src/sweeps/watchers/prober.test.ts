@@ -1,17 +1,17 @@
-/** How often the prober looks for silent machines. Scenarios cover the probes and their effect. */
+/** How often the prober scans for silent machines. Scenarios cover the probes and their effect. */
 import { expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { prober } from './prober.ts';
 
-test('machines that start one after another do not trigger a scan of all silent ones each time', async () => {
+test('scans for silent machines twice a second, although starting machines wake it more often', async () => {
   const clock = virtualClock();
-  const looked: string[] = [];
+  const scans: string[] = [];
   const sweep = prober({
     db: {
       async query(text: string) {
-        looked.push(/status = 'starting'/.test(text) ? 'starting' : 'silent');
+        scans.push(/status = 'starting'/.test(text) ? 'starting' : 'silent');
         return [];
       },
     },
@@ -20,9 +20,9 @@ test('machines that start one after another do not trigger a scan of all silent 
   } as unknown as SweepServices);
   const startMs = clock.nowMs();
   for (const ms of [0, 100, 200, 300, 400, 500, 600]) await sweep.run(moment(startMs + ms));
-  expect(looked.filter((who) => who === 'starting')).toHaveLength(7);
-  expect(looked.filter((who) => who === 'silent')).toHaveLength(2);
+  expect(scans.filter((scan) => scan === 'starting')).toHaveLength(7);
+  expect(scans.filter((scan) => scan === 'silent')).toHaveLength(2);
   // A clock that was set back must not stop probes.
   await sweep.run(moment(startMs - 60_000));
-  expect(looked.at(-1)).toBe('silent');
+  expect(scans.at(-1)).toBe('silent');
 });

@@ -1,7 +1,7 @@
 /**
- * `prober`: probes machines that start or have fallen silent, ahead of the rules. A probe that
- * hangs delays nothing: rules read only stored answers, and a round does not wait for stragglers of
- * the previous one.
+ * `prober`: probes machines that start or have fallen silent, before rules judge them. A probe that
+ * hangs delays nothing: rules read only stored answers, and a run does not wait for the unanswered
+ * probes of earlier runs.
  */
 import { now as present, secondsBetween } from '../../base/clock.ts';
 import { describeAnswer } from '../../probe/http-probe.ts';
@@ -17,10 +17,10 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const batch = 500;
-/** Silent machines that are due first; the others follow when they are among the first. */
+/** Only the silent machines that are due first are probed; the others move up. */
 const maxSuspects = 2_000;
-/** Starting machines wake the prober often; silent ones are not scanned more often for it. */
-const silentEverySeconds = 0.5;
+/** Starting machines wake the prober often, but silent ones are scanned no more often than this. */
+const silentScanSeconds = 0.5;
 /** Answers within this time are written together. */
 const batchMs = 50;
 
@@ -31,15 +31,16 @@ const targetOf = ({ node_id, node_instance_id, endpoint, settings }: ProbedNode)
 });
 
 export function prober({ db, clock, suspects }: SweepServices): Sweep {
-  const asking = new Set<string>();
+  /** Instances with a probe whose answer is not stored yet. */
+  const pending = new Set<string>();
   let unwritten: ProbeResult[] = [];
-  let lost: unknown;
-  let silentAt: Date | undefined;
+  let writeError: unknown;
+  let silentScanAt: Date | undefined;
 
-  const silentOnes = async (now: Date): Promise<string[]> => {
-    const sinceLast = silentAt ? secondsBetween(silentAt, now) : silentEverySeconds;
-    if (sinceLast >= 0 && sinceLast < silentEverySeconds) return [];
-    silentAt = now;
+  const silentNodes = async (now: Date): Promise<string[]> => {
+    const sinceLast = silentScanAt ? secondsBetween(silentScanAt, now) : silentScanSeconds;
+    if (sinceLast >= 0 && sinceLast < silentScanSeconds) return [];
+    silentScanAt = now;
     return (await suspects.at(now)).slice(0, maxSuspects).map(({ node_id }) => node_id);
   };
 
@@ -47,12 +48,12 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
     const answers = unwritten;
     unwritten = [];
     await saveProbeResults(db, answers, present(clock)).catch((error) => {
-      lost = error;
+      writeError = error;
     });
-    for (const { node_instance_id } of answers) asking.delete(node_instance_id);
+    for (const { node_instance_id } of answers) pending.delete(node_instance_id);
   };
 
-  const gather = (answer: ProbeResult) => {
+  const addAnswer = (answer: ProbeResult) => {
     if (unwritten.push(answer) === 1) clock.after(batchMs, () => void write());
   };
 
@@ -61,17 +62,17 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
     every_seconds: 1,
     woken_by: (kind) => kind === 'node.starting',
     async run(now) {
-      const due = await nodesToProbe(db, await silentOnes(now), now, batch);
-      const targets = due.filter(({ node_instance_id }) => !asking.has(node_instance_id)).map(targetOf);
-      for (const { node_instance_id } of targets) asking.add(node_instance_id);
+      const due = await nodesToProbe(db, await silentNodes(now), now, batch);
+      const targets = due.filter(({ node_instance_id }) => !pending.has(node_instance_id)).map(targetOf);
+      for (const { node_instance_id } of targets) pending.add(node_instance_id);
       void probeMany(targets, {
         clock,
         answered: ({ node_id, node_instance_id }, answer) =>
-          gather({ node_id, node_instance_id, ok: answer.ok, detail: describeAnswer(answer) }),
+          addAnswer({ node_id, node_instance_id, ok: answer.ok, detail: describeAnswer(answer) }),
       });
-      if (lost) {
-        const error = lost;
-        lost = undefined;
+      if (writeError) {
+        const error = writeError;
+        writeError = undefined;
         throw error;
       }
       return { decided: targets.length };

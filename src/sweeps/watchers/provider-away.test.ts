@@ -1,32 +1,32 @@
 /**
- * While a provider cannot be asked, none of its machines is judged by silence, and no rule between
- * two looks ends that.
+ * While a provider cannot be asked, no rule judges its machines by silence, and the brake watch
+ * does not end their hold.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { agentlessMachinesToInspect, holdUnseen } from '../../store/supervision/agentless-machines.ts';
 import { liveness } from '../rules/liveness.ts';
-import { ruleStage, type Stage, staleSeconds } from '../testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture, staleSeconds } from '../testing/rule-fixture.ts';
 import { brakeWatch } from './brake-watch.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 beforeEach(async () => {
-  stage = ruleStage(await testDatabase());
-  await stage.pool('clusters', {});
+  fixture = ruleFixture(await testDatabase());
+  await fixture.declarePool('clusters', {});
 });
-afterEach(() => stage.close());
+afterEach(() => fixture.close());
 
-test('a machine that is held before it falls silent stays held', async () => {
-  const ids = await stage.nodes({ pool: 'clusters', count: 1 });
-  const look = stage.at(staleSeconds - 5);
-  const machines = await agentlessMachinesToInspect(stage.db, ['external'], [], look, 10);
+test('a machine held before it is silent too long stays ready and held', async () => {
+  const ids = await fixture.addNodes({ pool: 'clusters', count: 1 });
+  const inspectedAt = fixture.at(staleSeconds - 5);
+  const machines = await agentlessMachinesToInspect(fixture.db, ['external'], [], inspectedAt, 10);
   await holdUnseen(
-    stage.db,
+    fixture.db,
     machines.map((machine) => ({ machine, because: 'no route to it' })),
-    look,
+    inspectedAt,
   );
-  await stage.hear(stage.at(staleSeconds + 1));
-  await brakeWatch(stage.services).run(stage.at(staleSeconds - 3));
-  await liveness(stage.services).run(stage.at(staleSeconds + 1));
-  expect(await stage.rows(ids)).toMatchObject([{ status: 'ready', held: { kind: 'provider-away' } }]);
+  await fixture.markStored(fixture.at(staleSeconds + 1));
+  await brakeWatch(fixture.services).run(fixture.at(staleSeconds - 3));
+  await liveness(fixture.services).run(fixture.at(staleSeconds + 1));
+  expect(await fixture.readNodes(ids)).toMatchObject([{ status: 'ready', held: { kind: 'provider-away' } }]);
 });

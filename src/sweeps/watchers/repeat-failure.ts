@@ -14,32 +14,32 @@ const keyOf = ({ what, subject }: { what: string; subject: string }) => `${what}
 
 const wakers = ['node.failed', 'pool.declared', 'pool.deleted'];
 
-/** The count spans several passes and needs no second confirmation. */
+/** One pass is enough, because a finding is based on several failures. */
 const isConfirmed = () => true;
 
-/** Per pass; the finding of a failing pool comes before those of its machines. */
+/** The limit per pass. Pools with many failures come before single machines. */
 const maxReported = 500;
-/** The largest share of the time spent counting while many machines fail one after another. */
+/** The sweep runs at most this share of the time while many machines fail one after another. */
 const maxShareOfTime = 0.05;
 
 export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep => {
-  const look = async (now: Date) => {
+  const run = async (now: Date) => {
     const { failures, window_seconds } = environment.repeat_failure;
-    const question = { since: secondsLater(now, -window_seconds), failures, window_seconds };
-    const failing = await failingSubjects(db, question);
+    const query = { since: secondsLater(now, -window_seconds), failures, window_seconds };
+    const failing = await failingSubjects(db, query);
     const standing = new Map(
       (await standingFindings(db, ['node_provisions', 'pool_provisions'])).map((each) => [keyOf(each), each]),
     );
-    const holds = new Set(failing.map(keyOf));
-    const over = [...standing.values()].filter((each) => !holds.has(keyOf(each)));
-    const isNews = (each: FailingSubject) => standing.get(keyOf(each))?.theirs.failures !== each.failures;
-    const changed = failing.filter(isNews).sort((one, other) => other.failures - one.failures);
-    const news = await failureFindings(db, changed.slice(0, maxReported), question);
-    if (over.length === 0 && news.length === 0) return { decided: 0 };
+    const failingKeys = new Set(failing.map(keyOf));
+    const outdated = [...standing.values()].filter((each) => !failingKeys.has(keyOf(each)));
+    const isChanged = (each: FailingSubject) => standing.get(keyOf(each))?.theirs.failures !== each.failures;
+    const changed = failing.filter(isChanged).sort((one, other) => other.failures - one.failures);
+    const disagreements = await failureFindings(db, changed.slice(0, maxReported), query);
+    if (outdated.length === 0 && disagreements.length === 0) return { decided: 0 };
     return db.transaction(async (tx) => {
-      const found = news.map((each) => ({ finding_id: newFindingId(clock), ...each }));
-      const opened = await noteDisagreements(tx, found, now, now, isConfirmed);
-      await endFindings(tx, over, `fewer than ${failures} within ${window_seconds} s by now`, now);
+      const findings = disagreements.map((each) => ({ finding_id: newFindingId(clock), ...each }));
+      const opened = await noteDisagreements(tx, findings, now, now, isConfirmed);
+      await endFindings(tx, outdated, `fewer than ${failures} failures within ${window_seconds} s now`, now);
       return { decided: opened.length, more: changed.length > maxReported };
     });
   };
@@ -48,6 +48,6 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
     name: 'repeat-failure',
     every_seconds: 60,
     woken_by: (kind) => wakers.includes(kind),
-    run: resting(clock, maxShareOfTime, look),
+    run: resting(clock, maxShareOfTime, run),
   };
 };

@@ -18,7 +18,7 @@ import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 
 const what = 'token_expiring' as const;
-/** How often the last use shown in an open finding is refreshed. */
+/** The last use in an open finding is updated when it is this much newer. */
 const refreshSeconds = 3600;
 
 const findingOf = ({ token_id, name, role, tenant, pool, expires_at, last_used_at }: ExpiringToken) => ({
@@ -32,7 +32,7 @@ const findingOf = ({ token_id, name, role, tenant, pool, expires_at, last_used_a
   theirs: { last_used_at: last_used_at?.toISOString() ?? null },
 });
 
-const isStale = ({ seen_at }: FindingRow, { last_used_at }: ExpiringToken) =>
+const needsRefresh = ({ seen_at }: FindingRow, { last_used_at }: ExpiringToken) =>
   last_used_at !== null && secondsBetween(seen_at, last_used_at) >= refreshSeconds;
 
 export const tokenExpiry = ({ db, clock, log }: SweepServices): Sweep => ({
@@ -40,35 +40,35 @@ export const tokenExpiry = ({ db, clock, log }: SweepServices): Sweep => ({
   every_seconds: 60,
   woken_by: (kind) => kind === 'token.created' || kind === 'token.revoked',
   async run(now) {
-    const standing = await standingFindings(db, [what]);
-    const known = new Map(standing.map((finding) => [finding.subject, finding]));
+    const openFindings = await standingFindings(db, [what]);
+    const findingByToken = new Map(openFindings.map((finding) => [finding.subject, finding]));
     const tokens = await expiringTokens(db, {
       now,
       expires_until: secondsLater(now, maxNoticeSeconds),
       used_after: secondsLater(now, -inUseSeconds),
-      token_ids: [...known.keys()],
+      token_ids: [...findingByToken.keys()],
     });
-    const news = tokens.filter((token) => {
-      const finding = known.get(token.token_id);
-      return needsNotice(token, now) && (!finding || isStale(finding, token));
+    const tokensToReport = tokens.filter((token) => {
+      const finding = findingByToken.get(token.token_id);
+      return needsNotice(token, now) && (!finding || needsRefresh(finding, token));
     });
-    const settled = new Map(tokens.map((token) => [token.token_id, settledBy(token, now)]));
-    const over = Map.groupBy(standing, ({ subject }) => settled.get(subject) ?? null);
+    const settledReasonOf = new Map(tokens.map((token) => [token.token_id, settledBy(token, now)]));
+    const over = Map.groupBy(openFindings, ({ subject }) => settledReasonOf.get(subject) ?? null);
     over.delete(null);
-    if (news.length === 0 && over.size === 0) return { decided: 0 };
+    if (tokensToReport.length === 0 && over.size === 0) return { decided: 0 };
     const opened = await db.transaction(async (tx) => {
       for (const [reason, findings] of over)
         await endFindings(tx, findings, settledReasons[reason as SettledReason], now);
-      const found = news.map((token) => ({ finding_id: newFindingId(clock), ...findingOf(token) }));
-      return noteDisagreements(tx, found, now, now, () => true);
+      const findings = tokensToReport.map((token) => ({ finding_id: newFindingId(clock), ...findingOf(token) }));
+      return noteDisagreements(tx, findings, now, now, () => true);
     });
     const openedIds = new Set(opened.map(({ subject }) => subject));
-    for (const { token_id, name, role, tenant, pool, expires_at } of news.filter((each) =>
+    for (const { token_id, name, role, tenant, pool, expires_at } of tokensToReport.filter((each) =>
       openedIds.has(each.token_id),
     ))
       log.warn(
         { token_id, name, role, tenant, pool, expires_at, seconds_left: Math.round(secondsBetween(now, expires_at)) },
-        'a token in use expires soon; make another of the same name and use that',
+        'a token in use expires soon; create another with the same name and use that one',
       );
     return { decided: opened.length };
   },

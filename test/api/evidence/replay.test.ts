@@ -18,13 +18,13 @@ import { transition } from '../../../src/store/transitions/node-transition.ts';
 import { liveness } from '../../../src/sweeps/rules/liveness.ts';
 import { offlineDeadline } from '../../../src/sweeps/rules/offline-deadline.ts';
 import { provisionDeadline } from '../../../src/sweeps/rules/provision-deadline.ts';
-import { ruleStage, type Stage, staleSeconds } from '../../../src/sweeps/testing/rule-fixture.ts';
+import { type RuleFixture, ruleFixture, staleSeconds } from '../../../src/sweeps/testing/rule-fixture.ts';
 import { testDatabase } from '../../support/database.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { callRoute, expectProblem } from '../support/calls.ts';
 
-let stage: Stage;
+let fixture: RuleFixture;
 let server: TestServer;
 /** Machines by their outcome. */
 const became: Record<'stuck' | 'late' | 'arrived' | 'silent' | 'lost' | 'crowd', NodeId[]> = {
@@ -32,17 +32,17 @@ const became: Record<'stuck' | 'late' | 'arrived' | 'silent' | 'lost' | 'crowd',
 };
 
 /** A placed machine has its status since an hour before the start, with a minute to boot. */
-const booted = (seconds: number) => stage.at(seconds - 3600);
+const booted = (seconds: number) => fixture.at(seconds - 3600);
 const build = { budgets: { provision_seconds: 60, rescue_seconds: 600, offline_seconds: 600 } };
 
 const instanceOf = async (id: NodeId): Promise<NodeRow> => {
-  const [row] = await stage.rows([id]);
+  const [row] = await fixture.readNodes([id]);
   if (!row) throw new Error(`there is no ${id}`);
   return row;
 };
 
 const move = (moves: NodeMove[], at: Date) =>
-  stage.db.transaction((tx) => transition(tx, moves, at, stage.environment));
+  fixture.db.transaction((tx) => transition(tx, moves, at, fixture.environment));
 
 async function arrives(ids: NodeId[], at: Date, by: 'registration' | 'late-registration'): Promise<void> {
   await move(
@@ -55,46 +55,46 @@ async function beatsAgain(id: NodeId, at: Date): Promise<void> {
   const { node_id, node_instance_id } = await instanceOf(id);
   if (!node_instance_id) throw new Error('it has no instance');
   const claiming = { node_id, node_instance_id, stale_seconds: staleSeconds };
-  await recordReport(stage.db, claiming, { status: 'ready' }, at, stage.environment);
+  await recordReport(fixture.db, claiming, { status: 'ready' }, at, fixture.environment);
 }
 
 /** Boots of the pool build: two arrive in time, two late, two never. */
 async function boots(): Promise<void> {
   const booting = { pool: 'build', status: 'provisioning' as const, deadline_at: booted(60) };
-  became.arrived = await stage.nodes({ ...booting, count: 2 });
-  became.late = await stage.nodes({ ...booting, count: 2 });
-  became.stuck = await stage.nodes({ ...booting, count: 2 });
+  became.arrived = await fixture.addNodes({ ...booting, count: 2 });
+  became.late = await fixture.addNodes({ ...booting, count: 2 });
+  became.stuck = await fixture.addNodes({ ...booting, count: 2 });
   await arrives(became.arrived, booted(50), 'registration');
-  await provisionDeadline(stage.services).run(booted(61));
+  await provisionDeadline(fixture.services).run(booted(61));
   await arrives(became.late, booted(100), 'late-registration');
 }
 
 /** Machines of the pool build that fall silent: one returns, one never does. */
 async function silences(): Promise<void> {
-  const [silent, lost] = await stage.nodes({ pool: 'build', count: 2 });
-  await stage.nodes({ pool: 'build', count: 4, last_seen_at: stage.at(2000) });
+  const [silent, lost] = await fixture.addNodes({ pool: 'build', count: 2 });
+  await fixture.addNodes({ pool: 'build', count: 4, last_seen_at: fixture.at(2000) });
   became.silent = silent ? [silent] : [];
   became.lost = lost ? [lost] : [];
-  await stage.hear(stage.at(31));
-  await liveness(stage.services).run(stage.at(31));
-  if (silent) await beatsAgain(silent, stage.at(80));
-  await stage.beat(became.silent, stage.at(2000));
-  await offlineDeadline(stage.services).run(stage.at(632));
+  await fixture.markStored(fixture.at(31));
+  await liveness(fixture.services).run(fixture.at(31));
+  if (silent) await beatsAgain(silent, fixture.at(80));
+  await fixture.beat(became.silent, fixture.at(2000));
+  await offlineDeadline(fixture.services).run(fixture.at(632));
 }
 
 /** Six of twenty in the pool crowded fall silent at once, and their verdicts are held. */
 async function crowd(): Promise<void> {
-  became.crowd = await stage.nodes({ pool: 'crowded', count: 6 });
-  await stage.nodes({ pool: 'crowded', count: 14, last_seen_at: stage.at(2000) });
-  await stage.hear(stage.at(700));
-  await liveness(stage.services).run(stage.at(700));
+  became.crowd = await fixture.addNodes({ pool: 'crowded', count: 6 });
+  await fixture.addNodes({ pool: 'crowded', count: 14, last_seen_at: fixture.at(2000) });
+  await fixture.markStored(fixture.at(700));
+  await liveness(fixture.services).run(fixture.at(700));
 }
 
 beforeAll(async () => {
   const database = await testDatabase();
-  stage = ruleStage(database);
-  await stage.pool('build', build);
-  await stage.pool('crowded', {});
+  fixture = ruleFixture(database);
+  await fixture.declarePool('build', build);
+  await fixture.declarePool('crowded', {});
   await boots();
   await silences();
   await crowd();
@@ -102,10 +102,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await server.stop();
-  await stage.close();
+  await fixture.close();
 });
 
-const since = () => secondsLater(stage.start, -86_400).toISOString();
+const since = () => secondsLater(fixture.start, -86_400).toISOString();
 
 async function replayed(policy: ProposedPool[]): Promise<ReplayedPool[]> {
   return (await server.client.call('policy-replay', { body: { policy, since: since() } })).pools;
@@ -192,20 +192,22 @@ describe('a replay', () => {
   });
 
   it('judges each machine by its pool generation', async () => {
-    await stage.db.transaction((tx) => declarePool(tx, 'build', { driver: 'external', budgets: {} }, stage.at(800)));
+    await fixture.db.transaction((tx) =>
+      declarePool(tx, 'build', { driver: 'external', budgets: {} }, fixture.at(800)),
+    );
     expect(await replayed([{ name: 'build', driver: 'external', ...build }])).toMatchObject([{ otherwise: 0 }]);
     expect(foundIn(await replayed([{ name: 'build', budgets: {} }]))).toMatchObject({ boot_spared: became.late });
   });
 
   it('reports when it read only a part of the records', async () => {
-    const range = { pool: 'build', since: booted(0), until: stage.at(1000), max_rows: 3 };
-    const history = await readHistory(stage, range);
+    const range = { pool: 'build', since: booted(0), until: fixture.at(1000), max_rows: 3 };
+    const history = await readHistory(fixture, range);
     expect(history).toMatchObject({
       boots: { length: 3 },
       changes: { length: 3 },
       truncated: { boots: true, changes: true },
     });
-    expect(replayPolicyOf({ driver: 'external' }, stage.environment)).toMatchObject({ mode: 'enforce', budgets: {} });
+    expect(replayPolicyOf({ driver: 'external' }, fixture.environment)).toMatchObject({ mode: 'enforce', budgets: {} });
   });
 });
 
@@ -224,7 +226,7 @@ describe('an invalid replay', () => {
 
   it('writes nothing', async () => {
     const written = () =>
-      stage.db.query<{ fact: string }>(
+      fixture.db.query<{ fact: string }>(
         `select concat_ws(' ', kind, data->>'operation') as fact from evidence order by seq`,
       );
     const before = (await written()).length;
