@@ -13,7 +13,7 @@ import { createExternalDriver } from '../drivers/external/external-driver.ts';
 import { createLocalDriver } from '../drivers/local/local-driver.ts';
 import { isRevoked } from '../store/agents/instances.ts';
 import type { Queryable } from '../store/pg/database.ts';
-import { namedInSpecs } from '../store/rows/pools.ts';
+import { readSpecValues } from '../store/rows/pools.ts';
 
 interface Opening {
   settings: ServerSettings;
@@ -62,20 +62,20 @@ export function openDrivers({
     agent_files: { node: process.execPath, bundle: agent_bundle },
     host_id: hostname(),
     clock,
-    addressesInUse: () => namedInSpecs(db, 'docker', 'docker_host'),
+    addressesInUse: () => readSpecValues(db, 'docker', 'docker_host'),
   });
   const aks = createAksDriver({
     endpoint: settings.azure_endpoint,
     allow_roles_anywhere: settings.azure_allow_roles_anywhere,
     environment: process.env,
     clock,
-    subscriptionsInUse: () => namedInSpecs(db, 'aks', 'subscription_id'),
+    subscriptionsInUse: () => readSpecValues(db, 'aks', 'subscription_id'),
   });
   const ec2 = createEc2Driver({
     endpoint: settings.ec2_endpoint,
     clock,
     bundleDigest: () => keepBundle({ path: agent_bundle, kept_dir: keptBundlesDir(data_dir) }),
-    regionsInUse: async () => (await namedInSpecs(db, 'ec2', 'region')).filter((region) => region !== null),
+    regionsInUse: async () => (await readSpecValues(db, 'ec2', 'region')).filter((region) => region !== null),
   });
   return new Map<string, Driver>([local, docker, aks, ec2, external].map((driver) => [driver.name, driver]));
 }

@@ -13,7 +13,7 @@ import type { Node } from '../../contract/node.ts';
 import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession, ProtocolClient } from '../../store/agents/sessions/agent-sessions.ts';
-import { readNodesOf } from '../../store/rows/nodes.ts';
+import { readProtocolNodes } from '../../store/rows/nodes.ts';
 import { acceptBeat } from '../heartbeats/accept-beat.ts';
 import { mustCount } from './admit.ts';
 import type { ProtocolCall, ProtocolHandler, ProtocolHandlers, ProtocolServices } from './calls.ts';
@@ -190,7 +190,7 @@ async function nodeOf(call: ProtocolCall, services: ProtocolServices) {
   const grant = call.joined();
   await services.grants.mustHaveUses(grant);
   for (const name of namesFor(call.id)) {
-    const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol, name });
+    const [node] = await readProtocolNodes(services.db, { pool: grant.pool, protocol, name });
     if (node) return agentfieldNode(node);
   }
   throw unknownNode(call.id);
@@ -251,7 +251,7 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   async 'agentfield-node-list'(call, services) {
     const grant = call.joined();
     await services.grants.mustHaveUses(grant);
-    const nodes = (await readNodesOf(services.db, { pool: grant.pool, protocol })).map(agentfieldNode);
+    const nodes = (await readProtocolNodes(services.db, { pool: grant.pool, protocol })).map(agentfieldNode);
     return { nodes, count: nodes.length, filters: {} };
   },
   'agentfield-node-get': nodeOf,

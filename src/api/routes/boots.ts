@@ -18,8 +18,8 @@ import {
   currentPool,
   declarePool,
   forgetLearned,
-  generationSince,
   type PoolRow,
+  readGenerationTime,
   readPool,
 } from '../../store/rows/pools.ts';
 import { budgetOf } from '../../store/transitions/transition-rules.ts';
@@ -96,7 +96,7 @@ function mustBeLearnable(phase: SamplePhase, policy: 'fixed' | 'learned' | undef
 export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-budget'> = {
   async 'pool-boots'({ params }, services) {
     const pool = await mustExist(params.pool, services);
-    const since = await generationSince(services.db, pool.name, pool.make_generation);
+    const since = await readGenerationTime(services.db, pool.name, pool.make_generation);
     const phases = await Promise.all((['provision', 'start'] as const).map((phase) => phaseOf(phase, pool, services)));
     const make = { generation: pool.make_generation, since: since.toISOString(), image: imageOf(pool.document) };
     return { pool: pool.name, make, phases };

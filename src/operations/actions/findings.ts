@@ -155,7 +155,7 @@ function decide(
   services: OperationServices,
   id: string,
   decisions: Record<FindingWhat, Decision>,
-  settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'stands'>,
+  settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'keep'>,
   request: FindingRequest,
   caller: Caller,
 ): Promise<FindingOutcome> {
@@ -185,7 +185,7 @@ export const acceptFinding = (services: OperationServices, id: string, request: 
     services,
     id,
     acceptances,
-    ({ what }) => ({ status: 'accepted', stands: what !== 'row_differs' }),
+    ({ what }) => ({ status: 'accepted', keep: what !== 'row_differs' }),
     request,
     caller,
   );

@@ -8,7 +8,7 @@ import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Installation } from '../../store/keys/installation.ts';
 import { lockManyAsExecutor } from '../../store/operations/executions.ts';
 import { isLockTimeout, type Transaction } from '../../store/pg/database.ts';
-import { currentPool, poolInTurn } from '../../store/rows/pools.ts';
+import { currentPool, lockPoolForAssignment } from '../../store/rows/pools.ts';
 import { type RuleFixture, ruleFixture } from '../../sweeps/testing/rule-fixture.ts';
 import { requestAllocation } from '../requests.ts';
 import type { OperationServices } from '../runtime/services.ts';
@@ -205,12 +205,12 @@ test('an assignment blocks changes of the pool and other assignments, but no new
       })
       .catch((error) => isLockTimeout(error) || Promise.reject(error));
   await fixture.db.transaction(async (tx) => {
-    await poolInTurn(tx, 'busy');
+    await lockPoolForAssignment(tx, 'busy');
     expect(await requestAllocation(services, { pool: 'busy' }, caller)).toMatchObject({
       workflow_id: expect.any(String),
     });
     expect(await waits((other) => currentPool(other, 'busy', 'for share of pool'))).toBe(false);
     expect(await waits((other) => currentPool(other, 'busy', 'for update of pool'))).toBe(true);
-    expect(await waits((other) => poolInTurn(other, 'busy'))).toBe(true);
+    expect(await waits((other) => lockPoolForAssignment(other, 'busy'))).toBe(true);
   });
 });

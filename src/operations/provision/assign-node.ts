@@ -8,7 +8,7 @@ import { type Database, single, type Transaction } from '../../store/pg/database
 import { type AllocationRow, allocationRows, holdersOf } from '../../store/rows/allocations.ts';
 import { type FreeNodeHints, lockFreeNodes } from '../../store/rows/free-nodes.ts';
 import { lockNode, type NodeRow } from '../../store/rows/nodes.ts';
-import { type PoolRow, poolInTurn } from '../../store/rows/pools.ts';
+import { lockPoolForAssignment, type PoolRow } from '../../store/rows/pools.ts';
 import { type AllocationMove, moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { bindNodesToOperations } from '../../store/transitions/amend-node.ts';
 import { createNode } from '../../store/transitions/node-transition.ts';
@@ -269,7 +269,7 @@ export async function assignNodes(
   const ids = operations.flatMap(({ allocation_id }) => allocation_id ?? []);
   const [any] = await allocationRows(tx, ids);
   if (!any) return operations.map(() => withdrawn(undefined));
-  const pool = await poolInTurn(tx, any.pool);
+  const pool = await lockPoolForAssignment(tx, any.pool);
   // Read again under the pool's lock.
   const found = new Map((await allocationRows(tx, ids)).map((row) => [row.allocation_id, row]));
   const requests = operations.map((operation) => ({

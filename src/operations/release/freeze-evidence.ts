@@ -6,7 +6,7 @@ import { now } from '../../base/clock.ts';
 import type { Diagnosis } from '../../drivers/driver.ts';
 import type { OperationContext } from '../../engine/engine.ts';
 import { recordEvidence } from '../../store/evidence/evidence.ts';
-import { servedAnother } from '../../store/rows/allocations.ts';
+import { hasServedAnother } from '../../store/rows/allocations.ts';
 import { attachLateCause } from '../../store/transitions/late-cause.ts';
 import { type AgentContact, askAgent } from '../runtime/agent-task.ts';
 import { retryWhileUnavailable } from '../runtime/bounded-calls.ts';
@@ -25,7 +25,7 @@ async function limitVisibility(services: OperationServices, subject: Subject): P
   const { node_id } = subject.node;
   const { allocation_id } = subject.ids;
   if (!allocation_id) return subject;
-  if (!(await retryWhileUnavailable(services.clock, () => servedAnother(services.db, node_id, allocation_id))))
+  if (!(await retryWhileUnavailable(services.clock, () => hasServedAnother(services.db, node_id, allocation_id))))
     return subject;
   return { ...subject, ids: { ...subject.ids, allocation_id: null } };
 }

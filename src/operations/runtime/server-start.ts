@@ -11,7 +11,7 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { OtherDatabase, SchemaTooNew } from '../../store/migrate.ts';
 import type { Database } from '../../store/pg/database.ts';
 import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts';
-import { declarePool, everDeclared } from '../../store/rows/pools.ts';
+import { declarePool, wasEverDeclared } from '../../store/rows/pools.ts';
 import { createToken, lockAdminToken, revokeReplaced, setTokenOrigin, tokenBySecret } from '../../store/rows/tokens.ts';
 
 async function readIfThere(path: string): Promise<string | null> {
@@ -110,7 +110,7 @@ export async function ensureLocalPool(db: Database, clock: Clock): Promise<void>
   const at = now(clock);
   await db.transaction(async (tx) => {
     // A pool that an operator deleted stays deleted.
-    if (await everDeclared(tx, 'local')) return;
+    if (await wasEverDeclared(tx, 'local')) return;
     await declarePool(tx, 'local', { name: 'local', driver: 'local', heartbeat: { interval_seconds: 5 } }, at);
     await recordEvidence(tx, [
       {

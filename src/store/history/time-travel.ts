@@ -6,7 +6,7 @@ import type { NodeState } from '../../contract/node.ts';
 import { formatCursor } from '../evidence/evidence.ts';
 import type { Queryable, Row } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
-import { holds, type NodeRow, stateWire } from '../rows/nodes.ts';
+import { holdsNode, type NodeRow, stateWire } from '../rows/nodes.ts';
 import { allocations, changesRow, nodes, type Projected } from './projection.ts';
 
 interface PastRow {
@@ -69,7 +69,7 @@ export async function nodesAt(db: Queryable, wanted: readonly PastRow[]): Promis
     const row = found.get(place);
     if (!row) return undefined;
     const holder = (byPlace.get(place) ?? [])
-      .filter(({ node_id, status }) => node_id === row.node_id && holds(status, row.status))
+      .filter(({ node_id, status }) => node_id === row.node_id && holdsNode(status, row.status))
       .sort((a, b) => (a.allocation_id < b.allocation_id ? 1 : -1))[0];
     const state = {
       at: at.toISOString(),

@@ -1,4 +1,4 @@
-/** The rescue deadline of a failed allocation on the wire. */
+/** When the API shows the rescue deadline of a failed allocation. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -21,16 +21,16 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-async function failed(): Promise<AllocationRow> {
+async function createFailedAllocation(): Promise<AllocationRow> {
   const node = await fleet.node('provisioning');
   const { allocation_id } = await fleet.allocation('provisioning', node);
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'provision-error', reason: 'broken' });
   const [row] = await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [allocation_id]);
-  if (row?.status !== 'failed' || !row.deadline_at) throw new Error('it did not fail with its node');
+  if (row?.status !== 'failed' || !row.deadline_at) throw new Error('the allocation did not fail with its node');
   return row;
 }
 
-/** Adds an open operation that was created this many seconds after the failure. */
+/** Adds an unfinished operation that was created this many seconds after the failure. */
 async function addOperation({ allocation_id, correlation_id, status_since }: AllocationRow, seconds: number) {
   const workflow_id = newWorkflowId(fleet.clock);
   const fresh = { workflow_id, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps: [] };
@@ -43,8 +43,8 @@ async function addOperation({ allocation_id, correlation_id, status_since }: All
 const deadline = async ({ allocation_id, status_since }: AllocationRow, seconds = 1) =>
   (await readAllocation(db, allocation_id, wholeFleet, secondsLater(status_since, seconds)))?.deadline_at;
 
-test('shows the deadline while the failed operation ends, and none while a retry runs', async () => {
-  const row = await failed();
+test('shows the deadline while the failed operation is unfinished, and none while a retry runs', async () => {
+  const row = await createFailedAllocation();
   const end = row.deadline_at?.toISOString();
   expect(await deadline(row)).toBe(end);
   await addOperation(row, -30);
@@ -53,9 +53,14 @@ test('shows the deadline while the failed operation ends, and none while a retry
   expect(await deadline(row)).toBeNull();
 });
 
-test('shows no deadline after the rescue window, or after the node was taken down', async () => {
-  const row = await failed();
+test('shows no deadline after it has passed, or after the node has left failed', async () => {
+  const row = await createFailedAllocation();
   expect(await deadline(row, 1e7)).toBeNull();
-  await fleet.move({ node_id: row.node_id as NodeId, to: 'cleaning', by: 'retire', reason: 'an operator retires it' });
+  await fleet.move({
+    node_id: row.node_id as NodeId,
+    to: 'cleaning',
+    by: 'retire',
+    reason: 'an operator retires the node',
+  });
   expect(await deadline(row)).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** Allocations as rows and on the wire. Reads only; store/transitions writes statuses. */
+/** Reads allocations. Their statuses are written in store/transitions only. */
 import { iso } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { Allocation } from '../../contract/allocation.ts';
@@ -46,13 +46,13 @@ interface JoinedRow extends AllocationRow {
   retry_at: Date | null;
 }
 
-const joinedTo = (from: string) => `
+const selectJoined = (from: string) => `
   select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at
   from ${from}
   left join nodes node on node.node_id = allocation.node_id
   join ${generationOfAllocation}`;
 
-const joined = joinedTo('allocations allocation');
+const joinedAllocations = selectJoined('allocations allocation');
 
 async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allocation[]> {
   const operations = await readOperations(
@@ -61,28 +61,28 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
     wholeFleet,
     now,
   );
-  const named = new Map(operations.map((operation) => [operation.workflow_id, operation]));
-  return rows.map((row) => wireOf(row, row.workflow_id ? named.get(row.workflow_id) : undefined, now));
+  const operationsById = new Map(operations.map((operation) => [operation.workflow_id, operation]));
+  return rows.map((row) => wireOf(row, row.workflow_id ? operationsById.get(row.workflow_id) : undefined, now));
 }
 
 /**
- * A retry is running. The operation that failed may still be ending; it was created before the
- * failure.
+ * Whether a retry is running. The operation that failed may still be unfinished, but it was created
+ * before the failure.
  */
-const isTriedAgain = ({ status_since }: JoinedRow, operation: Operation | undefined) =>
+const isRetryRunning = ({ status_since }: JoinedRow, operation: Operation | undefined) =>
   operation !== undefined &&
   operation.finished_at === null &&
   Date.parse(operation.created_at) >= status_since.getTime();
 
 /**
- * Whether a failed allocation can be rescued: its node is still failed, no retry runs, before the
- * deadline.
+ * Whether a failed allocation can be rescued: its node is still failed, no retry is running, and
+ * the deadline has not passed.
  */
 const isRescuable = (row: JoinedRow, operation: Operation | undefined, now: Date) =>
-  row.node_status === 'failed' && !isTriedAgain(row, operation) && row.deadline_at !== null && row.deadline_at > now;
+  row.node_status === 'failed' && !isRetryRunning(row, operation) && row.deadline_at !== null && row.deadline_at > now;
 
 function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Allocation {
-  const outdated = row.status === 'failed' && !isRescuable(row, operation, now);
+  const isDeadlineOver = row.status === 'failed' && !isRescuable(row, operation, now);
   return {
     allocation_id: row.allocation_id,
     pool: row.pool,
@@ -97,9 +97,9 @@ function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Al
     correlation_id: row.correlation_id,
     progress: operation?.progress ?? null,
     endpoint: row.status === 'active' ? row.endpoint : null,
-    deadline_at: outdated ? null : iso(row.deadline_at),
-    budget_seconds: outdated ? null : row.budget_seconds,
-    budget_source: outdated ? null : row.budget_source,
+    deadline_at: isDeadlineOver ? null : iso(row.deadline_at),
+    budget_seconds: isDeadlineOver ? null : row.budget_seconds,
+    budget_source: isDeadlineOver ? null : row.budget_source,
     release_tries: row.release_tries,
     retry_at: iso(row.retry_at),
     verdict: row.verdict,
@@ -118,18 +118,18 @@ export async function readAllocations(
 ): Promise<Allocation[]> {
   const { values, bind } = parameters();
   const rows = await db.query<JoinedRow>(
-    `${joined}
+    `${joinedAllocations}
      where allocation.allocation_id = any(${bind(ids)}) ${andAll(ownRows(visibility, 'allocation', bind))}`,
     values,
   );
   return toWire(db, rows, now);
 }
 
-/** Prepared, because planning takes longer than reading. */
+/** The statement is prepared, because planning it takes longer than running it. */
 function joinedRows(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow[]> {
   const { values, bind } = parameters();
   return db.query<JoinedRow>(
-    `${joined}
+    `${joinedAllocations}
      where allocation.allocation_id = ${bind(id)} ${andAll(ownRows(visibility, 'allocation', bind))}`,
     values,
     { often: true },
@@ -145,7 +145,7 @@ export async function readAllocation(
   return (await toWire(db, await joinedRows(db, id, visibility), now))[0];
 }
 
-/** The part that an explanation of the node needs. Does not read the operation. */
+/** Reads what the explanation of a node shows of its holder. Does not read the operation. */
 export async function readHolder(db: Queryable, id: string, visibility: Visibility): Promise<Holder | undefined> {
   const [row] = await joinedRows(db, id, visibility);
   return (
@@ -188,8 +188,12 @@ export interface AllocationFilter {
   limit: number;
 }
 
-/** Walks one index: by tenant, else by pool and status, else all. */
-function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { answers: string[] } {
+/**
+ * Chooses the index to walk: for a tenant the one by tenant, with a pool the one by pool and
+ * status, else the one by status or by id. `applies` lists the filters that the walk itself
+ * applies.
+ */
+function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { applies: string[] } {
   const after = filter.after === undefined ? '' : `and allocation_id < ${bind(filter.after)}`;
   const rows = (condition: string) => (maxRows: number) =>
     `
@@ -198,14 +202,14 @@ function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { an
     order by allocation_id desc
     limit ${maxRows}`;
   if (filter.visibility.kind !== 'fleet')
-    return { answers: [], rows: rows(ownRows(filter.visibility, 'allocations', bind).join(' and ')) };
+    return { applies: [], rows: rows(ownRows(filter.visibility, 'allocations', bind).join(' and ')) };
   if (filter.pool === undefined) {
-    const isOnly = filter.status !== undefined;
-    return { answers: ['status'], rows: rows(isOnly ? `status = ${bind(filter.status)}` : 'true') };
+    const hasStatus = filter.status !== undefined;
+    return { applies: ['status'], rows: rows(hasStatus ? `status = ${bind(filter.status)}` : 'true') };
   }
   const statuses = filter.status === undefined ? Object.keys(allocationStatuses) : [filter.status];
   return {
-    answers: ['pool', 'status'],
+    applies: ['pool', 'status'],
     rows: alongPoolsAndStatuses({
       ...{ table: 'allocations', key: 'allocation_id', after, direction: 'desc' },
       pools: `${bind([filter.pool])}::text[]`,
@@ -216,12 +220,12 @@ function walkOf(filter: AllocationFilter, bind: Bind): Pick<Walk, 'rows'> & { an
 
 export async function listAllocations(db: Queryable, filter: AllocationFilter, now: Date): Promise<Page<Allocation>> {
   const { values, bind } = parameters();
-  const { rows, answers } = walkOf(filter, bind);
+  const { rows, applies } = walkOf(filter, bind);
   const walk: Walk = { table: 'allocation', key: 'allocation_id', rows, values };
   const more = parameters(values.length);
   const where: string[] = [];
   for (const column of ['pool', 'status'] as const)
-    if (filter[column] !== undefined && !answers.includes(column))
+    if (filter[column] !== undefined && !applies.includes(column))
       where.push(`allocation.${column} = ${more.bind(filter[column])}`);
   if (filter.label) {
     const cut = filter.label.indexOf('=');
@@ -229,14 +233,14 @@ export async function listAllocations(db: Queryable, filter: AllocationFilter, n
     where.push(`allocation.labels ->> ${name} = ${value}`);
   }
   const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
-  const page = await readWalk<JoinedRow>(db, walk, wanted, joinedTo);
+  const page = await readWalk<JoinedRow>(db, walk, wanted, selectJoined);
   return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
 }
 
 /**
- * The allocation that a node belongs to: its holder, else the last one that failed on it without a
- * successor. Reports and logs of the node are stored under this allocation, so only its tenant
- * reads them. `value` selects something else of that allocation, named `last`.
+ * SQL for the allocation that a node belongs to: its holder, else its last allocation if that one
+ * failed. Reports and logs of the node are stored under this allocation, so only its tenant reads
+ * them. `value` is the expression to select; the allocation has the alias `last`.
  */
 export const holderOf = (node_id: string, value = 'last.allocation_id'): string => `(
   select case when last.status <> 'released' then ${value} end
@@ -259,8 +263,8 @@ export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<Nod
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
 
-/** Whether the node served another allocation before. */
-export async function servedAnother(db: Queryable, node_id: NodeId, allocation_id: string): Promise<boolean> {
+/** Whether the node has served an allocation other than this one. */
+export async function hasServedAnother(db: Queryable, node_id: NodeId, allocation_id: string): Promise<boolean> {
   const rows = await db.query(
     `select 1 from allocations
      where node_id = $1
@@ -283,13 +287,14 @@ export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation
   return rows.length > 0;
 }
 
-/** In no particular order. */
+/** Returns the rows in no particular order. */
 export const allocationRows = (db: Queryable, ids: readonly AllocationId[]): Promise<AllocationRow[]> =>
   db.query<AllocationRow>('select * from allocations where allocation_id = any($1)', [ids], { often: true });
 
 /**
- * For each of these allocations, how many earlier ones of the pool wait for a machine. Retried ones
- * wait too, unless the pool launches them again on the node that they failed on.
+ * Counts, for each of these allocations, the earlier allocations of the pool that wait for a
+ * machine. Retried allocations wait too, except in a pool that launches machines: there a retry
+ * uses the failed node again.
  */
 export async function countWaitingBefore(
   db: Queryable,
@@ -316,22 +321,22 @@ export async function countWaitingBefore(
              and nodes.status = 'failed'
          ))
      ),
-     -- The wanted allocations may or may not wait themselves.
-     everyone as (
+     -- The wanted allocations need not be waiting themselves.
+     candidates as (
        select allocation_id, 1 as waits, false as is_wanted from waiting
        union all
        select allocation_id, 0, true from unnest($2::text[]) as wanted(allocation_id)
      ),
-     line as (
+     queue as (
        select allocation_id, sum(waits) over (order by allocation_id) - waits as ahead, is_wanted
        from (
          select allocation_id, sum(waits) as waits, bool_or(is_wanted) as is_wanted
-         from everyone
+         from candidates
          group by allocation_id
        ) each
      )
      select allocation_id, ahead::int as ahead
-     from line
+     from queue
      where is_wanted`,
     [pool, ids, launches],
   );

@@ -1,4 +1,4 @@
-/** Counts equal the rows after any transitions, also rolled-back and killed ones. */
+/** Counts equal the rows after any transitions, including rolled-back and killed transactions. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -25,25 +25,25 @@ beforeAll(async () => {
   fleet = await testFleet(db);
   const node = await fleet.node('ready');
   await fleet.allocation('active', node);
-  await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'it is held, and not up' });
+  await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'a held node that is not up' });
 });
 afterAll(() => store.close());
 
-/** Counts the rows themselves. */
-const counted = <R extends object>(sql: string) => db.query<R>(sql);
+/** Counts by reading the rows. */
+const countRows = <R extends object>(sql: string) => db.query<R>(sql);
 
 const holders = `('provisioning', 'active', 'releasing', 'release_failed')`;
 
 async function expectCountsMatch() {
   expect(await verifyCounts(db)).toEqual([]);
   for (const of of ['nodes', 'allocations', 'operations'] as const) {
-    const rows = await counted<{ status: string; count: number }>(
+    const rows = await countRows<{ status: string; count: number }>(
       `select status, count(*)::int as count from ${of} group by 1 order by 1`,
     );
     expect((await countByStatus(db))[of]).toEqual(Object.fromEntries(rows.map((row) => [row.status, row.count])));
   }
   expect(await countFleet(db)).toEqual(
-    await counted(
+    await countRows(
       `select pool, zone, status, count(*)::int as nodes, count(held)::int as held
        from nodes
        where status <> 'retired'
@@ -52,7 +52,7 @@ async function expectCountsMatch() {
     ),
   );
   expect(await countHeld(db)).toEqual(
-    await counted(
+    await countRows(
       `select held ->> 'rule' as rule, held ->> 'kind' as kind, count(*)::int as count
        from nodes
        where held is not null
@@ -60,7 +60,7 @@ async function expectCountsMatch() {
        order by 1, 2`,
     ),
   );
-  const [pool] = await counted<{ live: number; free: number }>(
+  const [pool] = await countRows<{ live: number; free: number }>(
     `select count(*)::int as live,
        count(*) filter (
          where status in ('ready', 'degraded')
@@ -75,7 +75,7 @@ async function expectCountsMatch() {
        and status <> 'retired'`,
   );
   expect((await readPool(db, 'test'))?.nodes).toEqual(pool);
-  const [up] = await counted<{ count: number }>(
+  const [up] = await countRows<{ count: number }>(
     `select count(*)::int as count from nodes where pool = 'test' and status in ('ready', 'degraded')`,
   );
   expect(await populationOf(db, { scope: 'pool', name: 'test' }, ['ready', 'degraded'])).toBe(up?.count);
@@ -84,7 +84,7 @@ async function expectCountsMatch() {
 const ends = ['committed', 'rolled back', 'killed'] as const;
 type End = (typeof ends)[number];
 
-/** `killed`: the server ends the connection in the middle, as when its process dies. */
+/** `killed` terminates the connection inside the transaction, as if its process had died. */
 async function withEnd(end: End, work: (tx: Transaction) => Promise<unknown>): Promise<void> {
   const running = db.transaction(async (tx) => {
     await work(tx);
@@ -105,7 +105,7 @@ const held: Held = {
   held_until: '2030-01-02T00:00:00Z',
 } as Held;
 
-/** Possible events; `at` selects the row. */
+/** The random events. `at` selects the row, and `end` how its transaction ends. */
 const events = {
   async node(at: number) {
     await fleet.node(pick(['provisioning', 'ready', 'offline', 'retired'] as const, at));
@@ -120,7 +120,7 @@ const events = {
             nodeEdges.filter((each) => each.from === status),
             at,
           );
-          return edge?.by[0] ? [{ node_id, to: edge.to, by: edge.by[0], reason: 'by chance' }] : [];
+          return edge?.by[0] ? [{ node_id, to: edge.to, by: edge.by[0], reason: 'random' }] : [];
         }),
         fleet.now(),
         fleet.environment,
@@ -144,7 +144,7 @@ const events = {
       );
     const [by] = edge?.by ?? [];
     if (!row || !edge || !by) return;
-    const move = { allocation_id: row.allocation_id, to: edge.to, by, reason: 'by chance' };
+    const move = { allocation_id: row.allocation_id, to: edge.to, by, reason: 'random' };
     await withEnd(end, (tx) => moveAllocations(tx, [move], fleet.now(), fleet.environment));
   },
   async holds(at: number, end: End) {
@@ -184,24 +184,24 @@ const event = fc.record({
 });
 
 /**
- * The product ends a release in the transaction that retires its node. Random events retire nodes
- * alone, so allocations on retired nodes are released before the counts are compared.
+ * The product finishes a release in the transaction that retires its node. Random events retire
+ * only the node, so allocations on retired nodes are released here before the counts are compared.
  */
 async function endReleasesOfRetired(): Promise<void> {
-  const standing = await db.query<AllocationRow>(
+  const unreleased = await db.query<AllocationRow>(
     `select holder.*
      from allocations holder
      join nodes node using (node_id)
      where node.status = 'retired'
        and holder.status in ${holders}`,
   );
-  for (const { allocation_id, status } of standing)
+  for (const { allocation_id, status } of unreleased)
     for (const step of shortestPath<AllocationStatus>(allocationEdges, status, 'released'))
       await fleet.moveAllocation({ allocation_id, ...step, reason: 'its machine is gone' });
 }
 
-test('match after random concurrent events, with folding in between', { timeout: 120_000 }, async () => {
-  // Each event once, since random ones may leave some out.
+test('counts equal the rows after random concurrent events and folds', { timeout: 120_000 }, async () => {
+  // Run each event once, because the random sequences may miss some.
   for (const end of ends) for (const name of names) await events[name](1, end);
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(event, { maxLength: 4 }), { minLength: 1, maxLength: 4 }), async (lanes) => {
@@ -221,10 +221,10 @@ test('match after random concurrent events, with folding in between', { timeout:
   expect(operations).not.toEqual({});
 });
 
-test('folding does not change the counts, also during concurrent writes', async () => {
+test('folding during concurrent writes does not change the counts', async () => {
   const ids: NodeId[] = [];
   for (let i = 0; i < 4; i++) ids.push((await fleet.node('ready')).node_id);
-  // One stays ready, because a status without nodes is not listed.
+  // Another node stays ready, because a status without nodes is not listed.
   await fleet.node('ready');
   const before = await countByStatus(db);
   await db.query(
@@ -241,7 +241,7 @@ test('folding does not change the counts, also during concurrent writes', async 
   await expectCountsMatch();
 });
 
-test('finds changes that bypassed the triggers, corrects them once and records it', async () => {
+test('two concurrent repairs correct a bypassed trigger once, with one fact', async () => {
   const ids = [await fleet.node('ready'), await fleet.node('ready')].map(({ node_id }) => node_id);
   await db.transaction(async (tx) => {
     await tx.query(`set local session_replication_role = 'replica'`);

@@ -1,7 +1,7 @@
 /**
- * Counts of nodes, allocations and operations. Triggers of the schema add every change to `counts`
- * in its own transaction (migration 0019), so a sum equals what the same snapshot would count, at a
- * cost that does not grow with the fleet. This file reads, folds and verifies the counts.
+ * Reads, folds and verifies the counts of nodes, allocations and operations. Triggers add a row to
+ * `counts` in the transaction of every change (migration 0019). The sum of these rows therefore
+ * equals `count(*)` in the same snapshot, at a cost that does not grow with the fleet.
  */
 import type { FleetCounts } from '../../contract/fleet/fleet.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
@@ -9,7 +9,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 
 export type Counted = 'nodes' | 'allocations' | 'operations';
 
-/** Null: none, or not applicable. */
+/** A field is null if the counted row has no such value, or if its table has no such column. */
 interface CountKey {
   of: Counted;
   pool: string | null;
@@ -17,14 +17,15 @@ interface CountKey {
   status: string;
   held_rule: string | null;
   held_kind: string | null;
-  /** For allocations: whether it has a node. */
+  /** For allocations: whether the allocation has a node. */
   on_node: boolean | null;
 }
 
 const key = 'of, pool, zone, status, held_rule, held_kind, on_node';
 
 /**
- * All three tables in one statement: callers need all, and the round trip costs more than the sum.
+ * Counts all three tables in one statement, because callers need all of them and a round trip costs
+ * more than the sums.
  */
 export async function countByStatus(db: Queryable): Promise<Record<Counted, Record<string, number>>> {
   const rows = await db.query<{ of: Counted; status: string; count: number }>(
@@ -39,7 +40,7 @@ export async function countByStatus(db: Queryable): Promise<Record<Counted, Reco
   return counted;
 }
 
-/** Nodes with a held verdict, by rule and kind of hold. */
+/** Counts the nodes with a held verdict, by rule and kind of hold. */
 export const countHeld = (db: Queryable): Promise<{ rule: string; kind: string; count: number }[]> =>
   db.query(
     `select held_rule as rule, held_kind as kind, sum(change)::int as count
@@ -51,7 +52,7 @@ export const countHeld = (db: Queryable): Promise<{ rule: string; kind: string; 
      order by 1, 2`,
   );
 
-/** Nodes that are not retired, by pool, zone and status. */
+/** Counts the nodes that are not retired, by pool, zone and status. */
 export const countFleet = (db: Queryable): Promise<FleetCounts['items']> =>
   db.query(
     `select pool, zone, status, sum(change)::int as nodes,
@@ -67,29 +68,26 @@ export const countFleet = (db: Queryable): Promise<FleetCounts['items']> =>
 /** Folding fewer rows costs more than reading them. */
 const minFoldedRows = 1_000;
 
-/**
- * Folds the rows of each key into one, if there are many. Returns by how many rows the table
- * shrank.
- */
+/** Folds the rows of each key into one, if the table is long. Returns how many rows it removed. */
 export async function foldCounts(db: Queryable): Promise<number> {
-  const [size] = await db.query<{ rows: number; kinds: number }>(
-    `select count(*)::int as rows, count(distinct (${key}))::int as kinds from counts`,
+  const [size] = await db.query<{ rows: number; keys: number }>(
+    `select count(*)::int as rows, count(distinct (${key}))::int as keys from counts`,
   );
-  if (!size || size.rows < size.kinds + minFoldedRows) return 0;
+  if (!size || size.rows < size.keys + minFoldedRows) return 0;
   const [folded] = await db.query<{ before: number; after: number }>(
-    `with taken as (
+    `with deleted as (
        delete from counts
        returning *
      ),
      folded as (
        insert into counts
        select ${key}, sum(change)
-       from taken
+       from deleted
        group by ${key}
        having sum(change) <> 0
        returning 1
      )
-     select (select count(*) from taken)::int as before, (select count(*) from folded)::int as after`,
+     select (select count(*) from deleted)::int as before, (select count(*) from folded)::int as after`,
   );
   return folded ? folded.before - folded.after : 0;
 }
@@ -100,8 +98,8 @@ export interface WrongCount extends CountKey {
 }
 
 /**
- * One statement, and so one snapshot: a concurrent change is in both the rows and the counts, or in
- * neither.
+ * Compares the counts with the rows. One statement reads one snapshot, in which a concurrent change
+ * is visible in both or in neither.
  */
 const wrongCounts = `
   with rows as (
@@ -119,7 +117,7 @@ const wrongCounts = `
     from operations
     group by status
   ),
-  kept as (
+  sums as (
     select ${key}, sum(change) as counted
     from counts
     group by ${key}
@@ -127,7 +125,7 @@ const wrongCounts = `
   wrong as (
     select ${key}, coalesce(sum(counted), 0) as counted, coalesce(sum(there_are), 0) as there_are
     from (
-      select ${key}, counted, null as there_are from kept
+      select ${key}, counted, null as there_are from sums
       union all
       select ${key}, null, there_are from rows
     ) both_sides
@@ -135,15 +133,16 @@ const wrongCounts = `
     having coalesce(sum(counted), 0) <> coalesce(sum(there_are), 0)
   )`;
 
-const shown = 'counted::int as counted, there_are::int as there_are';
+const wrongColumns = 'counted::int as counted, there_are::int as there_are';
 
 export const verifyCounts = (db: Queryable): Promise<WrongCount[]> =>
-  db.query<WrongCount>(`${wrongCounts} select ${key}, ${shown} from wrong order by ${key}`);
+  db.query<WrongCount>(`${wrongCounts} select ${key}, ${wrongColumns} from wrong order by ${key}`);
 
 const repairLock = 7_213_002;
 
 /**
- * Corrects the counts and records it. The lock keeps two replicas from adding the same difference.
+ * Corrects wrong counts and records a fact. The lock keeps two replicas from adding the same
+ * difference twice.
  */
 export async function repairCounts(tx: Transaction, now: Date): Promise<WrongCount[]> {
   await tx.query('select pg_advisory_xact_lock($1)', [repairLock]);
@@ -153,7 +152,7 @@ export async function repairCounts(tx: Transaction, now: Date): Promise<WrongCou
        insert into counts (${key}, change)
        select ${key}, there_are - counted from wrong
      )
-     select ${key}, ${shown}
+     select ${key}, ${wrongColumns}
      from wrong
      order by ${key}`,
   );
@@ -164,7 +163,7 @@ export async function repairCounts(tx: Transaction, now: Date): Promise<WrongCou
       at: now,
       layer: 'store',
       kind: 'count.repaired',
-      summary: `corrected counts from the rows: off by ${off} in ${wrong.length} places`,
+      summary: `corrected ${wrong.length} counts that differed from the rows by ${off} in total`,
       data: { off, places: wrong.length, first: wrong.slice(0, 20) },
     },
   ]);

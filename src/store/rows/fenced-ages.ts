@@ -1,4 +1,4 @@
-/** The ages of fenced nodes and failed releases, by pool: age shows that something is stuck. */
+/** Reads how long nodes have been fenced and releases have failed. A high age means a stuck one. */
 import type { Queryable } from '../pg/database.ts';
 
 export interface FencedAge {
@@ -6,13 +6,13 @@ export interface FencedAge {
   pool: string;
   status: string;
   count: number;
-  /** The `status_since` of the oldest of them. */
+  /** The earliest `status_since` of these rows. */
   oldest_since: Date;
 }
 
 /**
- * Numbers come from the maintained counts; the oldest of each pool and status is first in a partial
- * index.
+ * Cheap in a fleet of any size: the numbers come from `counts`, and the oldest row of each pool and
+ * status is the first of a partial index.
  */
 export const fencedAges = (db: Queryable): Promise<FencedAge[]> =>
   db.query<FencedAge>(
@@ -28,7 +28,7 @@ export const fencedAges = (db: Queryable): Promise<FencedAge[]> =>
        select status_since as oldest_since from nodes
        where nodes.pool = counted.pool
          and nodes.status = counted.status
-         -- As in the index.
+         -- Repeats the condition of the partial index, so that the planner uses it.
          and nodes.status in ('failed', 'draining', 'cleaning', 'quarantined')
        order by status_since
        limit 1

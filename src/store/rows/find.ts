@@ -1,4 +1,6 @@
-/** Resolves an id or a name, as far as the caller may see it. One function per kind of id. */
+/**
+ * Resolves an id or a name to the ids of the objects it refers to, as far as the caller sees them.
+ */
 import { type IdKind, kindOfId } from '../../base/ids.ts';
 import type { FoundRequest } from '../../contract/fleet/find.ts';
 import type { Visibility } from '../../lifecycle/visibility.ts';
@@ -6,7 +8,7 @@ import type { Queryable } from '../pg/database.ts';
 import { parameters } from '../pg/walk.ts';
 import { andAll, everHeldNodes, ofOwnAllocation, ownRows } from '../visibility.ts';
 
-/** Visibility is checked again when the rows are read. */
+/** The ids to read. Visibility is checked again when the rows are read. */
 export interface ResolvedIds {
   nodes: string[];
   allocations: string[];
@@ -17,7 +19,7 @@ export interface ResolvedIds {
   as_request: boolean;
 }
 
-const nothing: ResolvedIds = {
+const noIds: ResolvedIds = {
   nodes: [],
   allocations: [],
   operations: [],
@@ -27,7 +29,7 @@ const nothing: ResolvedIds = {
   as_request: false,
 };
 
-/** A request may have touched a whole fleet. */
+/** Limits the ids of each kind, because one request may have touched a whole fleet. */
 const maxOfEach = 50;
 /** Reads this many facts of a request, newest first. */
 const maxFacts = 2_000;
@@ -38,7 +40,7 @@ const distinct = (rows: Ids[], name: keyof Ids): string[] =>
   [...new Set(rows.flatMap((row) => row[name] ?? []))].slice(0, maxOfEach);
 
 const idsOf = (rows: Ids[]): ResolvedIds => ({
-  ...nothing,
+  ...noIds,
   nodes: distinct(rows, 'node_id'),
   allocations: distinct(rows, 'allocation_id'),
   operations: distinct(rows, 'workflow_id'),
@@ -48,7 +50,7 @@ type Resolve = (db: Queryable, id: string, visibility: Visibility) => Promise<Re
 
 /** A former tenant of a node finds its own allocations on it. */
 const byNode: Resolve = async (db, id, visibility) => {
-  if (visibility.kind === 'fleet') return { ...nothing, nodes: [id] };
+  if (visibility.kind === 'fleet') return { ...noIds, nodes: [id] };
   const { values, bind } = parameters();
   const rows = await db.query<Ids>(
     `select allocation_id from allocations
@@ -57,7 +59,7 @@ const byNode: Resolve = async (db, id, visibility) => {
      limit ${maxOfEach}`,
     values,
   );
-  return { ...nothing, nodes: [id], allocations: distinct(rows, 'allocation_id') };
+  return { ...noIds, nodes: [id], allocations: distinct(rows, 'allocation_id') };
 };
 
 const byInstance: Resolve = async (db, id, visibility) => {
@@ -93,11 +95,11 @@ const fleetOnly = (id: string, visibility: Visibility): string[] => (visibility.
 const resolvers: Partial<Record<IdKind, Resolve>> = {
   node: byNode,
   instance: byInstance,
-  allocation: async (_, id) => ({ ...nothing, allocations: [id] }),
-  workflow: async (_, id) => ({ ...nothing, operations: [id] }),
+  allocation: async (_, id) => ({ ...noIds, allocations: [id] }),
+  workflow: async (_, id) => ({ ...noIds, operations: [id] }),
   task: byTask,
-  residue: async (_, id, visibility) => ({ ...nothing, residue: fleetOnly(id, visibility) }),
-  finding: async (_, id, visibility) => ({ ...nothing, findings: fleetOnly(id, visibility) }),
+  residue: async (_, id, visibility) => ({ ...noIds, residue: fleetOnly(id, visibility) }),
+  finding: async (_, id, visibility) => ({ ...noIds, findings: fleetOnly(id, visibility) }),
 };
 
 const byRequest: Resolve = async (db, id, visibility) => {
@@ -123,10 +125,10 @@ function allocationsNamed(db: Queryable, name: string, visibility: Visibility): 
   );
 }
 
-/** Live nodes by the names of each pool, retired ones by an index of their own. */
-function nodesNamed(db: Queryable, word: string, visibility: Visibility): Promise<Ids[]> {
+/** Finds live nodes by the index on (pool, name), and retired nodes by another index. */
+function nodesNamed(db: Queryable, text: string, visibility: Visibility): Promise<Ids[]> {
   const { values, bind } = parameters();
-  const name = bind(word);
+  const name = bind(text);
   return db.query<Ids>(
     `select node_id from (
        select node_id, status
@@ -152,9 +154,9 @@ const byName: Resolve = async (db, name, visibility) => {
 };
 
 /** Text without one of our prefixes is a correlation id from outside, or a name. */
-const byOtherText: Resolve = async (db, word, visibility) => {
-  const request = await byRequest(db, word, visibility);
-  return request.as_request ? request : byName(db, word, visibility);
+const byOtherText: Resolve = async (db, text, visibility) => {
+  const request = await byRequest(db, text, visibility);
+  return request.as_request ? request : byName(db, text, visibility);
 };
 
 export async function resolveId(db: Queryable, id: string, visibility: Visibility): Promise<ResolvedIds> {
@@ -163,7 +165,7 @@ export async function resolveId(db: Queryable, id: string, visibility: Visibilit
   return resolve ? resolve(db, id, visibility) : byOtherText(db, id, visibility);
 }
 
-/** Every request that touched an allocation, oldest first, each by its first fact. */
+/** Reads the requests that touched an allocation, oldest first, each with its first fact. */
 export async function requestsOf(db: Queryable, allocation_id: string): Promise<FoundRequest[]> {
   const rows = await db.query<Omit<FoundRequest, 'at'> & { at: Date }>(
     `select * from (

@@ -1,6 +1,7 @@
 /**
- * Findings as rows: seen once, opened when seen again, closed when the sides agree or someone
- * settles them. Each step is recorded as evidence.
+ * Stores findings. A finding starts as `seen`, is opened when enough passes have confirmed it, and
+ * is closed when the two sides agree again or when someone settles it. Opening, resolving and
+ * settling record evidence.
  */
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Actor, EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -15,12 +16,14 @@ import {
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
-/** One of the two compared sides. */
+/**
+ * The values of one side: `ours` is what the control plane stored, `theirs` what it compared with.
+ */
 export type Side = Record<string, unknown>;
 
 export interface Disagreement {
   what: FindingWhat;
-  /** The id of the node, allocation or pool generation that it concerns. */
+  /** The id of the node, allocation, pool generation, boot phase or token that differs. */
   subject: string;
   /** Null for a token without a pool. */
   pool: string | null;
@@ -44,21 +47,21 @@ export interface FindingRow extends Disagreement {
   reason: string | null;
 }
 
-const factsByStatus: Record<Exclude<FindingStatus, 'seen'>, { kind: Fact['kind']; says: string }> = {
-  open: { kind: 'finding.opened', says: 'found' },
-  resolved: { kind: 'finding.resolved', says: 'resolved' },
-  repaired: { kind: 'finding.repaired', says: 'repaired' },
-  accepted: { kind: 'finding.accepted', says: 'accepted' },
+const factsByStatus: Record<Exclude<FindingStatus, 'seen'>, { kind: Fact['kind']; verb: string }> = {
+  open: { kind: 'finding.opened', verb: 'found' },
+  resolved: { kind: 'finding.resolved', verb: 'resolved' },
+  repaired: { kind: 'finding.repaired', verb: 'repaired' },
+  accepted: { kind: 'finding.accepted', verb: 'accepted' },
 };
 
 const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
-  const { kind, says } = factsByStatus[finding.status as keyof typeof factsByStatus];
+  const { kind, verb } = factsByStatus[finding.status as keyof typeof factsByStatus];
   const { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason } = finding;
   return {
     at,
     layer,
     kind,
-    summary: `${says}: ${findingSays(finding)}${reason ? ` (${reason})` : ''}`,
+    summary: `${verb}: ${findingSays(finding)}${reason ? ` (${reason})` : ''}`,
     data: { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason },
     actor: finding.actor,
     node_id: finding.node_id,
@@ -68,20 +71,20 @@ const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
 };
 
 /**
- * Stores what this pass found, and returns the findings that it opened. A sighting by another
- * replica since `passed` counts as the same pass. `isConfirmed` decides after how many passes one
- * is opened.
+ * Stores the disagreements of one pass, and returns the findings that it opened. If another replica
+ * has seen a disagreement after `passed`, that counts as the same pass. `isConfirmed` decides after
+ * how many passes a finding is opened.
  */
 export async function noteDisagreements(
   tx: Transaction,
-  found: readonly (Disagreement & { finding_id: string })[],
+  disagreements: readonly (Disagreement & { finding_id: string })[],
   passed: Date,
   now: Date,
   isConfirmed: (passes: number) => boolean,
 ): Promise<FindingRow[]> {
-  if (found.length === 0) return [];
-  const noted = await tx.query<FindingRow>(
-    `insert into findings as standing (
+  if (disagreements.length === 0) return [];
+  const seen = await tx.query<FindingRow>(
+    `insert into findings as existing (
        finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id,
        ours, theirs, first_seen_at, seen_at, status)
      select finding_id, kind, what, subject, pool, node_id, node_instance_id, allocation_id,
@@ -92,13 +95,13 @@ export async function noteDisagreements(
      -- All replicas lock rows in the same order, so they cannot deadlock.
      order by what, subject
      on conflict (what, subject) where closed_at is null do update
-       set seen_at = excluded.seen_at, passes = standing.passes + 1,
+       set seen_at = excluded.seen_at, passes = existing.passes + 1,
          allocation_id = excluded.allocation_id, ours = excluded.ours, theirs = excluded.theirs
-       where standing.seen_at <= $3
+       where existing.seen_at <= $3
      returning *`,
-    [JSON.stringify(found.map((each) => ({ ...each, kind: findingCatalogue[each.what].kind }))), now, passed],
+    [JSON.stringify(disagreements.map((each) => ({ ...each, kind: findingCatalogue[each.what].kind }))), now, passed],
   );
-  const confirmed = noted.filter(({ status, passes }) => status === 'seen' && isConfirmed(passes));
+  const confirmed = seen.filter(({ status, passes }) => status === 'seen' && isConfirmed(passes));
   if (confirmed.length === 0) return [];
   const opened = await tx.query<FindingRow>(
     `update findings
@@ -115,15 +118,18 @@ export async function noteDisagreements(
   return opened;
 }
 
-/** Deletes findings that were never opened, and resolves open ones with a fact. */
+/**
+ * Ends findings whose two sides agree again. Those that were never opened are deleted, accepted
+ * ones are closed, and open ones are resolved with a fact. Returns how many were resolved.
+ */
 export async function endFindings(
   tx: Transaction,
-  ended: readonly Pick<FindingRow, 'finding_id'>[],
+  findings: readonly Pick<FindingRow, 'finding_id'>[],
   reason: string,
   now: Date,
 ): Promise<number> {
-  if (ended.length === 0) return 0;
-  const ids = ended.map(({ finding_id }) => finding_id);
+  if (findings.length === 0) return 0;
+  const ids = findings.map(({ finding_id }) => finding_id);
   await tx.query(`delete from findings where finding_id = any($1) and status = 'seen'`, [ids]);
   await tx.query(
     `update findings
@@ -152,15 +158,18 @@ export interface Settled {
   status: 'repaired' | 'accepted';
   reason: string;
   actor: Actor | null;
-  /** It was accepted without a change, and stays until the sides agree. */
-  stands?: boolean;
+  /** The finding was accepted as is, and is closed only when the two sides agree. */
+  keep?: boolean;
 }
 
-/** An operator or the pool's policy settled it. Returns undefined if it is no longer open. */
+/**
+ * Settles a finding for an operator or for the pool's policy. Returns undefined if the finding is
+ * no longer open.
+ */
 export async function settleFinding(
   tx: Transaction,
   finding_id: string,
-  { status, reason, actor, stands = false }: Settled,
+  { status, reason, actor, keep = false }: Settled,
   now: Date,
 ): Promise<FindingRow | undefined> {
   const [settled] = await tx.query<FindingRow>(
@@ -169,12 +178,13 @@ export async function settleFinding(
      where finding_id = $1
        and status = 'open'
      returning *`,
-    [finding_id, status, tx.redact.value(reason), actor, stands ? null : now],
+    [finding_id, status, tx.redact.value(reason), actor, keep ? null : now],
   );
   if (settled) await recordEvidence(tx, [factOf(settled, now, actor ? 'operator' : 'rule')]);
   return settled;
 }
 
+/** Reads the findings that are not closed: seen, open, or accepted and kept. */
 export const standingFindings = (
   db: Queryable,
   what: readonly FindingWhat[],
@@ -188,8 +198,12 @@ export const standingFindings = (
     [what, subjects ?? null],
   );
 
-/** Open findings about the node, and about these groups of boots, each named by its subject. */
-export const openFindingsOf = (db: Queryable, node_id: string, boots: readonly string[]): Promise<FindingRow[]> =>
+/** Reads the open findings about a node, and about slower boots with one of these subjects. */
+export const openFindingsOf = (
+  db: Queryable,
+  node_id: string,
+  bootSubjects: readonly string[],
+): Promise<FindingRow[]> =>
   db.query<FindingRow>(
     `select * from findings
      where node_id = $1
@@ -201,7 +215,7 @@ export const openFindingsOf = (db: Queryable, node_id: string, boots: readonly s
        and closed_at is null
        and status = 'open'
      order by finding_id`,
-    [node_id, boots],
+    [node_id, bootSubjects],
     { often: true },
   );
 
@@ -218,7 +232,7 @@ export interface FindingFilter {
   limit: number;
 }
 
-/** Newest first. */
+/** Lists findings, newest first. */
 export async function listFindings(db: Queryable, filter: FindingFilter): Promise<Page<FindingRow>> {
   const { status, kind, pool, node_id, after, limit } = filter;
   const rows = await db.query<FindingRow>(
@@ -245,7 +259,7 @@ export const countOpenFindings = (db: Queryable): Promise<{ kind: FindingKind; c
      order by 1`,
   );
 
-/** Evidence keeps their history for longer. */
+/** Deletes findings that were closed before this time. Evidence keeps their history longer. */
 export async function forgetFindings(db: Queryable, closed_before: Date): Promise<number> {
   return (await db.query('delete from findings where closed_at < $1 returning 1', [closed_before])).length;
 }

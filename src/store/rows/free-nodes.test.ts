@@ -1,4 +1,4 @@
-/** Finds the node that has been free the longest without checking all held ones again. */
+/** The search for free nodes: the longest free first, without checking held nodes again. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -33,10 +33,10 @@ afterAll(() => store.close());
 const hints: FreeNodeHints = new Map();
 const now = secondsLater(start, 24 * hour);
 
-/** The nodes that are found, and whether all nodes were searched. */
-async function search(limit: number, at = now): Promise<{ found: string[]; searchedAll: boolean }> {
+/** Returns the names of the nodes, and whether all nodes were searched. */
+async function search(limit: number, at = now): Promise<{ names: string[]; searchedAll: boolean }> {
   const since: unknown[] = [];
-  const found = await store.db.transaction((tx) =>
+  const nodes = await store.db.transaction((tx) =>
     lockFreeNodes(
       {
         ...tx,
@@ -51,7 +51,7 @@ async function search(limit: number, at = now): Promise<{ found: string[]; searc
       hints,
     ),
   );
-  return { found: found.map(({ name }) => name), searchedAll: since.includes('-infinity') };
+  return { names: nodes.map(({ name }) => name), searchedAll: since.includes('-infinity') };
 }
 
 const setHeld = (node: string, status: 'active' | 'released') =>
@@ -62,20 +62,20 @@ const setHeld = (node: string, status: 'active' | 'released') =>
     [`node_${node.replace('-', '_')}`, status, start],
   );
 
-test('checks held nodes once, and returns the longest free node first', async () => {
-  expect(await search(1)).toEqual({ found: ['p-31'], searchedAll: true });
-  expect(await search(1)).toEqual({ found: ['p-31'], searchedAll: false });
+test('returns the longest free node first, and skips held nodes in later searches', async () => {
+  expect(await search(1)).toEqual({ names: ['p-31'], searchedAll: true });
+  expect(await search(1)).toEqual({ names: ['p-31'], searchedAll: false });
   await setHeld('p-31', 'active');
-  expect(await search(2)).toEqual({ found: ['p-32', 'p-33'], searchedAll: false });
+  expect(await search(2)).toEqual({ names: ['p-32', 'p-33'], searchedAll: false });
 });
 
-test('finds a node that became free again if no other is free, and after a while in any case', async () => {
+test('finds an older node that became free if too few others are free, or after the hint expires', async () => {
   await setHeld('p-5', 'released');
-  expect(await search(1)).toEqual({ found: ['p-32'], searchedAll: false });
-  expect(await search(3)).toEqual({ found: ['p-5', 'p-32', 'p-33'], searchedAll: true });
+  expect(await search(1)).toEqual({ names: ['p-32'], searchedAll: false });
+  expect(await search(3)).toEqual({ names: ['p-5', 'p-32', 'p-33'], searchedAll: true });
   await setHeld('p-5', 'active');
-  expect(await search(1)).toEqual({ found: ['p-32'], searchedAll: false });
+  expect(await search(1)).toEqual({ names: ['p-32'], searchedAll: false });
   await setHeld('p-5', 'released');
-  expect(await search(1)).toEqual({ found: ['p-32'], searchedAll: false });
-  expect(await search(1, secondsLater(now, hour))).toEqual({ found: ['p-5'], searchedAll: true });
+  expect(await search(1)).toEqual({ names: ['p-32'], searchedAll: false });
+  expect(await search(1, secondsLater(now, hour))).toEqual({ names: ['p-5'], searchedAll: true });
 });

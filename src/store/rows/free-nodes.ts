@@ -1,4 +1,4 @@
-/** Finds free nodes without checking all held ones each time. */
+/** Finds free nodes without checking every held node on each search. */
 import { secondsLater } from '../../base/clock.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { hasResidue } from './node-residue.ts';
@@ -15,20 +15,21 @@ const isFree = `
   and not ${hasResidue}`;
 
 /**
- * By pool: the `status_since` of the free node that the last search found, and until when the hint
- * is used. Nodes that have been ready for longer are held. In a busy pool that is nearly all of
- * them, and checking each again takes seconds in a large pool.
+ * The place where the next search of each pool starts: `since` is the `status_since` of the free
+ * node that the last search found, and `until` is when the hint expires. Nodes that have been ready
+ * for longer were held. In a busy pool these are nearly all nodes, and checking each of them again
+ * takes seconds.
  */
 export type FreeNodeHints = Map<string, { since: Date; until: Date }>;
 
-/** More than the clocks of replicas differ. */
-const clocksApartSeconds = 60;
-/** Then all nodes are searched again: one that was locked, or had residue, may have become free. */
-const trustedSeconds = 600;
+/** More than the clocks of replicas can differ. */
+const maxClockSkewSeconds = 60;
+/** After this time all nodes are searched again, because skipped nodes may have become free. */
+const hintSeconds = 600;
 
 /**
  * Locks the free nodes that have been ready the longest; concurrent callers get the next ones.
- * Searches all nodes if the hint leaves too few.
+ * Searches all nodes if the search from the hint finds too few.
  */
 export async function lockFreeNodes(
   tx: Transaction,
@@ -47,21 +48,21 @@ export async function lockFreeNodes(
        limit ${limit}
        for no key update of node skip locked`,
       [pool, since],
-      // Planning takes longer than finding one node.
+      // Prepared for a single node, because planning takes longer than finding it.
       { often: limit === 1 },
     );
-  const before = hints.get(pool);
-  if (before && now < before.until) {
-    const found = await search(secondsLater(before.since, -clocksApartSeconds).toISOString());
-    if (found.length === limit) {
-      hints.set(pool, { ...before, since: found[0]?.status_since ?? before.since });
-      return found;
+  const hint = hints.get(pool);
+  if (hint && now < hint.until) {
+    const nodes = await search(secondsLater(hint.since, -maxClockSkewSeconds).toISOString());
+    if (nodes.length === limit) {
+      hints.set(pool, { ...hint, since: nodes[0]?.status_since ?? hint.since });
+      return nodes;
     }
   }
-  const found = await search('-infinity');
-  const [first] = found;
-  if (first) hints.set(pool, { since: first.status_since, until: secondsLater(now, trustedSeconds) });
-  return found;
+  const nodes = await search('-infinity');
+  const [first] = nodes;
+  if (first) hints.set(pool, { since: first.status_since, until: secondsLater(now, hintSeconds) });
+  return nodes;
 }
 
 /** Counts the free nodes of a pool, up to `limit`. */

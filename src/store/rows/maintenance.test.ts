@@ -1,4 +1,4 @@
-/** When windows are active and which nodes they cover. Code and SQL must agree. */
+/** When a window is active, and which nodes it covers in code and in SQL. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -38,17 +38,17 @@ const put = (window: Partial<MaintenanceRow>) =>
 
 test('code and SQL agree on the nodes that a window covers', async () => {
   for (const pool of ['a', 'b']) await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
-  const labelled: Labels[] = [{}, { rack: 'r1' }, { rack: 'r1', team: 'x' }, { rack: 'r2' }];
+  const labelSets: Labels[] = [{}, { rack: 'r1' }, { rack: 'r1', team: 'x' }, { rack: 'r2' }];
   let after = 0;
   for (const pool of ['a', 'b'])
     for (const zone of [null, 'eu-1', 'us-1'])
-      for (const labels of labelled)
+      for (const labels of labelSets)
         await placeNodes(db, { pool, zone, labels, count: 1, after: after++, since: start });
   const nodes = await placedRows(db);
   let covered = 0;
   for (const pool of [null, 'a'])
     for (const zone of [null, 'eu-1'])
-      for (const labels of labelled) {
+      for (const labels of labelSets) {
         const window = await put({ pool, zone, labels });
         const bySql = await db.query<NodeRow>(
           `select * from nodes node where not ${isUncovered('$1::timestamptz')} order by node_id`,
@@ -61,7 +61,7 @@ test('code and SQL agree on the nodes that a window covers', async () => {
   expect(covered).toBeGreaterThan(nodes.length);
 });
 
-test('a window is active from its start to its end, and listed until then', async () => {
+test('a window is active from its start until its end, and is listed until its end', async () => {
   await put({ pool: 'a', starts_at: at(10), ends_at: at(20) });
   const names = async (read: typeof activeWindows, seconds: number) =>
     (await read(db, at(seconds))).map((window) => window.name);

@@ -1,4 +1,4 @@
-/** Maintenance windows: verdicts pause for the nodes that a window covers. */
+/** Stores maintenance windows. Verdicts pause for the nodes that an active window covers. */
 import type { NodeId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Labels } from '../../contract/primitives.ts';
@@ -28,11 +28,11 @@ export const activeWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[
     { often: true },
   );
 
-/** Present and future windows. */
+/** Lists present and future windows. */
 export const listWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[]> =>
   db.query<MaintenanceRow>('select * from maintenance_windows where ends_at > $1 order by starts_at, name', [now]);
 
-/** Whether a window covers a node: all its conditions must match. */
+/** Whether a window covers a node. All conditions of the window must match. */
 export const coversNode = (
   window: MaintenanceRow,
   node: { pool: string; zone: string | null; labels: Labels },
@@ -41,7 +41,7 @@ export const coversNode = (
   (window.zone === null || window.zone === node.zone) &&
   Object.entries(window.labels).every(([key, value]) => node.labels[key] === value);
 
-/** Only needed while a window is active; rules read no labels otherwise. */
+/** Reads the labels of nodes. Rules need them only while a window is active. */
 export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise<Map<NodeId, Labels>> {
   const rows = await db.query<{ node_id: NodeId; labels: Labels }>(
     'select node_id, labels from nodes where node_id = any($1)',
@@ -51,8 +51,8 @@ export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise
 }
 
 /**
- * The SQL form of `coversNode` for active windows. Expects `maintenance_windows work` and `nodes
- * node`.
+ * The SQL form of `coversNode`, for windows that are active at `now`. Expects the aliases `work`
+ * for the window and `node`.
  */
 export const coversNodeNow = (now: string): string =>
   `work.starts_at <= ${now}
@@ -61,7 +61,9 @@ export const coversNodeNow = (now: string): string =>
    and (work.zone is null or work.zone = node.zone)
    and node.labels @> work.labels`;
 
-/** No window covers the node, so it counts towards a mass failure. */
+/**
+ * SQL that is true if no active window covers the node. Only such nodes count as a mass failure.
+ */
 export const isUncovered = (now: string): string =>
   `not exists (select 1 from maintenance_windows work where ${coversNodeNow(now)})`;
 

@@ -1,4 +1,4 @@
-/** Nodes as rows and on the wire. Reads only; store/transitions writes statuses. */
+/** Reads nodes. Their statuses are written in store/transitions only. */
 import { iso } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
@@ -45,7 +45,7 @@ export interface NodeRow {
   verdict: Verdict | null;
   /** The verdict that a rule of an observe-only pool would have given. */
   would_have: WouldHave | null;
-  /** When the last prerequisite of its provisioning was met; the boot counts from here. */
+  /** When the last prerequisite of the provisioning was met. The boot is timed from here. */
   clock_from: Date | null;
   waiting_for: string | null;
   prerequisites: Prerequisites;
@@ -64,7 +64,7 @@ export interface JoinedRow extends NodeRow {
   reported: Record<string, unknown> | null;
 }
 
-/** Joins the allocation that holds a node, as `holder`. */
+/** Joins the allocation that holds `node`, with the alias `holder`. */
 export const withHolder = `left join lateral (
     select allocation_id, status from allocations
     where node_id = node.node_id
@@ -77,8 +77,8 @@ export const withHolder = `left join lateral (
     limit 1
   ) holder on true`;
 
-/** Selects nodes with their joined columns. `from` names them `node`. */
-export const joinedTo = (from: string) => `
+/** Selects nodes with the columns of `JoinedRow`. `from` must use the alias `node`. */
+export const selectJoined = (from: string) => `
   select node.*,
     holder.allocation_id, holder.status as allocation_status,
     beat.last_seen_at, beat.stale_seconds, beat.reported,
@@ -87,10 +87,10 @@ export const joinedTo = (from: string) => `
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   ${withHolder}`;
 
-const joined = joinedTo('nodes node');
+const joinedNodes = selectJoined('nodes node');
 
-/** The condition of `withHolder`, for rebuilt rows. */
-export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
+/** The condition of `withHolder` in code, for rows that were rebuilt from evidence. */
+export const holdsNode = (allocation: AllocationStatus, node: NodeStatus): boolean =>
   allocation === 'failed' ? node === 'failed' : (holdingStatuses as readonly string[]).includes(allocation);
 
 function fenceReason(row: NodeRow): string | null {
@@ -100,13 +100,13 @@ function fenceReason(row: NodeRow): string | null {
 
 type HeldRow = NodeRow & Pick<JoinedRow, 'allocation_id' | 'allocation_status'>;
 
-/** While a failed release waits for its retry, the deadline of the last try decides nothing. */
+/** While a failed release waits for its retry, the deadline of the last attempt is void. */
 const deadlineOf = ({ status, allocation_status, deadline_at, budget_seconds, budget_source }: HeldRow) =>
   status === 'cleaning' && allocation_status === 'release_failed'
     ? { deadline_at: null, budget_seconds: null, budget_source: null }
     : { deadline_at: iso(deadline_at), budget_seconds, budget_source };
 
-/** The part that transitions write, and that can be rebuilt from evidence. */
+/** The fields that transitions write. Only these can be rebuilt from evidence. */
 export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   node_id: row.node_id,
   node_instance_id: row.node_instance_id,
@@ -137,7 +137,9 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   created_at: row.created_at.toISOString(),
 });
 
-/** The residue of a forced release is settled, and the node waits only for an operator. */
+/**
+ * Whether the residue of a forced release is settled, so that the node waits for an operator only.
+ */
 const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
   status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
 
@@ -156,7 +158,7 @@ export function nodeWire(row: JoinedRow): Node {
 export async function readNodes(db: Queryable, ids: readonly string[], visibility: Visibility): Promise<Node[]> {
   const { values, bind } = parameters();
   const rows = await db.query<JoinedRow>(
-    `${joined}
+    `${joinedNodes}
      where node.node_id = any(${bind(ids)}) ${andAll(heldNodes(visibility, bind))}`,
     values,
   );
@@ -168,11 +170,14 @@ export async function readNode(db: Queryable, id: string, visibility: Visibility
   return row && nodeWire(row);
 }
 
-/** The most frequent read, so it is prepared: planning takes ten times as long as reading. */
+/**
+ * The most frequent read. The statement is prepared, because planning it takes ten times as long as
+ * running it.
+ */
 export async function joinedRow(db: Queryable, id: string, visibility: Visibility): Promise<JoinedRow | undefined> {
   const { values, bind } = parameters();
   const [row] = await db.query<JoinedRow>(
-    `${joined}
+    `${joinedNodes}
      where node.node_id = ${bind(id)} ${andAll(heldNodes(visibility, bind))}`,
     values,
     { often: true },
@@ -181,15 +186,15 @@ export async function joinedRow(db: Queryable, id: string, visibility: Visibilit
 }
 
 /**
- * The live nodes of a pool that registered through a protocol: all of them, or the one of that
- * name.
+ * Reads the live nodes of a pool that registered through a foreign protocol: all of them, or the
+ * one with this name.
  */
-export async function readNodesOf(
+export async function readProtocolNodes(
   db: Queryable,
   { pool, protocol, name }: { pool: string; protocol: Protocol; name?: string },
 ): Promise<Node[]> {
   const rows = await db.query<JoinedRow>(
-    `${joined}
+    `${joinedNodes}
      where node.pool = $1
        and node.status <> 'retired'
        and exists (
@@ -208,15 +213,15 @@ export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | unde
 }
 
 /**
- * Nodes of these drivers that may still come back before their deadline: first the offline ones,
- * then those that a rule gave up by time alone.
+ * Reads nodes of these drivers that may still come back before their deadline: first the offline
+ * ones, then those that a rule failed only because time ran out.
  */
 export function machinesInDoubt(
   db: Queryable,
   drivers: string[],
   now: Date,
   limit: number,
-  except: readonly string[],
+  excludedIds: readonly string[],
 ): Promise<NodeRow[]> {
   return db.query<NodeRow>(
     `select node.*
@@ -236,15 +241,15 @@ export function machinesInDoubt(
        and node.node_id <> all($4)
      order by node.status = 'failed', node.status_since
      limit $3`,
-    [drivers, now, limit, except, decidedByTime],
+    [drivers, now, limit, excludedIds, decidedByTime],
   );
 }
 
-/** Bounds the read for a fleet of agents that never report ready. */
+/** Bounds the read in a fleet where all agents never report ready. */
 const maxNeverReady = 10_000;
 
 /**
- * Counts nodes that a rule had to promote because they never report ready, by pool and agent
+ * Counts nodes that a rule had to promote because they never reported ready, by pool and agent
  * version.
  */
 export function countNeverReady(
@@ -284,7 +289,8 @@ export async function countLiveNodes(db: Queryable, pool: string): Promise<numbe
 }
 
 /**
- * Whether the node exists and, for a tenant, whether one of its allocations holds or ever held it.
+ * Whether the node exists. For a tenant, one of its allocations must also hold the node, or have
+ * held it.
  */
 export async function isKnownNode(db: Queryable, id: string, visibility: Visibility): Promise<boolean> {
   const { values, bind } = parameters();

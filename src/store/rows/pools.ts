@@ -1,4 +1,7 @@
-/** Pools and their generations. Live nodes stay on the generation that they were made from. */
+/**
+ * Reads and writes pools and their generations. A node keeps the generation that it was made from,
+ * also after its pool was declared again.
+ */
 import type { Pool, PoolDocument } from '../../contract/pool.ts';
 import type { Stratum } from '../../lifecycle/boots/learned-budget.ts';
 import { byIds } from '../pg/by-ids.ts';
@@ -15,7 +18,7 @@ export interface Learned {
   considered_at: string;
 }
 
-/** A pool document with the learned budget, which no operator wrote into it. */
+/** A pool document, plus the learned budget, which is not part of what the operator declared. */
 export type KnownDocument = PoolDocument & { learned?: Learned | null };
 
 export interface PoolRow {
@@ -25,15 +28,15 @@ export interface PoolRow {
   document: KnownDocument;
   created_at: Date;
   updated_at: Date;
-  /** The generation since which its spec, runtime class and prerequisites are unchanged. */
+  /** The first generation with the present spec, runtime class and prerequisites. */
   make_generation: number;
-  /** When an operator last set its provision budget, or changed what it makes. */
+  /** When an operator last set the provision budget, or changed a field of `makeFields`. */
   budget_said_at: Date;
-  /** When an operator last changed `provision_seconds` without changing what it makes. */
+  /** When an operator last changed `provision_seconds` without changing a field of `makeFields`. */
   number_said_at: Date | null;
 }
 
-const current = `
+const currentPools = `
   select pool.*, generation.document || jsonb_build_object('learned', pool.learned) as document
   from pools pool
   join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
@@ -44,28 +47,28 @@ export async function currentPool(
   name: string,
   lock?: 'for update of pool' | 'for share of pool',
 ): Promise<PoolRow | undefined> {
-  return (await db.query<PoolRow>(`${current} and pool.name = $1 ${lock ?? ''}`, [name], { often: true }))[0];
+  return (await db.query<PoolRow>(`${currentPools} and pool.name = $1 ${lock ?? ''}`, [name], { often: true }))[0];
 }
 
 /** Arbitrary, but must never change: replicas of different versions must agree on it. */
-const turnLock = 718_202_605;
+const assignmentLock = 718_202_605;
 
 /**
  * Locks a pool for assigning its machines, one transaction at a time, so that capacity and free
  * machines are counted correctly. Requests for machines do not wait, since the row lock is shared;
  * declaring, pausing or deleting the pool does.
  */
-export async function poolInTurn(tx: Transaction, name: string): Promise<PoolRow | undefined> {
-  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [turnLock, name], { often: true });
+export async function lockPoolForAssignment(tx: Transaction, name: string): Promise<PoolRow | undefined> {
+  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [assignmentLock, name], { often: true });
   return currentPool(tx, name, 'for share of pool');
 }
 
 /**
- * The document that a node was made from, with two present values that apply to live nodes too:
- * whether rules decide or only observe, and the learned budget if it comes from boots of the same
- * make. Expects `generation`.
+ * SQL for the document of a generation. Two values come from the pool's present state, because they
+ * apply to live nodes too: the mode (`enforce` or `observe`), and the learned budget unless a field
+ * of `makeFields` has changed since this generation. Expects the alias `generation`.
  */
-export const documentOf = `(generation.document || coalesce((
+export const documentOfGeneration = `(generation.document || coalesce((
     select jsonb_build_object(
       'mode', coalesce(present.document ->> 'mode', 'enforce'),
       'learned', case when generation.generation >= pool.make_generation then pool.learned end
@@ -83,7 +86,7 @@ export async function poolGeneration(
   generation: number,
 ): Promise<KnownDocument | undefined> {
   const [row] = await db.query<{ document: KnownDocument }>(
-    `select ${documentOf} as document
+    `select ${documentOfGeneration} as document
      from pool_generations generation
      where pool = $1
        and generation = $2`,
@@ -93,7 +96,7 @@ export async function poolGeneration(
   return row?.document;
 }
 
-/** The pools in which rules only observe, as an array that a statement evaluates once. */
+/** SQL for the names of observe-only pools, as an array that a statement evaluates once. */
 export const observeOnlyPools = `array(
   select pool.name
   from pools pool
@@ -101,14 +104,14 @@ export const observeOnlyPools = `array(
   where present.document ->> 'mode' = 'observe'
 )`;
 
-/** The documents that these nodes were made from, by pool and generation. */
+/** Reads the documents that these nodes were made from; the keys are `pool generation`. */
 export async function poolGenerations(
   db: Queryable,
   nodes: readonly { pool: string; pool_generation: number }[],
 ): Promise<Map<string, KnownDocument>> {
   const distinct = new Map(nodes.map((node) => [`${node.pool} ${node.pool_generation}`, node]));
   const rows = await db.query<{ pool: string; generation: number; document: KnownDocument }>(
-    `select generation.pool, generation.generation, ${documentOf} as document
+    `select generation.pool, generation.generation, ${documentOfGeneration} as document
      from unnest($1::text[], $2::int[]) as wanted(pool, generation)
      join pool_generations generation
        on generation.pool = wanted.pool and generation.generation = wanted.generation`,
@@ -123,28 +126,28 @@ export async function driverOfPool(db: Queryable, name: string): Promise<string 
   return (await db.query<{ driver: string }>('select driver from pools where name = $1', [name]))[0]?.driver;
 }
 
-/** The pools of these drivers, including deleted ones, which may have machines left. */
+/** Reads the pools of these drivers, including deleted pools, which may still have machines. */
 export async function poolsOfDrivers(db: Queryable, drivers: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ name: string }>('select name from pools where driver = any($1)', [drivers]);
   return rows.map(({ name }) => name);
 }
 
 /**
- * The distinct values of a field in the specs of a driver's pools, null where it is missing.
- * Includes all generations and deleted pools, which may have machines left.
+ * Reads the distinct values of a field in the specs of a driver's pools, null where the field is
+ * missing. Includes all generations and deleted pools, because these may still have machines.
  */
-export async function namedInSpecs(db: Queryable, driver: string, key: string): Promise<(string | null)[]> {
-  const rows = await db.query<{ named: string | null }>(
-    `select distinct generation.document -> 'spec' ->> $2 as named
+export async function readSpecValues(db: Queryable, driver: string, key: string): Promise<(string | null)[]> {
+  const rows = await db.query<{ value: string | null }>(
+    `select distinct generation.document -> 'spec' ->> $2 as value
      from pools pool
      join pool_generations generation on generation.pool = pool.name
      where pool.driver = $1`,
     [driver, key],
   );
-  return rows.map(({ named }) => named);
+  return rows.map(({ value }) => value);
 }
 
-/** The present documents of these pools. */
+/** Reads the present documents of these pools, also of deleted ones. */
 export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, KnownDocument>> {
   if (names.length === 0) return new Map();
   const { which, value, how } = byIds('pool.name', '$1', [...new Set(names)]);
@@ -165,22 +168,23 @@ interface CountedRow extends PoolRow {
 }
 
 /**
- * Checks the holders of this many nodes that are not up. With more of them, `free` comes out too
- * low.
+ * How many nodes that are not up are checked for a holder. In a pool with more such nodes, `free`
+ * comes out too low.
  */
 const maxNotUp = 5_000;
 
-const holding = `('provisioning', 'active', 'releasing', 'release_failed')`;
+const holdingStatuses = `('provisioning', 'active', 'releasing', 'release_failed')`;
 
 /**
  * Free nodes are those that are up and held by no allocation: the nodes that are up, minus the held
- * ones, plus the held ones that are not up. The first two are counted; only the last are read.
+ * ones, plus the held ones that are not up. The first two numbers come from `counts`; only the
+ * nodes of the third are read, which are few.
  */
-const counts = `
+const poolsWithCounts = `
   select counted.*,
     coalesce(fleet.live, 0)::int as live,
     greatest(0, coalesce(fleet.up, 0) - coalesce(held.held, 0) + coalesce(down.held, 0))::int as free
-  from (${current}) counted
+  from (${currentPools}) counted
   left join (
     select pool,
       sum(change) filter (where status <> 'retired') as live,
@@ -194,7 +198,7 @@ const counts = `
     from counts
     where of = 'allocations'
       and on_node
-      and status in ${holding}
+      and status in ${holdingStatuses}
     group by pool
   ) held on held.pool = counted.name
   left join lateral (
@@ -208,7 +212,7 @@ const counts = `
     where exists (
       select from allocations holder
       where holder.node_id = node.node_id
-        and holder.status in ${holding}
+        and holder.status in ${holdingStatuses}
     )
   ) down on true`;
 
@@ -225,7 +229,7 @@ const toWire = (row: CountedRow): Pool => {
 };
 
 export async function readPool(db: Queryable, name: string): Promise<Pool | undefined> {
-  const [row] = await db.query<CountedRow>(`${counts} where counted.name = $1`, [name]);
+  const [row] = await db.query<CountedRow>(`${poolsWithCounts} where counted.name = $1`, [name]);
   return row && toWire(row);
 }
 
@@ -235,33 +239,33 @@ export async function countPools(db: Queryable): Promise<number> {
 }
 
 export async function listPools(db: Queryable): Promise<Pool[]> {
-  return (await db.query<CountedRow>(`${counts} order by counted.name`)).map(toWire);
+  return (await db.query<CountedRow>(`${poolsWithCounts} order by counted.name`)).map(toWire);
 }
 
-/** The fields that decide how long a boot takes. */
-const make = `array[document -> 'spec', document -> 'runtime_class', document -> 'requires']`;
+/** The fields that decide how long a boot takes. Changing one discards what was learned. */
+const makeFields = `array[document -> 'spec', document -> 'runtime_class', document -> 'requires']`;
 const provisionSeconds = `document #> '{budgets,provision_seconds}'`;
 /** The fields by which an operator sets the provision budget. */
-const budget = `array[${provisionSeconds}, document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
+const budgetFields = `array[${provisionSeconds}, document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
   document #> '{budgets,ceiling_seconds}']`;
 
-interface Former {
+interface FormerGeneration {
   generation: number;
   deleted_at: Date | null;
-  same: boolean;
+  same_document: boolean;
   same_make: boolean;
   same_budget: boolean;
-  same_number: boolean;
+  same_seconds: boolean;
 }
 
-/** Whether the former document and the new one, `$2`, agree in an expression. */
-const unchanged = (expression: string) =>
+/** SQL that is true if the expression has the same value for the former document and for `$2`. */
+const isUnchanged = (expression: string) =>
   `(select ${expression} from (select former.document) each)
     is not distinct from (select ${expression} from (select $2::jsonb as document) each)`;
 
 /**
- * Writes a new generation unless the document is unchanged. Returns whether it changed. Forgets the
- * learned budget if the pool makes something else now, or if an operator set the budget.
+ * Writes a new generation unless the document is unchanged. Discards the learned budget if a field
+ * of `makeFields` or of `budgetFields` changed.
  */
 export async function declarePool(
   tx: Transaction,
@@ -269,19 +273,19 @@ export async function declarePool(
   document: PoolDocument,
   now: Date,
 ): Promise<{ changed: boolean; generation: number }> {
-  const [before] = await tx.query<Former>(
-    `select pool.generation, pool.deleted_at, former.document = $2::jsonb as same,
-       ${unchanged(make)} as same_make, ${unchanged(budget)} as same_budget,
-       ${unchanged(provisionSeconds)} as same_number
+  const [former] = await tx.query<FormerGeneration>(
+    `select pool.generation, pool.deleted_at, former.document = $2::jsonb as same_document,
+       ${isUnchanged(makeFields)} as same_make, ${isUnchanged(budgetFields)} as same_budget,
+       ${isUnchanged(provisionSeconds)} as same_seconds
      from pools pool
      join pool_generations former on former.pool = pool.name and former.generation = pool.generation
      where pool.name = $1
      for update of pool`,
     [name, document],
   );
-  if (before?.same && before.deleted_at === null) return { changed: false, generation: before.generation };
-  const generation = (before?.generation ?? 0) + 1;
-  const makesTheSame = before !== undefined && before.deleted_at === null && before.same_make;
+  if (former?.same_document && former.deleted_at === null) return { changed: false, generation: former.generation };
+  const generation = (former?.generation ?? 0) + 1;
+  const hasSameMake = former !== undefined && former.deleted_at === null && former.same_make;
   await tx.query(
     `insert into pools (name, driver, generation, make_generation, budget_said_at, created_at, updated_at)
      values ($1, $2, $3, $3, $4, $4, $4)
@@ -296,9 +300,9 @@ export async function declarePool(
       document.driver,
       generation,
       now,
-      makesTheSame,
-      makesTheSame && before.same_budget,
-      before?.same_number ?? true,
+      hasSameMake,
+      hasSameMake && former.same_budget,
+      former?.same_seconds ?? true,
     ],
   );
   await tx.query('insert into pool_generations (pool, generation, document, created_at) values ($1, $2, $3, $4)', [
@@ -311,11 +315,11 @@ export async function declarePool(
 }
 
 /**
- * An operator confirms the budget of the document, so the learned one is forgotten. Returns whether
- * there was one.
+ * Discards the learned budget, because an operator confirmed the budget of the document. Returns
+ * whether there was a learned budget.
  */
 export async function forgetLearned(tx: Transaction, name: string, now: Date): Promise<boolean> {
-  const forgot = await tx.query(
+  const updated = await tx.query(
     `update pools
      set learned = null, budget_said_at = $2, number_said_at = $2
      where name = $1
@@ -323,7 +327,7 @@ export async function forgetLearned(tx: Transaction, name: string, now: Date): P
      returning name`,
     [name, now],
   );
-  return forgot.length > 0;
+  return updated.length > 0;
 }
 
 export async function hasLiveNodes(db: Queryable, pool: string): Promise<boolean> {
@@ -344,11 +348,11 @@ export async function deletePool(tx: Transaction, name: string, now: Date): Prom
 }
 
 /** Whether a pool of this name exists or ever existed. */
-export async function everDeclared(db: Queryable, name: string): Promise<boolean> {
+export async function wasEverDeclared(db: Queryable, name: string): Promise<boolean> {
   return (await db.query('select 1 from pools where name = $1', [name])).length > 0;
 }
 
-export async function generationSince(db: Queryable, name: string, generation: number): Promise<Date> {
+export async function readGenerationTime(db: Queryable, name: string, generation: number): Promise<Date> {
   const [row] = await db.query<{ created_at: Date }>(
     'select created_at from pool_generations where pool = $1 and generation = $2',
     [name, generation],

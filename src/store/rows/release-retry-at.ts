@@ -1,11 +1,8 @@
-/**
- * When a failed release is retried, in SQL. The rule that retries and the API use the same
- * expression.
- */
+/** SQL for the time at which a failed release is retried. The retry rule and the API share it. */
 
 /**
- * Doubles from the pool's base delay up to its maximum; hourly after `max_retries`. Null unless the
- * release has failed.
+ * The delay doubles from the pool's base delay up to its maximum, and is an hour after
+ * `max_retries`. Null unless the release has failed. Expects `allocation` and `generation`.
  */
 export const releaseRetryAt = `case
   when allocation.status = 'release_failed' then allocation.status_since + make_interval(secs => case
@@ -19,6 +16,6 @@ export const releaseRetryAt = `case
   end)
 end`;
 
-/** Joins the pool's present generation, whichever one the allocation was made from. */
+/** Joins the pool's present generation, not the one that the allocation's node was made from. */
 export const generationOfAllocation = `pools pool on pool.name = allocation.pool
   join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation`;

@@ -1,5 +1,5 @@
 /**
- * The residue ledger: open residue keeps a node from being free until it is settled, with evidence.
+ * Open residue keeps a node from being free until the residue is settled. Each step has evidence.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -71,16 +71,16 @@ test('adopting residue proves nothing: the node is free only as another instance
   expect(await readNode(fixture.db, node_id, wholeFleet)).toMatchObject({ occupancy: 'free' });
 });
 
-test('a resource has one open entry, and a new one after that is settled', async () => {
+test('updates the open entry of a resource, and adds a new entry after that one is settled', async () => {
   const [first] = await leave();
-  const [again] = await leave({ seen: 'there again' });
-  expect(again).toMatchObject({ residue_id: first?.residue_id, seen: 'there again' });
+  const [updated] = await leave({ seen: 'there again' });
+  expect(updated).toMatchObject({ residue_id: first?.residue_id, seen: 'there again' });
   await settle(first?.residue_id ?? '', 'adopted');
-  const [anew] = await leave();
-  expect(anew?.residue_id).not.toBe(first?.residue_id);
+  const [later] = await leave();
+  expect(later?.residue_id).not.toBe(first?.residue_id);
 });
 
-test('settles an entry once', async () => {
+test('does not settle an entry a second time', async () => {
   const [left] = await leave();
   await settle(left?.residue_id ?? '', 'gone');
   expect(await settle(left?.residue_id ?? '', 'adopted')).toEqual([]);
@@ -90,7 +90,7 @@ test('settles an entry once', async () => {
   });
 });
 
-test('records an inspection if it saw something new or a person requested it', async () => {
+test('records a fact for an inspection if its result changed or a person requested it', async () => {
   const [left] = await leave();
   const inspect = (seen: string, by?: typeof actor) =>
     fixture.db.transaction((tx) =>
@@ -127,7 +127,7 @@ test('a node on which a served allocation failed is not free until a later proof
   );
   const isFree = async () => (await readNode(db, node_id, wholeFleet))?.occupancy === 'free';
   const prove = (at: Date, kind: Fact['kind'] = 'proof.clean') =>
-    db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
+    db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'the machine is clean', node_id }]));
   await prove(fixture.at(9));
   await prove(fixture.at(11), 'node.observed');
   expect(await isFree(), 'an earlier proof, and a fact that is no proof').toBe(false);

@@ -1,6 +1,7 @@
 /**
- * The residue ledger: things at providers without a live owner. This is the only code that writes
- * it, with evidence in the same transaction. Lock its rows after those of nodes and allocations.
+ * Residue: resources at providers without a live owner. Opening and settling an entry
+ * records evidence in the same transaction. Lock rows of `residue` after those of nodes and
+ * allocations; another order could deadlock.
  */
 import { type Clock, iso, now as present } from '../../base/clock.ts';
 import {
@@ -98,20 +99,20 @@ export async function listResidue(db: Queryable, filter: ResidueFilter): Promise
   return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.residue_id ?? null) : null };
 }
 
-/** The source of a fact: a person, an operation or a rule. */
+/** The person, operation or rule that caused a fact. */
 export interface FactSource {
   layer: EvidenceLayer;
   actor?: Actor | null;
   workflow_id?: WorkflowId | null;
 }
 
-const named = ({ kind, resource, host }: Pick<ResidueRow, 'kind' | 'resource' | 'host'>) =>
+const describe = ({ kind, resource, host }: Pick<ResidueRow, 'kind' | 'resource' | 'host'>) =>
   `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
 
-const record = (
+const recordFacts = (
   tx: Transaction,
   rows: ResidueRow[],
-  what: 'left' | 'found' | 'gone' | 'adopted' | 'verified',
+  event: 'left' | 'found' | 'gone' | 'adopted' | 'verified',
   summary: (row: ResidueRow) => string,
   source: FactSource,
   now: Date,
@@ -121,7 +122,7 @@ const record = (
     rows.map((row) => ({
       at: now,
       layer: source.layer,
-      kind: `residue.${what}`,
+      kind: `residue.${event}`,
       summary: summary(row),
       data: {
         residue_id: row.residue_id,
@@ -130,7 +131,7 @@ const record = (
         resource: row.resource,
         why: row.why,
         ...(row.seen && { seen: row.seen }),
-        ...(what === 'gone' && row.proof && { proof: row.proof }),
+        ...(event === 'gone' && row.proof && { proof: row.proof }),
       },
       actor: source.actor ?? null,
       node_id: row.node_id,
@@ -141,7 +142,7 @@ const record = (
     })),
   );
 
-export type LeftBehind = Pick<
+export type NewResidue = Pick<
   ResidueRow,
   | 'driver'
   | 'pool'
@@ -160,16 +161,17 @@ export type LeftBehind = Pick<
 >;
 
 /**
- * Records what a forced release could not prove gone. Open entries for the same thing are updated.
+ * Records the resources that a forced release could not prove gone. An open entry for the same
+ * resource is updated.
  */
 export async function leaveResidue(
   tx: Transaction,
-  left: LeftBehind[],
+  resources: NewResidue[],
   source: FactSource,
   clock: Clock,
 ): Promise<ResidueRow[]> {
   const now = present(clock);
-  const fresh = left.map((each) => ({ ...each, residue_id: newResidueId(clock), since: now }));
+  const fresh = resources.map((resource) => ({ ...resource, residue_id: newResidueId(clock), since: now }));
   const rows = await tx.query<ResidueRow>(
     `insert into residue (
        residue_id, driver, pool, host, kind, resource,
@@ -190,13 +192,13 @@ export async function leaveResidue(
      returning *`,
     [redactedRows(tx.redact, fresh, ['resource', 'host', 'reason', 'seen', 'forced_by.name'])],
   );
-  await record(tx, rows, 'left', (row) => `${named(row)} may remain: ${row.seen ?? row.reason}`, source, now);
+  await recordFacts(tx, rows, 'left', (row) => `${describe(row)} may remain: ${row.seen ?? row.reason}`, source, now);
   return rows;
 }
 
-/** Records facts about entries that the orphan watcher has inserted. */
+/** Records a fact for each entry that the orphan watcher has inserted. */
 export const recordFoundResidue = (tx: Transaction, rows: ResidueRow[], now: Date): Promise<void> =>
-  record(tx, rows, 'found', (row) => `${named(row)} carries our tags and has no live owner`, { layer: 'rule' }, now);
+  recordFacts(tx, rows, 'found', (row) => `${describe(row)} has our tags but no live owner`, { layer: 'rule' }, now);
 
 export interface Settlement {
   status: Exclude<ResidueStatus, 'open'>;
@@ -205,11 +207,11 @@ export interface Settlement {
   proof?: Record<string, unknown>;
 }
 
-const settledText = { gone: 'is gone', adopted: 'was taken over' } as const;
+const settledText = { gone: 'is gone', adopted: 'was adopted' } as const;
 
 /**
- * Settles open entries: one, or all of an instance that is proven gone. Returns those that it
- * settled.
+ * Settles one open entry, or all open entries of an instance that is proven gone. Returns the
+ * settled entries.
  */
 export async function settleResidue(
   tx: Transaction,
@@ -239,14 +241,14 @@ export async function settleResidue(
     ],
   );
   const why = settlement.reason ?? settlement.seen;
-  const words = `${settledText[settlement.status]}${why ? `: ${why}` : ''}`;
-  await record(tx, rows, settlement.status, (row) => `${named(row)} ${words}`, source, now);
+  const outcome = `${settledText[settlement.status]}${why ? `: ${why}` : ''}`;
+  await recordFacts(tx, rows, settlement.status, (row) => `${describe(row)} ${outcome}`, source, now);
   return rows;
 }
 
 /**
- * Stores an inspection without proof. Records a fact if the result changed or a person requested
- * it.
+ * Stores an inspection that did not prove the resource gone. Records a fact only if the result
+ * changed or a person requested the inspection.
  */
 export async function recordInspection(
   tx: Transaction,
@@ -269,15 +271,15 @@ export async function recordInspection(
     [residue_id, now, seen],
   );
   const changed = rows.filter((row) => row.before !== seen || source.actor);
-  await record(tx, changed, 'verified', (row) => `${named(row)} is not proven gone: ${seen}`, source, now);
+  await recordFacts(tx, changed, 'verified', (row) => `${describe(row)} is not proven gone: ${seen}`, source, now);
 }
 
-/** Sets the operation that works on it. The caller holds its row lock. */
+/** Sets the operation that works on an entry. The caller must have locked the entry. */
 export async function bindResidue(tx: Transaction, residue_id: string, workflow_id: WorkflowId): Promise<void> {
   await tx.query('update residue set workflow_id = $2 where residue_id = $1', [residue_id, workflow_id]);
 }
 
-/** For the metrics: open entries and the oldest of them, by driver. */
+/** Counts the open entries of each driver, and finds the oldest, for the metrics. */
 export function countOpenResidue(db: Queryable): Promise<{ driver: string; open: number; oldest_since: Date }[]> {
   return db.query(
     `select driver, count(*)::int as open, min(since) as oldest_since

@@ -1,5 +1,6 @@
 /**
- * Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once.
+ * Stores tokens of people and programs, and join tokens. Only hashes are stored, so a secret can be
+ * shown only when it is created.
  */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
@@ -16,12 +17,12 @@ export interface TokenRow {
   name: string;
   role: TokenRole;
   tenant: string | null;
-  /** For a relay: the pool whose machines it speaks for. */
+  /** For a relay: the pool whose machines it forwards. */
   pool: string | null;
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
-  /** The source of the server's own admin tokens; see `operations/runtime/server-start.ts`. */
+  /** Set only for the server's own admin tokens; see `operations/runtime/server-start.ts`. */
   origin: string | null;
 }
 
@@ -85,7 +86,7 @@ export async function revokeToken(db: Queryable, id: string, now: Date): Promise
   return rows.length > 0;
 }
 
-/** Serializes concurrent starts of replicas, which may create the same token. */
+/** Serializes concurrent starts of replicas, which would otherwise create the same token twice. */
 const adminTokenLock = 7_100_036;
 
 export async function lockAdminToken(tx: Transaction): Promise<void> {
@@ -93,7 +94,8 @@ export async function lockAdminToken(tx: Transaction): Promise<void> {
 }
 
 /**
- * Revokes the server's own live tokens with these ids or origins, except `keep`. Returns their ids.
+ * Revokes the server's own tokens with these ids or origins, except the token `keep`. Returns the
+ * ids of the revoked tokens.
  */
 export async function revokeReplaced(
   tx: Transaction,
@@ -160,8 +162,8 @@ export async function joinTokenById(db: Queryable, id: TokenId): Promise<JoinTok
 }
 
 /**
- * Spends uses of a join token, if enough are left and it is not revoked. Call it last in the
- * transaction: it locks the token's row, and a whole rack may join by the same token.
+ * Spends uses of a join token. Returns false if too few are left or the token is revoked. Call this
+ * last in the transaction: it locks the token's row, and a whole rack may join with one token.
  */
 export async function spendJoinToken(tx: Transaction, id: TokenId, uses: number): Promise<boolean> {
   const rows = await tx.query(

@@ -72,9 +72,9 @@ export function lockDueNodes(
   return readJudged<DueNode>(
     tx,
     {
-      moments: { last_seen_at: 'beat.last_seen_at' },
-      alike: { stale_seconds: 'beat.stale_seconds' },
-      rest: `
+      times: { last_seen_at: 'beat.last_seen_at' },
+      shared: { stale_seconds: 'beat.stale_seconds' },
+      from: `
         from nodes node
         ${heartbeatOf}
         where ${isDue(query)}

@@ -130,13 +130,13 @@ export function lockSilentNodes(
   return readJudged<SilentNode>(
     tx,
     {
-      moments: {
+      times: {
         last_seen_at: 'beat.last_seen_at',
         probe_ok_at: 'probe.ok_at',
       },
-      alike: { stale_seconds: 'beat.stale_seconds' },
+      shared: { stale_seconds: 'beat.stale_seconds' },
       once: { gap_end: '(select max(ended_at) from ingest_gaps)', stored_through: storedThrough('$2') },
-      rest: `
+      from: `
         from ${joined}
         where ${isSilent}
           and node.node_id <> all($4)

@@ -17,7 +17,7 @@ import { byIds } from '../pg/by-ids.ts';
 import type { Transaction } from '../pg/database.ts';
 import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { documentOf } from '../rows/pools.ts';
+import { documentOfGeneration } from '../rows/pools.ts';
 import { type AllocationMove, moveAllocations, noticeOf, notifyAllocations } from './allocation-transition.ts';
 import { fillAllocationIds } from './amend-node.ts';
 import { bootSeconds, enteredColumns, factOf, type TransitionCause } from './entering-status.ts';
@@ -34,7 +34,7 @@ interface LockedNode extends NodeRow {
 }
 
 const lockSql = (which: string) => `
-  select node.*, ${documentOf} as pool_document
+  select node.*, ${documentOfGeneration} as pool_document
   from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   where ${which}

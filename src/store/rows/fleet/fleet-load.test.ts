@@ -1,3 +1,4 @@
+/** The estimate of how many nodes send heartbeats to how many replicas. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { secondsLater } from '../../../base/clock.ts';
@@ -16,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const replica = (replica_id: string, lease_seconds: number) =>
+const addReplica = (replica_id: string, lease_seconds: number) =>
   registerReplica(store.db, {
     replica_id: replica_id as ReplicaId,
     host: 'here',
@@ -32,18 +33,18 @@ const readLoad = async (now: Date) => ({
   replicas: await countReplicas(store.db, now),
 });
 
-test('counts nodes that send heartbeats, and live replicas', async () => {
+test('counts nodes that still send heartbeats, and replicas with a valid lease', async () => {
   expect(await readLoad(fleet.now())).toEqual({ nodes: 0, replicas: 1 });
   for (let made = 0; made < 3; made++) await fleet.node('ready');
   const over = await fleet.node('ready');
   await store.db.query('update heartbeats set over = true where node_instance_id = $1', [over.node_instance_id]);
-  await replica('rep_a', 10);
-  await replica('rep_b', 10);
-  await replica('rep_late', -1);
+  await addReplica('rep_a', 10);
+  await addReplica('rep_b', 10);
+  await addReplica('rep_late', -1);
   expect(await readLoad(fleet.now())).toEqual({ nodes: 3, replicas: 2 });
 });
 
-test('estimates a large fleet from a sample', async () => {
+test('estimates the nodes of a large fleet from a sample of pages', async () => {
   const { db } = store;
   await db.transaction(async (tx) => {
     await tx.query(
@@ -55,8 +56,8 @@ test('estimates a large fleet from a sample', async () => {
        select 'inst_' || n, now(), 10, 30 from generate_series(1, 20000) as n`,
     );
   });
-  const whole = await countHeartbeatSources(db, 1_000_000);
-  expect(whole).toBe(20_003);
+  const exact = await countHeartbeatSources(db, 1_000_000);
+  expect(exact).toBe(20_003);
   // Pages are sampled randomly; with 150 of some 270 pages the estimate is far inside this bound.
-  expect(Math.abs((await countHeartbeatSources(db, 150)) / whole - 1)).toBeLessThan(0.5);
+  expect(Math.abs((await countHeartbeatSources(db, 150)) / exact - 1)).toBeLessThan(0.5);
 });

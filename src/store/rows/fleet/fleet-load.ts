@@ -1,9 +1,10 @@
 /**
- * Estimates the heartbeat load: nodes that send heartbeats, and live replicas. It runs often, so it
- * samples a bounded number of pages: exact for a small fleet, within about one percent for a
- * million nodes, which is less than the jitter of the intervals derived from it.
+ * Estimates the heartbeat load from the number of nodes that send heartbeats and of live replicas.
+ * The estimate runs often, so it samples a bounded number of pages. It is exact for a small fleet,
+ * and within about one percent for a million nodes, which is less than the jitter of the intervals
+ * derived from it.
  *
- * Silent nodes count too: they come back, and after an outage of the server all nodes are silent.
+ * Silent nodes count too, because after an outage of the server all nodes are silent and come back.
  */
 import { type Queryable, single } from '../../pg/database.ts';
 
@@ -15,21 +16,21 @@ export interface HeartbeatLoad {
 }
 
 export async function countHeartbeatSources(db: Queryable, pages = maxPages): Promise<number> {
-  const { size } = single(
-    await db.query<{ size: number }>(
-      `select (pg_relation_size('heartbeats') / current_setting('block_size')::int)::int as size`,
+  const { total } = single(
+    await db.query<{ total: number }>(
+      `select (pg_relation_size('heartbeats') / current_setting('block_size')::int)::int as total`,
     ),
   );
-  const share = Math.min(1, pages / Math.max(1, size));
-  const { found } = single(
-    await db.query<{ found: number }>(
-      `select count(*)::int as found
+  const share = Math.min(1, pages / Math.max(1, total));
+  const { sampled } = single(
+    await db.query<{ sampled: number }>(
+      `select count(*)::int as sampled
        from heartbeats tablesample system ($1::real)
        where not over`,
       [share * 100],
     ),
   );
-  return Math.round(found / share);
+  return Math.round(sampled / share);
 }
 
 export async function countReplicas(db: Queryable, now: Date): Promise<number> {

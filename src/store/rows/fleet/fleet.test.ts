@@ -1,6 +1,4 @@
-/**
- * The compact fleet list: every live node once, in pages of any size; for a tenant only its own.
- */
+/** The compact fleet list returns every live node once, in pages of any size. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment } from '../../../base/clock.ts';
@@ -56,7 +54,7 @@ const nodesOf = (page: FleetPage) =>
 
 const byId = (a: { node_id: string }, b: { node_id: string }) => (a.node_id < b.node_id ? -1 : 1);
 
-test.each([1, 3, 1000])('agrees with the list of nodes, in pages of %i', async (limit) => {
+test.each([1, 3, 1000])('returns the same live nodes as the list of nodes, in pages of %i', async (limit) => {
   const { items } = await listNodes(store.db, { limit: 500, visibility: wholeFleet });
   const live = items.flatMap(({ node_id, name, status, pool, zone, labels, status_since, deadline_at, held }) =>
     status === 'retired'
@@ -68,7 +66,7 @@ test.each([1, 3, 1000])('agrees with the list of nodes, in pages of %i', async (
   expect(read.filter(({ held }) => held)).toHaveLength(1);
 });
 
-test('returns only its own nodes to a tenant', async () => {
+test('returns to a tenant the same nodes as the list of nodes', async () => {
   for (const tenant of ['acme', 'globex', 'nobody']) {
     const visibility = tenantOnly(tenant);
     const { items } = await listNodes(store.db, { limit: 500, visibility });
@@ -77,7 +75,7 @@ test('returns only its own nodes to a tenant', async () => {
   }
 });
 
-test('walks an index without sorting and without retired nodes', async () => {
+test('walks the index of live nodes without sorting, and for a tenant its allocations', async () => {
   await store.db.transaction((tx) => declarePool(tx, 'many', { driver: 'external' }, fleet.now()));
   await placeNodes(store.db, { pool: 'many', count: 5000, since: fleet.now() });
   await store.db.query(`update nodes set status = 'retired' where pool = 'many' and node_id not like '%7'`);

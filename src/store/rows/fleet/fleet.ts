@@ -1,6 +1,7 @@
 /**
- * All nodes that are not retired, with the columns that the fleet view needs. It walks one index
- * and joins nothing: a page of 20,000 nodes takes a few dozen milliseconds in a fleet of any size.
+ * Reads all nodes that are not retired, with the columns that the fleet view needs. For an operator
+ * it walks one index without a join: a page of 20,000 nodes takes a few dozen milliseconds in a
+ * fleet of any size.
  */
 import type { FleetPage } from '../../../contract/fleet/fleet.ts';
 import type { Labels } from '../../../contract/primitives.ts';
@@ -12,7 +13,8 @@ import { heldNodes, mayHoldNode } from '../../visibility.ts';
 import { withHolder } from '../nodes.ts';
 
 /**
- * The end of a page. Names are unique among the live nodes of a pool, and an index has this order.
+ * The last node of a page, where the next page continues. Names are unique among the live nodes of
+ * a pool, and an index has this order.
  */
 export interface FleetPlace {
   pool: string;
@@ -39,8 +41,8 @@ interface Columns {
 const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
 
 /**
- * As in nodes.ts: while a failed release waits for its retry, the deadline of the last try decides
- * nothing.
+ * As in nodes.ts: while a failed release waits for its retry, the deadline of the last attempt is
+ * void.
  */
 const deadline = `case
   when node.status = 'cleaning' and exists (
@@ -56,8 +58,8 @@ const columns = `
   json_agg(zone) as zones, json_agg(labels::text) as labels, json_agg(${ms('status_since')}) as since,
   json_agg(${ms('deadline')}) as deadlines, json_agg(is_held) as held`;
 
-/** The distinct values, and the index of each node's value. */
-function indexed<T>(values: readonly T[]): { distinct: T[]; indexes: number[] } {
+/** Replaces each value by its index in a list of the distinct values. */
+function toIndexes<T>(values: readonly T[]): { distinct: T[]; indexes: number[] } {
   const places = new Map<T, number>();
   const indexes = values.map((value) => {
     const known = places.get(value);
@@ -68,7 +70,7 @@ function indexed<T>(values: readonly T[]): { distinct: T[]; indexes: number[] } 
   return { distinct: [...places.keys()], indexes };
 }
 
-const nothing: Columns = {
+const noNodes: Columns = {
   node_ids: [],
   names: [],
   statuses: [],
@@ -81,8 +83,8 @@ const nothing: Columns = {
 };
 
 /**
- * `offset 0` makes the planner start from the tenant's allocations instead of walking the whole
- * fleet.
+ * The nodes that a tenant's allocations may hold. `offset 0` makes the planner start from these
+ * allocations instead of walking the whole fleet.
  */
 const ownNodes = (tenant: string) => `(
   select * from nodes
@@ -123,9 +125,13 @@ export async function readFleet(
       values,
     ),
   );
-  const { node_ids, names, ...found } = read.node_ids ? read : nothing;
-  const [status, pool, zone] = [indexed(found.statuses), indexed(found.pools), indexed(found.zones)];
-  const label = indexed(found.labels);
+  const { node_ids, names, ...columnsOfPage } = read.node_ids ? read : noNodes;
+  const [status, pool, zone] = [
+    toIndexes(columnsOfPage.statuses),
+    toIndexes(columnsOfPage.pools),
+    toIndexes(columnsOfPage.zones),
+  ];
+  const label = toIndexes(columnsOfPage.labels);
   const isFull = names.length === limit;
   return {
     statuses: status.distinct,
@@ -138,9 +144,9 @@ export async function readFleet(
     pool: pool.indexes,
     zone: zone.indexes,
     label: label.indexes,
-    status_since_ms: found.since,
-    deadline_ms: found.deadlines,
-    held: found.held.flatMap((isHeld, at) => (isHeld ? [at] : [])),
-    next_cursor: isFull ? `${found.pools.at(-1)}/${names.at(-1)}` : null,
+    status_since_ms: columnsOfPage.since,
+    deadline_ms: columnsOfPage.deadlines,
+    held: columnsOfPage.held.flatMap((isHeld, at) => (isHeld ? [at] : [])),
+    next_cursor: isFull ? `${columnsOfPage.pools.at(-1)}/${names.at(-1)}` : null,
   };
 }

@@ -23,7 +23,7 @@ beforeAll(async () => {
     await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, start));
   const fill = (text: string) => db.query(text, [start]);
   const id = `lpad(i::text, 4, '0')`;
-  // Names occur twice, and some are part of others.
+  // Each name occurs about twice, and some names contain others.
   await fill(
     `insert into nodes (
        node_id, pool, pool_generation, name, status, status_since, node_instance_id, held, created_at)
@@ -59,8 +59,8 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** Every page, one after the other. */
-async function pages(
+/** Reads all pages, and returns the ids of their items. */
+async function readAllPages(
   read: (after?: string) => Promise<{ items: string[]; next_cursor: string | null }>,
   limit: number,
 ) {
@@ -87,15 +87,15 @@ const visibility = fc.constantFrom<Visibility>(
 );
 const tenantOf = ({ visibility }: { visibility: Visibility }) =>
   visibility.kind === 'tenant' ? visibility.tenant : null;
-const plain = async (text: string, values: unknown[]) =>
+const readIds = async (text: string, values: unknown[]) =>
   (await db.query<{ id: string }>(text, values)).map((row) => row.id);
 
-const words = ['web-1', 'WEB-5', '_x', 'st_001', 'node_0007', 'inst_0033', 'web-14_x', '%', 'nowhere'];
+const searchTexts = ['web-1', 'WEB-5', '_x', 'st_001', 'node_0007', 'inst_0033', 'web-14_x', '%', 'nowhere'];
 
 const nodeFilter = fc.record({
   pool: maybe('a', 'b', 'none'),
   status: maybe('ready', 'retired', 'starting'),
-  q: maybe(...words),
+  q: maybe(...searchTexts),
   held: maybe(true, false),
   sort: maybe<'newest' | 'oldest'>('newest', 'oldest'),
   ids: maybe('node_0003', 'node_0001,node_0005,node_0100'),
@@ -111,7 +111,7 @@ async function expectSameNodes(filter: NodeFilter): Promise<void> {
   };
   const { pool, status, q, held, ids } = filter;
   const direction = filter.sort === 'oldest' ? 'asc' : 'desc';
-  const expected = await plain(
+  const expected = await readIds(
     `select node_id as id
      from nodes node
      where ($1::text is null or pool = $1)
@@ -133,22 +133,28 @@ async function expectSameNodes(filter: NodeFilter): Promise<void> {
      order by coalesce($3 in (name, node_id, node_instance_id), false) desc, node_id ${direction}`,
     [pool, status, q, held, ids?.split(','), tenantOf(filter)].map((each) => each ?? null),
   );
-  expect(await pages(read, filter.limit)).toEqual(expected);
+  expect(await readAllPages(read, filter.limit)).toEqual(expected);
 }
 
-test('pages through nodes by any filter', { timeout: 60_000 }, async () => {
+test('pages through nodes with any filter return the rows of one plain statement', { timeout: 60_000 }, async () => {
   await fc.assert(
-    fc.asyncProperty(nodeFilter, (given) => expectSameNodes(defined(given))),
+    fc.asyncProperty(nodeFilter, (filter) => expectSameNodes(defined(filter))),
     { numRuns: 150 },
   );
 });
 
-// Several filters together mostly leave nothing. A page of one cannot hold all exact matches.
-test.for(words)('pages through nodes by the text %s alone', async (q) => {
-  for (const limit of [1, 50]) await expectSameNodes({ q, limit, visibility: wholeFleet });
-});
+// The test above combines filters, which mostly match nothing, so each text is tested alone too. A
+// page of one node cannot hold all exact matches.
+test.for(searchTexts)(
+  'pages through nodes with only the search text %s return the rows of one plain statement',
+  async (q) => {
+    for (const limit of [1, 50]) await expectSameNodes({ q, limit, visibility: wholeFleet });
+  },
+);
 
-test('pages through allocations and operations by any filter', { timeout: 60_000 }, async () => {
+test('pages through allocations and operations with any filter return the rows of one statement', {
+  timeout: 60_000,
+}, async () => {
   const filters = fc.record({
     allocations: fc.record({
       pool: maybe('a', 'c'),
@@ -169,8 +175,8 @@ test('pages through allocations and operations by any filter', { timeout: 60_000
         const page = await listAllocations(db, { ...of, ...(after !== undefined && { after }) }, start);
         return { ...page, items: page.items.map(({ allocation_id }) => allocation_id as string) };
       };
-      expect(await pages(readAllocations, of.limit)).toEqual(
-        await plain(
+      expect(await readAllPages(readAllocations, of.limit)).toEqual(
+        await readIds(
           `select allocation_id as id
            from allocations
            where ($1::text is null or pool = $1)
@@ -186,8 +192,8 @@ test('pages through allocations and operations by any filter', { timeout: 60_000
         const page = await listOperations(db, { ...by, ...(after !== undefined && { after }) }, start);
         return { ...page, items: page.items.map(({ workflow_id }) => workflow_id as string) };
       };
-      expect(await pages(readOperations, by.limit)).toEqual(
-        await plain(
+      expect(await readAllPages(readOperations, by.limit)).toEqual(
+        await readIds(
           `select workflow_id as id
            from operations
            where ($1::text is null or kind = $1)
@@ -204,7 +210,7 @@ test('pages through allocations and operations by any filter', { timeout: 60_000
   );
 });
 
-test('a page scans a bounded number of rows, and the next continues there', async () => {
+test('a page scans a bounded number of rows, and the next page continues after the last one scanned', async () => {
   let reads = 0;
   const read = async (after = 'zz') => {
     reads++;
@@ -222,7 +228,7 @@ test('a page scans a bounded number of rows, and the next continues there', asyn
     const page = await readWalk<{ node_id: string }>(db, walk, wanted, (from) => `select * from ${from}`);
     return { ...page, items: page.rows.map(({ node_id }) => node_id) };
   };
-  const held = await plain('select node_id as id from nodes where held is not null order by 1 desc', []);
-  expect(await pages(read, 50)).toEqual(held);
+  const held = await readIds('select node_id as id from nodes where held is not null order by 1 desc', []);
+  expect(await readAllPages(read, 50)).toEqual(held);
   expect(reads).toBe(Math.floor(size / 7) + 1);
 });

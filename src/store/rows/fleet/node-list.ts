@@ -1,4 +1,6 @@
-/** The list of nodes. Every filter walks one index, and an exact name or id comes first. */
+/**
+ * Lists nodes. Each combination of filters walks one index; exact matches of the text come first.
+ */
 import type { Node } from '../../../contract/node.ts';
 import type { Page } from '../../../contract/primitives.ts';
 import { nodeStatuses } from '../../../lifecycle/model/states.ts';
@@ -15,7 +17,7 @@ import {
   type Wanted,
 } from '../../pg/walk.ts';
 import { heldNodes, mayHoldNode } from '../../visibility.ts';
-import { type JoinedRow, joinedTo, nodeWire } from '../nodes.ts';
+import { type JoinedRow, nodeWire, selectJoined } from '../nodes.ts';
 
 export interface NodeFilter {
   pool?: string;
@@ -31,19 +33,19 @@ export interface NodeFilter {
 
 const everyPool = '(select array_agg(name) from pools)';
 
-/** An index to walk, and the filters that it applies by itself. */
+/** An index to walk, and the filters that the walk itself applies. */
 interface IndexChoice {
   applies: (keyof NodeFilter)[];
   rows(filter: NodeFilter, bind: Bind, direction: Direction): Walk['rows'];
 }
 
-const after = ({ after: place }: NodeFilter, bind: Bind, direction: Direction) =>
-  place === undefined ? '' : `and node_id ${beyond(direction)} ${bind(place)}`;
+const afterCursor = ({ after }: NodeFilter, bind: Bind, direction: Direction) =>
+  after === undefined ? '' : `and node_id ${beyond(direction)} ${bind(after)}`;
 
 const byId =
   (condition: (filter: NodeFilter, bind: Bind) => string): IndexChoice['rows'] =>
   (filter, bind, direction) => {
-    const where = `${condition(filter, bind)} ${after(filter, bind, direction)}`;
+    const where = `${condition(filter, bind)} ${afterCursor(filter, bind, direction)}`;
     return (maxRows) => `
       select * from nodes
       where ${where}
@@ -54,7 +56,7 @@ const byId =
 const indexes = {
   ids: { applies: ['ids'], rows: byId(({ ids = '' }, bind) => `node_id = any(${bind(ids.split(','))})`) },
   held: { applies: ['held'], rows: byId(() => 'held is not null') },
-  places: {
+  poolAndStatus: {
     applies: ['pool', 'status'],
     rows: (filter, bind, direction) =>
       alongPoolsAndStatuses({
@@ -62,7 +64,7 @@ const indexes = {
         key: 'node_id',
         pools: filter.pool === undefined ? everyPool : `${bind([filter.pool])}::text[]`,
         statuses: `${bind(filter.status === undefined ? Object.keys(nodeStatuses) : [filter.status])}::text[]`,
-        after: after(filter, bind, direction),
+        after: afterCursor(filter, bind, direction),
         direction,
       }),
   },
@@ -76,7 +78,7 @@ const indexes = {
 const indexOfTenant = (tenant: string): IndexChoice => ({
   applies: [],
   rows(filter, bind, direction) {
-    const where = `${mayHoldNode(bind(tenant))} ${after(filter, bind, direction)}`;
+    const where = `${mayHoldNode(bind(tenant))} ${afterCursor(filter, bind, direction)}`;
     return (maxRows) => `
       select whole.* from (
         select distinct node_id from allocations
@@ -92,8 +94,8 @@ function indexFor({ ids, visibility, held, pool, status, q }: NodeFilter): Index
   if (ids !== undefined) return indexes.ids;
   if (visibility.kind !== 'fleet') return indexOfTenant(visibility.tenant);
   if (held) return indexes.held;
-  // With a search text, walking every pool for one status would scan each of them.
-  return pool !== undefined || (status !== undefined && q === undefined) ? indexes.places : indexes.all;
+  // With a search text, a status alone would make the walk scan that status in every pool.
+  return pool !== undefined || (status !== undefined && q === undefined) ? indexes.poolAndStatus : indexes.all;
 }
 
 const matchesExactly = (text: string) =>
@@ -130,7 +132,10 @@ function conditionsOf(filter: NodeFilter, bind: Bind, applied: (keyof NodeFilter
   return [...wanted, ...heldNodes(filter.visibility, bind)];
 }
 
-/** Live nodes by the index on (pool, name), retired ones by another. $1 is the search text. */
+/**
+ * Finds live nodes by the index on (pool, name), and retired nodes by another index. $1 is the
+ * search text.
+ */
 const exactIds = `
   select node_id
   from pools place
@@ -146,27 +151,30 @@ const exactIds = `
   select node_id from instances
   where node_instance_id = $1`;
 
-/** Marks a cursor after which more exact matches follow. */
+/** The prefix of a cursor at which more exact matches follow. */
 const exactPrefix = 'meant_';
 
-/** Where the exact matches continue; undefined if there are no more, or no search text. */
+/**
+ * The node after which the exact matches continue; empty on the first page. Undefined if there are
+ * no more exact matches, or no search text.
+ */
 function exactCursor({ q, after }: NodeFilter): string | undefined {
   if (q === undefined || after === undefined) return q === undefined ? undefined : '';
   return after.startsWith(exactPrefix) ? after.slice(exactPrefix.length) : undefined;
 }
 
-/** Reads the exact matches, up to one more than the page holds. */
+/** Reads the exact matches, up to one more than the page has room for. */
 async function exactMatches(
   db: Queryable,
   filter: NodeFilter,
-  place: string,
+  cursor: string,
   direction: Direction,
 ): Promise<JoinedRow[]> {
   const { values, bind } = parameters();
   const where = [matchesExactly(bind(filter.q)), ...conditionsOf(filter, bind)];
-  if (place !== '') where.push(`node.node_id ${beyond(direction)} ${bind(place)}`);
+  if (cursor !== '') where.push(`node.node_id ${beyond(direction)} ${bind(cursor)}`);
   return db.query<JoinedRow>(
-    `${joinedTo(`(select * from nodes where node_id in (${exactIds})) node`)}
+    `${selectJoined(`(select * from nodes where node_id in (${exactIds})) node`)}
      where ${where.join(' and ')}
      order by node.node_id ${direction}
      limit ${filter.limit + 1}`,
@@ -174,32 +182,32 @@ async function exactMatches(
   );
 }
 
-/** A cursor before every node, in both directions and any collation. */
+/** Cursors that come before every node id, in any collation. */
 const startCursors: Record<Direction, string> = { desc: 'zz', asc: 'a' };
 
 export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page<Node>> {
   const direction: Direction = filter.sort === 'oldest' ? 'asc' : 'desc';
-  // Exact matches come first and are left out of the rest.
-  const place = exactCursor(filter);
-  const first = place === undefined ? [] : await exactMatches(db, filter, place, direction);
-  if (first.length >= filter.limit) {
-    const items = first.slice(0, filter.limit).map(nodeWire);
-    const isMore = first.length > filter.limit;
-    return { items, next_cursor: isMore ? `${exactPrefix}${items.at(-1)?.node_id}` : startCursors[direction] };
+  // Exact matches come first, and the walk below leaves them out.
+  const cursor = exactCursor(filter);
+  const exact = cursor === undefined ? [] : await exactMatches(db, filter, cursor, direction);
+  if (exact.length >= filter.limit) {
+    const items = exact.slice(0, filter.limit).map(nodeWire);
+    const hasMore = exact.length > filter.limit;
+    return { items, next_cursor: hasMore ? `${exactPrefix}${items.at(-1)?.node_id}` : startCursors[direction] };
   }
   const { after: _, ...fromStart } = filter;
-  const { rows, next_cursor } = await walkNodes(db, place === undefined ? filter : fromStart, direction, first.length);
-  return { items: [...first, ...rows].map(nodeWire), next_cursor };
+  const { rows, next_cursor } = await walkNodes(db, cursor === undefined ? filter : fromStart, direction, exact.length);
+  return { items: [...exact, ...rows].map(nodeWire), next_cursor };
 }
 
-/** Reads the rest of a page that has `taken` items already, without exact matches. */
-function walkNodes(db: Queryable, filter: NodeFilter, direction: Direction, taken: number) {
+/** Fills a page that already has `exactCount` items with matches that are not exact. */
+function walkNodes(db: Queryable, filter: NodeFilter, direction: Direction, exactCount: number) {
   const index = indexFor(filter);
   const { values, bind } = parameters();
   const walk: Walk = { table: 'node', key: 'node_id', rows: index.rows(filter, bind, direction), values };
   const more = parameters(values.length);
   const where = conditionsOf(filter, more.bind, index.applies);
   if (filter.q !== undefined) where.push(contains(filter.q, more.bind), `not ${matchesExactly(more.bind(filter.q))}`);
-  const wanted: Wanted = { where, values: more.values, direction, limit: filter.limit - taken };
-  return readWalk<JoinedRow>(db, walk, wanted, joinedTo);
+  const wanted: Wanted = { where, values: more.values, direction, limit: filter.limit - exactCount };
+  return readWalk<JoinedRow>(db, walk, wanted, selectJoined);
 }

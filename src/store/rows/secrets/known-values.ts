@@ -1,6 +1,6 @@
 /**
- * Loads the stored secrets into the redactors: into the server's own those that cannot be guessed,
- * and into the one of each pool all secrets that the pool names.
+ * Loads the stored secrets into the redactors. The server's redactor gets the values that cannot be
+ * guessed; the redactor of each pool gets all values that the pool names.
  */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Log } from '../../../base/telemetry/log.ts';
@@ -11,22 +11,22 @@ import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';
 import { openSecret } from './seal.ts';
 import { allSecrets, secretsByPool } from './secrets.ts';
 
-/** A shorter line of a value is likely to be an ordinary word. */
+/** Shorter lines of a value are not redacted, because they are likely to be ordinary words. */
 const minLineLength = 8;
 
-/** The first and last lines of a key or a certificate are the same in every one. */
+/** The first and last lines of a PEM key or certificate, which are no secrets. */
 const isArmour = (line: string): boolean => /^-----(?:BEGIN|END) [A-Z0-9 ]+-----$/.test(line);
 
-/** A value of several lines is printed line by line. */
+/** The texts to redact: the value, and its long lines, because logs print a value line by line. */
 export const printedForms = (value: string): string[] => {
   const lines = value.split(/\r?\n/).map((line) => line.trim());
-  const long = lines.filter((line) => line.length >= minLineLength && !isArmour(line));
-  return [value, ...(lines.length > 1 ? long : [])];
+  const longLines = lines.filter((line) => line.length >= minLineLength && !isArmour(line));
+  return [value, ...(lines.length > 1 ? longLines : [])];
 };
 
 /**
- * The forms that are redacted everywhere. Other forms can be guessed by other pools, or are our own
- * words.
+ * The texts that are redacted everywhere. Others could be guessed by other pools, or are words that
+ * the server itself uses.
  */
 export const unguessableForms = (value: string): string[] =>
   printedForms(value).filter((form) => secretValueProblem(form) === undefined);
@@ -34,7 +34,7 @@ export const unguessableForms = (value: string): string[] =>
 export interface LearnedSecrets {
   /** Secrets that this server cannot decrypt, with the missing key. */
   unreadable: { name: string; kid: string }[];
-  /** Values from before the rules for values: redacted only from the logs of their own pools. */
+  /** Values older than the present rules for values. Redacted only from logs of their own pools. */
   unsuitable: { name: string; problem: SecretValueProblem }[];
 }
 
@@ -59,8 +59,8 @@ export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedac
 const changesSecrets = new Set(['secret.set', 'pool.declared']);
 
 /**
- * Returns once the redactors know every stored secret, and keeps them up to date. Logs unreadable
- * secrets.
+ * Loads every stored secret into the redactors before it returns, and reloads them on each change.
+ * Logs unreadable and unsuitable secrets.
  */
 export async function followSecrets(
   { db, key_ring: ring }: { db: Database; key_ring: KeyRing },
@@ -68,13 +68,13 @@ export async function followSecrets(
   log: Log,
 ): Promise<PoolRedactors> {
   const pools = createPoolRedactors(db.redact);
-  // Subscribed before the first reading, so that nothing set in between is missed.
+  // Subscribe before the first reading, so that no secret set in between is missed.
   const first = Promise.withResolvers<void>();
   let learning: Promise<unknown> = first.promise;
   let isScheduled = false;
   tail.subscribe((fact) => {
     if (!changesSecrets.has(fact.kind) || isScheduled) return;
-    // The scheduled reading covers facts that arrive before it begins.
+    // A reading that has not begun covers this fact too.
     isScheduled = true;
     learning = learning.then(async () => {
       isScheduled = false;

@@ -11,19 +11,19 @@ export interface PoolRedactors {
   forget(): void;
 }
 
-/** A pool that is not known yet is redacted with every known secret. */
-export function createPoolRedactors(everything: LearningRedactor): PoolRedactors {
+/** Lines of a pool that was not loaded yet are redacted with every known secret. */
+export function createPoolRedactors(allSecrets: LearningRedactor): PoolRedactors {
   const byPool = new Map<string, LearningRedactor>();
-  const withoutSecrets = everything.withoutLearned();
+  const withoutSecrets = allSecrets.withoutLearned();
   return {
-    of: (pool) => byPool.get(pool) ?? everything,
+    of: (pool) => byPool.get(pool) ?? allSecrets,
     learn(pool, literals) {
       const known = byPool.get(pool);
       if (literals.length === 0) {
         if (!known) byPool.set(pool, withoutSecrets);
         return;
       }
-      const own = known && known !== withoutSecrets ? known : everything.withoutLearned();
+      const own = known && known !== withoutSecrets ? known : allSecrets.withoutLearned();
       own.learn(literals);
       byPool.set(pool, own);
     },

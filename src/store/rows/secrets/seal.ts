@@ -1,6 +1,6 @@
 /**
  * Encrypts the values of secrets with a key derived from the key ring. The name is authenticated
- * with the value.
+ * with the value, so a row copied under another name cannot be decrypted.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey, type KeyRing } from '../../../base/credentials/key-ring.ts';
@@ -24,8 +24,8 @@ export function sealSecret(ring: KeyRing, name: string, value: string): SealedSe
 }
 
 /**
- * `key_missing`: this server's ring lacks the key. `damaged`: the row was changed outside this
- * server.
+ * `key_missing` means that the key ring has no key of this id, `damaged` that the key or the name
+ * does not match the sealed value.
  */
 export type Opened = { ok: true; value: string } | { ok: false; why: 'key_missing' | 'damaged' };
 

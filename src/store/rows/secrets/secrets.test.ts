@@ -1,4 +1,4 @@
-/** Stored secrets: encrypted with a key outside the database, bound to their names, and rotated. */
+/** Secrets are encrypted with a key outside the database, bound to their names, and rotated. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -43,7 +43,7 @@ test('only a server with the key can decrypt a value', async () => {
   expect(openSecret(ringOf(key('one')), row)).toEqual({ ok: false, why: 'damaged' });
 });
 
-test('refuses a row that was copied under another name, or changed', () => {
+test('does not decrypt a row that was copied under another name or changed', () => {
   const ring = ringOf(key('one'));
   const sealed = sealSecret(ring, 'mine', 'correct horse');
   expect(openSecret(ring, { ...sealed, name: 'yours' })).toEqual({ ok: false, why: 'damaged' });
@@ -53,7 +53,7 @@ test('refuses a row that was copied under another name, or changed', () => {
   expect(openSecret(ring, { ...sealed, sealed: Buffer.alloc(3) })).toEqual({ ok: false, why: 'damaged' });
 });
 
-test('encrypts equal values differently', () => {
+test('encrypts the same value differently each time', () => {
   const ring = ringOf(key('one'));
   expect(sealSecret(ring, 'a', 'correct horse').sealed.equals(sealSecret(ring, 'a', 'correct horse').sealed)).toBe(
     false,
@@ -67,31 +67,31 @@ test('a new value increments the version', async () => {
   expect(openSecret(ring, await stored('counted'))).toEqual({ ok: true, value: 'second value' });
 });
 
-test('rotation encrypts readable secrets with the current key and names the others', async () => {
+test('rotation encrypts readable secrets with the current key, and returns the unreadable ones', async () => {
   await store.db.query('delete from secrets');
   const [old, fresh, foreign] = [key('old'), key('fresh'), key('foreign')];
   await put(ringOf(old), 'moved', 'correct horse');
-  await put(ringOf(foreign), 'left', 'battery staple');
+  await put(ringOf(foreign), 'foreign', 'battery staple');
   const ring = ringOf(fresh, old);
   const rotate = () => store.db.transaction((tx) => rotateSecrets(tx, ring));
-  expect(await rotate()).toEqual({ rotated: 1, unreadable: ['left'] });
+  expect(await rotate()).toEqual({ rotated: 1, unreadable: ['foreign'] });
   expect(await stored('moved')).toMatchObject({ kid: 'fresh', version: 1 });
   expect(openSecret(ringOf(fresh), await stored('moved'))).toEqual({ ok: true, value: 'correct horse' });
-  expect(openSecret(ringOf(foreign), await stored('left'))).toMatchObject({ ok: true });
-  expect(await rotate()).toEqual({ rotated: 0, unreadable: ['left'] });
+  expect(openSecret(ringOf(foreign), await stored('foreign'))).toMatchObject({ ok: true });
+  expect(await rotate()).toEqual({ rotated: 0, unreadable: ['foreign'] });
 });
 
-test('deletes a secret', async () => {
+test('deletes a secret, and returns false if it is not stored', async () => {
   await put(ringOf(key('one')), 'gone', 'correct horse');
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(true);
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(false);
   expect(await secretsNamed(store.db, ['gone'])).toEqual([]);
 });
 
-test('redacts the lines of a pool by its own secrets, and by all while the pool is unknown', () => {
-  const everything = createRedactor();
-  everything.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
-  const pools = createPoolRedactors(everything);
+test('redacts only the own secrets of a pool, or all secrets while the pool is not loaded', () => {
+  const allSecrets = createRedactor();
+  allSecrets.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
+  const pools = createPoolRedactors(allSecrets);
   const text = 'mine~quartz~meadow theirs~plum~harbor';
   expect(pools.of('mine').text(text)).toBe(`${redactionMark} ${redactionMark}`);
   pools.learn('mine', ['mine~quartz~meadow']);
@@ -106,7 +106,7 @@ test('redacts the lines of a pool by its own secrets, and by all while the pool 
   expect(pools.of('none').text(text)).toBe(`${redactionMark} ${redactionMark}`);
 });
 
-test('redacts each line of a value of several lines', () => {
+test('redacts each long line of a multi-line value', () => {
   const redactor = createRedactor();
   redactor.learn(printedForms('first long line\nshort\nsecond "long" line'));
   expect(redactor.text('saw first long line here')).toBe(`saw ${redactionMark} here`);

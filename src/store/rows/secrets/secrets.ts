@@ -1,4 +1,4 @@
-/** The table of secrets: names and sealed values. Only launches and the redactor open values. */
+/** Stores secrets with encrypted values. Only launches and the redactors decrypt them. */
 import type { KeyRing } from '../../../base/credentials/key-ring.ts';
 import type { Secret } from '../../../contract/security/secret.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
@@ -11,7 +11,7 @@ export interface SecretRow extends SealedSecret {
   last_used_at: Date | null;
 }
 
-/** A use is written at most once in this time. */
+/** The use of a secret is written at most this often. */
 const useIntervalSeconds = 60;
 
 const columns = 'name, version, kid, sealed, created_at, updated_at, last_used_at';
@@ -23,8 +23,8 @@ export const secretsNamed = (db: Queryable, names: readonly string[]): Promise<S
   db.query<SecretRow>(`select ${columns} from secrets where name = any($1)`, [names]);
 
 /**
- * Returns which of the names are stored, and keeps these from being deleted until the transaction
- * ends.
+ * Returns which of these names are stored. Locks their rows, so that no secret is deleted before
+ * the transaction ends.
  */
 export async function holdSecrets(tx: Transaction, names: readonly string[]): Promise<Set<string>> {
   const rows = await tx.query<{ name: string }>('select name from secrets where name = any($1) for share', [names]);
@@ -63,11 +63,14 @@ export async function noteUse(db: Queryable, names: readonly string[], now: Date
   );
 }
 
-/** Whether a document names the secret in its environment. Expects `secret`. */
+/** SQL that is true if a document's environment names the secret. Expects the alias `secret`. */
 const namesSecret = (document: string) =>
   `jsonb_path_exists(${document}, '$.spec.env.*.secret ? (@ == $name)', jsonb_build_object('name', secret.name))`;
 
-/** Pools that name each secret: now, or in a generation that live machines were made from. */
+/**
+ * Reads the pools that name each secret, in the present generation or in one that live machines
+ * were made from.
+ */
 export async function poolsBySecret(db: Queryable, names: readonly string[]): Promise<Map<string, string[]>> {
   const rows = await db.query<{ name: string; pools: string[] }>(
     `select secret.name, array_agg(distinct pool.name order by pool.name) as pools
@@ -91,8 +94,8 @@ export async function poolsBySecret(db: Queryable, names: readonly string[]): Pr
 }
 
 /**
- * Every pool that exists or still has nodes, with the secrets that it, or a generation of these
- * nodes, names.
+ * Reads every pool that exists or still has nodes, with the secrets that its present generation or
+ * a generation of these nodes names.
  */
 export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: string[] }[]> =>
   db.query(
@@ -112,7 +115,7 @@ export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: s
 
 export interface Rotation {
   rotated: number;
-  /** Unchanged, because this server cannot decrypt them. */
+  /** The secrets that stay as they were, because this server cannot decrypt them. */
   unreadable: string[];
 }
 

@@ -1,4 +1,4 @@
-/** Tokens that expire soon, with the facts that decide whether to warn about them. */
+/** Reads tokens that expire soon, with the columns that decide whether to warn about them. */
 import type { TokenRole } from '../../../contract/security/token.ts';
 import type { Queryable } from '../../pg/database.ts';
 
@@ -12,16 +12,16 @@ export interface ExpiringToken {
   expires_at: Date;
   revoked_at: Date | null;
   last_used_at: Date | null;
-  /** Another token of the same name, role and scope is in use and lives longer. */
+  /** Whether another token of the same name, role and scope is in use and expires later. */
   replaced: boolean;
 }
 
 export interface ExpiringQuery {
   now: Date;
   expires_until: Date;
-  /** A token that was used after this is in use. */
+  /** A token counts as in use if it was used after this time. */
   used_after: Date;
-  /** These are returned in any case. */
+  /** These tokens are returned whether or not they expire soon or are in use. */
   token_ids: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Console sessions, one row each. The cookie's secret is stored as a hash; ending a session deletes
+ * Stores console sessions. Only a hash of the cookie's secret is stored. Ending a session deletes
  * its row.
  */
 import { type Clock, secondsLater } from '../../../base/clock.ts';
@@ -9,11 +9,11 @@ import type { ConsoleSession } from '../../../contract/security/token.ts';
 import type { Queryable, Transaction } from '../../pg/database.ts';
 import type { TokenRow } from '../tokens.ts';
 
-/** The prefix of the secret, which the redactor knows. */
+/** The prefix of session secrets. The redactor finds secrets by their prefix. */
 const sessionPrefix = 'sws';
 /**
- * Beyond this the least recently used session of the same token ends, so a token cannot fill the
- * table.
+ * When a token has more sessions than this, its least recently used session ends, so that one token
+ * cannot fill the table.
  */
 export const maxSessionsPerToken = 100;
 const maxUserAgentLength = 256;
@@ -28,7 +28,7 @@ export interface SessionRow {
   user_agent: string | null;
 }
 
-/** A session as a request finds it, with its token. */
+/** The session of a request's cookie, with its token. */
 export interface FoundSession extends TokenRow {
   session_id: string;
   session_used_at: Date;
@@ -43,7 +43,7 @@ export interface FreshSession {
   user_agent: string | null;
 }
 
-/** Returns the secret for the cookie, which is not stored, and the sessions that it evicted. */
+/** Returns the secret for the cookie, which is not stored, and the ids of evicted sessions. */
 export async function createSession(
   tx: Transaction,
   clock: Clock,
@@ -80,7 +80,7 @@ export async function createSession(
 }
 
 export async function sessionBySecret(db: Queryable, secret: string): Promise<FoundSession | undefined> {
-  const [found] = await db.query<FoundSession>(
+  const [session] = await db.query<FoundSession>(
     `select t.*, s.session_id, s.last_used_at as session_used_at, s.expires_at as session_expires_at
      from sessions s
      join tokens t using (token_id)
@@ -88,10 +88,12 @@ export async function sessionBySecret(db: Queryable, secret: string): Promise<Fo
     [hashSecret(secret)],
     { often: true },
   );
-  return found;
+  return session;
 }
 
-/** Whether a session is still open: not ended, not idle for too long, and its token not revoked. */
+/**
+ * Whether a session has not ended, was used since `idleSince`, and has a token that is not revoked.
+ */
 export async function isSessionOpen(db: Queryable, id: string, idleSince: Date): Promise<boolean> {
   const rows = await db.query(
     `select from sessions s
@@ -126,7 +128,7 @@ export async function deleteSession(
 }
 
 export interface SessionQuery {
-  /** Null: all tokens. */
+  /** Null lists the sessions of all tokens. */
   token_id: string | null;
   after: string | undefined;
   limit: number;
@@ -136,7 +138,7 @@ export interface SessionQuery {
 
 export interface ListedSession extends SessionRow, Pick<TokenRow, 'name' | 'role' | 'tenant'> {}
 
-/** Live sessions, up to one more than the limit. */
+/** Lists live sessions, up to one more than the limit, so that the caller knows if more follow. */
 export async function listSessions(db: Queryable, query: SessionQuery): Promise<ListedSession[]> {
   return db.query<ListedSession>(
     `select s.session_id, s.token_id, s.created_at, s.last_used_at, s.expires_at, s.address, s.user_agent,
@@ -170,7 +172,10 @@ export const sessionWire = (row: ListedSession, own: string | null, idle_seconds
   current: row.session_id === own,
 });
 
-/** Deletes expired sessions and those of revoked tokens. Idle ones are deleted when they expire. */
+/**
+ * Deletes expired sessions and sessions of revoked or expired tokens. An idle session stays until
+ * it expires.
+ */
 export async function forgetSessions(db: Queryable, now: Date): Promise<number> {
   const rows = await db.query(
     `delete from sessions s

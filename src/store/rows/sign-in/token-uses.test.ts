@@ -1,4 +1,6 @@
-/** The last use of a token: written once a minute, in batches, the latest of all replicas. */
+/**
+ * The last use of a token is written once a minute, in batches; the latest of all replicas wins.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../../test/support/database.ts';
 import { until } from '../../../../test/support/until.ts';
@@ -25,12 +27,12 @@ afterEach(async () => {
   await drop();
 });
 
-/** Counts statements, and fails them on demand. */
-function counted() {
+/** A database that counts statements, and rejects them while `fails` is set. */
+function countingDatabase() {
   const count = { statements: 0, fails: false };
-  const query: Queryable['query'] = (...given) => {
+  const query: Queryable['query'] = (...args) => {
     count.statements += 1;
-    return count.fails ? Promise.reject(new Error('the store is away')) : db.query(...given);
+    return count.fails ? Promise.reject(new Error('the store is unavailable')) : db.query(...args);
   };
   return { count, db: { ...db, query } as Queryable };
 }
@@ -52,11 +54,11 @@ async function token(name: string): Promise<string> {
 const lastUses = async () => Object.fromEntries((await listTokens(db)).map((each) => [each.name, each.last_used_at]));
 const seconds = (count: number) => moment(Date.UTC(2026, 0, 1) + count * 1000).toISOString();
 
-test('writes many uses within a minute by one statement', async () => {
+test('writes many uses within a minute in one statement', async () => {
   const [one, two] = [await token('one'), await token('two')];
   await token('idle');
-  const { count, db: watched } = counted();
-  const uses = usesOf(watched);
+  const { count, db: counting } = countingDatabase();
+  const uses = usesOf(counting);
   for (const id of [one, two, one, two, one]) uses.note(id);
   expect(count.statements, 'no request waits for a write').toBe(0);
   await clock.advance(1_000);
@@ -82,7 +84,7 @@ test('writes pending uses on stop', async () => {
   expect(clock.pendingTimers()).toBe(0);
 });
 
-test('keeps the latest use of two replicas, in any order of writes', async () => {
+test('keeps the latest use of two replicas, even if it is written first', async () => {
   const id = await token('one');
   const [early, late] = [usesOf(), usesOf()];
   early.note(id);
@@ -95,8 +97,8 @@ test('keeps the latest use of two replicas, in any order of writes', async () =>
 
 test('reports a failed write, and retries with the next use', async () => {
   const id = await token('one');
-  const { count, db: watched } = counted();
-  const uses = usesOf(watched);
+  const { count, db: counting } = countingDatabase();
+  const uses = usesOf(counting);
   count.fails = true;
   uses.note(id);
   await uses.stop();

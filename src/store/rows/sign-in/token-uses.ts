@@ -6,17 +6,17 @@ import type { Queryable } from '../../pg/database.ts';
 
 /** A replica writes the use of a token at most this often. */
 const everyMs = 60_000;
-/** Uses that arrive within this time are one statement. */
+/** Uses that arrive within this time are written in one statement. */
 const batchMs = 1_000;
 
 export interface TokenUses {
-  /** The token was just authenticated. */
+  /** Notes that a request was just authenticated with the token. */
   note(token_id: string): void;
-  /** Writes the remaining uses. */
+  /** Writes the pending uses. */
   stop(): Promise<void>;
 }
 
-/** Replicas write in any order, so the latest use wins. */
+/** Keeps the latest use of each token, because replicas may write in any order. */
 async function writeUses(db: Queryable, uses: ReadonlyMap<string, number>): Promise<void> {
   await db.query(
     `insert into token_uses as known (token_id, last_used_at)
@@ -32,9 +32,9 @@ async function writeUses(db: Queryable, uses: ReadonlyMap<string, number>): Prom
 }
 
 export function createTokenUses(db: Queryable, clock: Clock, onError: (error: unknown) => void): TokenUses {
-  /** The uses that were taken for writing in the last minute, oldest first. */
+  /** The uses of the last minute that are written or pending, oldest first. */
   const recent = new Map<string, number>();
-  let waiting = new Map<string, number>();
+  let pending = new Map<string, number>();
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
 
@@ -47,14 +47,14 @@ export function createTokenUses(db: Queryable, clock: Clock, onError: (error: un
   const flush = () => {
     cancel?.();
     cancel = undefined;
-    const uses = waiting;
-    waiting = new Map();
+    const uses = pending;
+    pending = new Map();
     if (uses.size === 0) return;
     dropOld();
     writing = writing
       .then(() => writeUses(db, uses))
       .catch((error) => {
-        // The next use tries again.
+        // Forget the failed uses, so that the next use of each token is written.
         for (const token_id of uses.keys()) recent.delete(token_id);
         onError(error);
       });
@@ -63,11 +63,11 @@ export function createTokenUses(db: Queryable, clock: Clock, onError: (error: un
   return {
     note(token_id) {
       const at_ms = clock.nowMs();
-      const before = recent.get(token_id);
-      if (before !== undefined && at_ms - before < everyMs) return;
+      const last_ms = recent.get(token_id);
+      if (last_ms !== undefined && at_ms - last_ms < everyMs) return;
       recent.delete(token_id);
       recent.set(token_id, at_ms);
-      waiting.set(token_id, at_ms);
+      pending.set(token_id, at_ms);
       cancel ??= clock.after(batchMs, flush);
     },
     async stop() {

@@ -125,7 +125,7 @@ async function tracesOf(
   await db
     .transaction(async (tx) => {
       const locked = 'from nodes node where node_id = any($1) order by node_id for update of node';
-      const nodes = await readJudged(tx, { moments: {}, alike: {}, rest: locked }, [ids]);
+      const nodes = await readJudged(tx, { times: {}, shared: {}, from: locked }, [ids]);
       const byRow = await tx.query(`select ${judgedColumns} ${locked}`, [ids]);
       expect(
         nodes.map(({ alike: _, holder_status: __, ...node }) => node),
