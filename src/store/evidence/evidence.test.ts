@@ -1,4 +1,4 @@
-/** Readers get every fact once, in commit order, however transactions overlap. */
+/** Readers get every fact once, in commit order, even if transactions overlap. */
 import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -29,8 +29,8 @@ beforeAll(async () => {
   store = await testStore({ max_connections: 4 });
   db = store.db;
   fleet = await testFleet(db);
-  // Stand for the rows that a transition locks. The version that a writer finds under the row lock
-  // shows the real order.
+  // These represent the rows that a transition locks. A writer increments the version under the row
+  // lock, so versions show the real order.
   await db.query('create table things (thing integer primary key, version integer not null)');
   await db.query('insert into things select thing, 0 from generate_series(1, $1) as thing', [thingCount]);
   for (let i = 0; i < sessionCount; i++) sessions.push(await db.connect(`session ${i}`));
@@ -92,10 +92,10 @@ interface Change {
 let runs = 0;
 
 /**
- * Runs the actions on real connections, one at a time unless one waits for a lock, while a reader
- * follows.
+ * Runs the actions one after another on real connections, and lets a reader follow after each. An
+ * action that waits for a lock stays pending.
  */
-async function play(plan: Action[]): Promise<{ followed: Change[]; kept: Change[]; readAnew: Change[] }> {
+async function play(plan: Action[]): Promise<{ followed: Change[]; stored: Change[]; reread: Change[] }> {
   const run = `run ${runs++}`;
   const start = await headCursor(db);
   let cursor: Cursor = start;
@@ -147,7 +147,7 @@ async function play(plan: Action[]): Promise<{ followed: Change[]; kept: Change[
         open.get(at)?.add(thing);
         await change(session, run, thing);
       } else if (waiting.size === 0 && (open.get(at)?.size ?? 0) === 0) {
-        // It holds no lock itself, so it cannot deadlock.
+        // This session holds no lock, so waiting for one cannot deadlock.
         open.get(at)?.add(thing);
         waiting.set(at, change(session, run, thing));
       }
@@ -155,37 +155,38 @@ async function play(plan: Action[]): Promise<{ followed: Change[]; kept: Change[
     await follow();
   }
   for (let at = 0; at < sessionCount; at++) await end(at, 'commit');
+  // A second time, for sessions that waited for one of these.
   for (let at = 0; at < sessionCount; at++) await end(at, 'commit');
-  const kept = await db.query<{ data: Change }>(`select data from evidence where data ->> 'run' = $1 order by seq`, [
+  const stored = await db.query<{ data: Change }>(`select data from evidence where data ->> 'run' = $1 order by seq`, [
     run,
   ]);
-  // Open transactions of other databases on the server withhold facts too.
+  // Running transactions of other databases on the server withhold facts too.
   await until('every fact to be followed', async () => {
     await follow();
-    return followed.length >= kept.length;
+    return followed.length >= stored.length;
   });
-  const again: Change[] = [];
+  const reread: Change[] = [];
   for (let from: Cursor = start; ; ) {
     const { items } = await readAfter(db, from, 2);
-    again.push(...items.filter((item) => item.data.run === run).map((item) => item.data as unknown as Change));
+    reread.push(...items.filter((item) => item.data.run === run).map((item) => item.data as unknown as Change));
     const last = items.at(-1);
     if (!last) break;
     from = parseCursor(last.cursor) ?? from;
   }
-  return { followed, kept: kept.map((row) => row.data), readAnew: again };
+  return { followed, stored: stored.map((row) => row.data), reread };
 }
 
-test('a follower gets every fact once, and the changes of each row in order', async () => {
+test('a reader gets every fact once, and the changes of each row in their real order', async () => {
   await fc.assert(
     fc.asyncProperty(actions, async (plan) => {
-      const { followed, kept, readAnew } = await play(plan);
-      expect(followed.length).toBe(kept.length);
+      const { followed, stored, reread } = await play(plan);
+      expect(followed.length).toBe(stored.length);
       for (let thing = 1; thing <= thingCount; thing++) {
         const versions = (list: Change[]) => list.filter((each) => each.thing === thing).map((each) => each.version);
-        expect(versions(followed)).toEqual(versions(kept));
+        expect(versions(followed)).toEqual(versions(stored));
       }
       // A later reader with another page size gets the same order.
-      expect(readAnew).toEqual(followed);
+      expect(reread).toEqual(followed);
     }),
     { numRuns: 60 },
   );
@@ -200,13 +201,13 @@ test('orders two changes of a row by its lock, not by transaction id', async () 
   await quick.query('begin');
   await change(quick, 'overtaken', 1);
   await quick.query('commit');
-  // Committed, but an older transaction is still open.
+  // The fact is committed, but an older transaction is still running.
   const { items: readTooEarly, withheld } = await readAfter(db, start, 10_000);
   expect(readTooEarly.filter((item) => item.data.run === 'overtaken')).toEqual([]);
   expect(withheld).toBe(true);
   await change(early, 'overtaken', 1);
   await early.query('commit');
-  const items = await until('both to be readable', async () => {
+  const items = await until('both facts to be readable', async () => {
     const read = await readAfter(db, start, 10_000);
     return read.withheld ? undefined : read.items.filter((item) => item.data.run === 'overtaken');
   });
@@ -215,7 +216,7 @@ test('orders two changes of a row by its lock, not by transaction id', async () 
   expect(versions).toEqual([...versions].sort((a, b) => a - b));
 });
 
-test('a fact becomes readable without a later transaction', async () => {
+test('a fact of an old transaction becomes readable without a later commit', async () => {
   const [slow] = sessions;
   if (!slow) throw new Error('a session is needed');
   await slow.query('begin');
@@ -229,7 +230,7 @@ test('a fact becomes readable without a later transaction', async () => {
   expect(row?.readable).toBe(true);
 });
 
-test('pages through a timeline in both directions, each fact once', async () => {
+test('pages through a timeline return each fact once, in both directions', async () => {
   const node = await fleet.node('ready');
   const all = await until('the timeline to be readable', async () => {
     const page = await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, order: 'oldest', limit: 100 });
@@ -256,7 +257,7 @@ test('pages through a timeline in both directions, each fact once', async () => 
   }
 });
 
-test('reads all facts of an instance in order, from any layer and with or without its node', async () => {
+test('reads all facts of an instance in order, from any layer, with or without a node id', async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
   const factOf = (summary: string, fact: Partial<Fact>): Fact => ({
     at: fleet.now(),
@@ -270,7 +271,7 @@ test('reads all facts of an instance in order, from any layer and with or withou
   const facts = [
     factOf('by a rule', {}),
     factOf('by a caller that names the instance only', { layer: 'api', node_id: null }),
-    factOf('by a rule, about the former instance', { node_instance_id: 'inst_before' as never }),
+    factOf('by a rule, about the former instance', { node_instance_id: 'inst_former' as never }),
     factOf('by the store', { layer: 'store' }),
     factOf('by a rule again', {}),
   ];
@@ -288,7 +289,7 @@ test('reads all facts of an instance in order, from any layer and with or withou
   expect(await read('newest')).toEqual(expected.toReversed());
 });
 
-test('compares positions as numbers, not as text', async () => {
+test('the head compares transaction ids as numbers, not as text', async () => {
   await recordEvidence(db, [{ at: fleet.now(), layer: 'api', kind: 'node.explained', summary: 'just now' }]);
   const [horizon] = await db.query<{ digits: number }>(
     'select length(pg_snapshot_xmax(pg_current_snapshot())::text) as digits',
@@ -302,7 +303,7 @@ test('compares positions as numbers, not as text', async () => {
   expect((await headCursor(db)).xid).not.toBe(older);
 });
 
-test('refuses malformed cursors', () => {
+test('parses a cursor, and returns undefined for malformed ones', () => {
   expect(parseCursor('12-34')).toEqual({ xid: '12', seq: '34' });
   for (const text of ['', '12', '-', '1-', 'a-b', '1-2-3', `${'9'.repeat(30)}-1`, ' 1-2'])
     expect(parseCursor(text)).toBeUndefined();

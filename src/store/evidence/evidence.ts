@@ -1,5 +1,6 @@
 /**
- * Evidence: append-only facts, written in the transaction that they describe, read in commit order.
+ * Writes and reads evidence: append-only facts. A fact is written in the transaction that it
+ * describes. Readers get facts in commit order.
  */
 import type { KnownIds } from '../../base/ids.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -47,7 +48,7 @@ async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin
   db.evidenceWritten();
 }
 
-/** Writes any number of facts in one statement, with their secrets redacted. */
+/** Redacts secrets in the facts and writes them in one statement. */
 export const recordEvidence = (db: Queryable, facts: readonly Fact[]): Promise<void> =>
   insertFacts(
     db,
@@ -55,8 +56,8 @@ export const recordEvidence = (db: Queryable, facts: readonly Fact[]): Promise<v
   );
 
 /**
- * Writes facts from outside. Refuses the server's own kinds, even if the caller checked them
- * already.
+ * Writes facts from outside the server. Checks again that no kind is reserved for the server, in
+ * case a caller forgot to.
  */
 export async function recordOutsideFacts(
   db: Queryable,
@@ -80,7 +81,7 @@ export const startCursor: Cursor = { xid: '0', seq: '0' };
 
 export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
 
-/** Compares in commit order. */
+/** Whether `cursor` comes after `other` in commit order. */
 export const isAfter = (cursor: Cursor, other: Cursor): boolean =>
   cursor.xid === other.xid ? BigInt(cursor.seq) > BigInt(other.seq) : BigInt(cursor.xid) > BigInt(other.xid);
 
@@ -110,12 +111,12 @@ export const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
   ...rest,
 });
 
-/** The newest position before which no further fact can appear. */
+/** Returns the newest position before which no further fact can appear. */
 export async function headCursor(db: Queryable): Promise<Cursor> {
   const [row] = await db.query<{ xid: string; seq: string }>(
     `select xid::text as xid, seq::text as seq
      from evidence
-     -- Transactions that still run may add facts from here on.
+     -- A running transaction may still add facts at or after its own id.
      where xid < pg_snapshot_xmin(pg_current_snapshot())
      order by evidence.xid desc, evidence.seq desc
      limit 1`,
@@ -123,15 +124,15 @@ export async function headCursor(db: Queryable): Promise<Cursor> {
   return row ?? startCursor;
 }
 
-/** Limits a read to the partitions of this time. */
+/** Limits a read to the partitions of a time range. */
 export interface TimeRange {
   since: Date;
   until: Date;
 }
 
 /**
- * The facts after `cursor`, oldest first. `withheld`: there are more, but an open transaction may
- * still add facts before them.
+ * Reads the facts after `cursor`, oldest first. `withheld` is true if more facts exist, but a
+ * running transaction may still add facts before them.
  */
 export async function readAfter(
   db: Pick<Queryable, 'query'>,
@@ -149,14 +150,15 @@ export async function readAfter(
      order by evidence.xid, evidence.seq
      limit ${limit}`,
     values,
-    // Runs after every commit. Planning over all partitions takes ten times as long as reading.
+    // Prepared, because this runs after every commit, and planning over all partitions takes ten
+    // times as long as reading.
     { often: true },
   );
   const settled = rows.filter((row) => row.settled);
   return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
 }
 
-/** The facts that a stream reader may see and asked for. */
+/** Selects the facts that a stream reader may see and requested. */
 export interface StreamFilter {
   visibility: Visibility;
   node_id?: string;
@@ -166,16 +168,18 @@ export interface StreamFilter {
 
 export interface VisiblePage {
   items: Evidence[];
-  /** The last fact that was scanned, visible or not. The next page starts after it. */
+  /** The last scanned fact, visible or not. The next page starts after this fact. */
   reached: Cursor;
   more: boolean;
 }
 
-/** A tenant's page scans this many facts per item. */
-const scannedPerVisible = 4;
+/** A tenant's page scans at most this many facts per item of the page. */
+const scannedPerItem = 4;
 const idColumns = ['node_id', 'allocation_id', 'workflow_id'] as const;
 
-/** The visible facts after `cursor`, oldest first. A page scans a bounded number of facts. */
+/**
+ * Reads the visible facts after `cursor`, oldest first. Each page scans a bounded number of facts.
+ */
 export async function readVisibleAfter(
   db: Pick<Queryable, 'query'>,
   cursor: Cursor,
@@ -188,13 +192,13 @@ export async function readVisibleAfter(
     filter[column] === undefined ? [] : [`${column} = ${bind(filter[column])}`],
   );
   const own = ofOwnAllocation(filter.visibility, 'scanned', bind);
-  const maxScanned = own.length === 0 ? limit : scannedPerVisible * limit;
+  const maxScanned = own.length === 0 ? limit : scannedPerItem * limit;
   const rows = await db.query<EvidenceRow & { end_xid: string; end_seq: string; scanned_rows: number }>(
     `with scanned as materialized (
        select *
        from evidence
        where (xid, seq) > ($1::xid8, $2::bigint)
-         -- A transaction that still runs may add facts before these.
+         -- A running transaction may still add facts before later ones.
          and xid < pg_snapshot_xmin(pg_current_snapshot())
          ${andAll(wanted)}
        order by evidence.xid, evidence.seq
@@ -238,22 +242,22 @@ export interface EvidenceFilter {
   workflow_id?: string;
   layer?: string;
   kind?: string;
-  /** Any of these kinds, and only facts that the server recorded itself. */
+  /** Selects facts of any of these kinds that the server itself recorded. */
   kinds?: readonly EvidenceKind[];
   /**
-   * Predicate of a partial index on (node_id, xid, seq), in the index's own words. Needs `node_id`.
-   * Returns only the server's own facts.
+   * The predicate of a partial index on (node_id, xid, seq), worded as in the index so that the
+   * planner uses it. Requires `node_id`, and selects only facts that the server itself recorded.
    */
   partial_index?: string;
   /**
-   * With `partial_index`: scan at most this many facts of the index before the other filters apply.
+   * Scans at most this many facts of `partial_index` before the other filters apply.
    */
   max_scanned?: number;
   since?: string;
   until?: string;
-  /** Only rows with an actor. */
+  /** Selects only facts with an actor. */
   audited?: boolean;
-  /** Audit filters. A fact can name its target, actor and action in several ways; see `audit`. */
+  /** The audit filters match any of the fields listed in `audit`. */
   target_id?: string;
   actor?: string;
   action?: string;
@@ -265,8 +269,8 @@ export interface EvidenceFilter {
 }
 
 /**
- * Where a fact may hold each audit field. None is indexed; the audit's partial index narrows the
- * scan.
+ * The columns and fields in which a fact may store each audit value. None of them is indexed; the
+ * partial index on facts with an actor bounds the scan.
  */
 const audit = {
   target_id: [
@@ -288,8 +292,8 @@ const audit = {
 const auditFilters = Object.keys(audit) as (keyof typeof audit)[];
 
 /**
- * The facts of one instance, as two conditions with an index each. Rules write facts by the
- * hundred, so theirs are indexed by node only, not by instance.
+ * Selects the facts of one instance by two conditions, because no single index covers them. Rules
+ * write hundreds of facts at once, so facts of rules are indexed by node only, not by instance.
  */
 const ofInstance = (id: string): string[] => [
   `node_instance_id = ${id}
@@ -299,12 +303,12 @@ const ofInstance = (id: string): string[] => [
    and node_id = (select node_id from instances where node_instance_id = ${id})`,
 ];
 
-/** Conditions without an index. */
+/** The conditions of a filter that no index serves. */
 export function unindexedConditions(filter: EvidenceFilter, bind: Bind): string[] {
   const where: string[] = [];
   for (const column of ['layer', 'kind'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
-  // A query for one of the server's own kinds returns no facts from outside.
+  // A query for a reserved kind must not return facts from outside the server.
   if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
   for (const name of auditFilters)
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
@@ -316,7 +320,10 @@ export function unindexedConditions(filter: EvidenceFilter, bind: Bind): string[
   return [...where, ...ownFacts(filter.visibility, filter.allocation_id, bind)];
 }
 
-/** Conditions with an index, and the partitions to read. Several lists are read separately. */
+/**
+ * The conditions of a filter that an index or the partitioning serves. Each returned list must be
+ * read by a select of its own.
+ */
 function indexedConditions(filter: EvidenceFilter, bind: Bind): string[][] {
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
@@ -338,7 +345,7 @@ const orderOf = ({ order }: EvidenceFilter, count: number): string => {
     limit ${count}`;
 };
 
-/** Selects at most `count` facts by the indexed conditions of a filter, and by `more`. */
+/** SQL for at most `count` facts that match the indexed conditions of a filter, and `more`. */
 export function indexedSql(filter: EvidenceFilter, count: number, bind: Bind, more: readonly string[] = []): string {
   const ordered = orderOf(filter, count);
   const [only = [], ...others] = indexedConditions(filter, bind).map((where) => [...where, ...more].join(' and '));
@@ -352,8 +359,8 @@ function timelineSql(filter: EvidenceFilter, count: number, bind: Bind): string 
   const matches = unindexedConditions(filter, bind);
   const ordered = orderOf(filter, count);
   if (!filter.max_scanned) {
-    const found = indexedSql(filter, count, bind, [...index, ...matches]);
-    return `select ${columns} from (${found}) evidence ${ordered}`;
+    const matching = indexedSql(filter, count, bind, [...index, ...matches]);
+    return `select ${columns} from (${matching}) evidence ${ordered}`;
   }
   const scanned = indexedSql(filter, filter.max_scanned, bind, index);
   return `select ${columns} from (${scanned}) evidence where ${matches.join(' and ')} ${ordered}`;
@@ -368,8 +375,9 @@ export async function readTimeline(db: Queryable, filter: EvidenceFilter): Promi
 }
 
 /**
- * The facts of several filters, in one prepared statement. Planning over every partition takes
- * longer than reading a few facts, so callers pass the same filter fields and limits each time.
+ * Reads the facts of several filters in one prepared statement, because planning over every
+ * partition takes longer than reading a few facts. The statement text depends on the filter fields
+ * and limits, so callers should pass the same ones each time.
  */
 export async function readTimelines(db: Queryable, filters: readonly EvidenceFilter[]): Promise<Evidence[][]> {
   const values: unknown[] = [];

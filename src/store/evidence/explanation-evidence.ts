@@ -1,4 +1,6 @@
-/** The evidence that an explanation cites: the change to the present status, and findings since. */
+/**
+ * Selects the evidence that an explanation cites: the last change of status, and facts around it.
+ */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { EvidenceKind } from '../../contract/evidence/evidence-kinds.ts';
 import { refusedBeatKind } from '../../lifecycle/findings/refused-beats.ts';
@@ -8,8 +10,8 @@ import type { Visibility } from '../../lifecycle/visibility.ts';
 import type { Queryable } from '../pg/database.ts';
 import { type EvidenceFilter, readTimelines } from './evidence.ts';
 
-/** Cited beside the verdict: findings of the server, and reports of the machine. */
-const found: readonly EvidenceKind[] = [
+/** Facts of the server that are cited with the change of status. */
+const serverFindings: readonly EvidenceKind[] = [
   'probe.unanswered',
   'probe.answered',
   'node.observed',
@@ -21,18 +23,23 @@ const found: readonly EvidenceKind[] = [
   'verdict.unwritable',
   refusedBeatKind,
 ];
-const reported: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
+/** Reports of the machine that are cited with the change of status. */
+const machineReports: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
 
-/** Only the last one is cited: a deadline may be moved often, and must not crowd out findings. */
+/** Only the last move is cited, because frequent moves would crowd out findings. */
 const movedDeadline: EvidenceKind = 'node.deadline_moved';
 
-/** Cited instead where a release failed: earlier facts about the machine explain something else. */
-const ofRelease: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
+/**
+ * Facts that are cited instead if a release failed, because facts of the machine do not explain it.
+ */
+const releaseFacts: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
 
 const maxFacts = 8;
-/** One query for all kinds: planning one for each kind costs more than reading 100 rows. */
+/**
+ * The first query reads all kinds together: planning one query per kind costs more than 100 rows.
+ */
 const maxRecent = 100;
-/** The reports of a tenant are looked for among this many of the machine's last reports. */
+/** A tenant's reports are selected from this many of the machine's last reports. */
 const maxScannedReports = 500;
 
 const newestFirst = (a: Evidence, b: Evidence) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
@@ -40,19 +47,19 @@ const newestFirst = (a: Evidence, b: Evidence) => (a.at < b.at ? 1 : a.at > b.at
 const changeKinds: readonly EvidenceKind[] = nodeStatusNames.map((status) => `node.${status}` as const);
 
 /**
- * A machine may report as much as its write limit allows, so the kinds that explain it have two
- * indexes of their own: one for what the server records, one for what the machine can write at
- * will. Each function says which kinds its index holds.
+ * A machine may report as much as its write limit allows. The kinds that are cited therefore have
+ * two partial indexes: one for kinds that only the server records, one for kinds that a machine can
+ * report at will. The SQL function of each index returns whether a kind is in the index.
  */
-const byServer: readonly EvidenceKind[] = [...changeKinds, ...found, movedDeadline, droppedKind];
-export const explaining = { evidence_explains: byServer, evidence_is_reported_cause: reported } as const;
+const serverKinds: readonly EvidenceKind[] = [...changeKinds, ...serverFindings, movedDeadline, droppedKind];
+export const explaining = { evidence_explains: serverKinds, evidence_is_reported_cause: machineReports } as const;
 const explainingIndex = 'evidence_explains(kind)';
 const reportedIndex = 'evidence_is_reported_cause(kind)';
 
 /**
- * The change itself, and the facts since the change before it: earlier ones explain something else.
- * `stuckInRelease` names the allocation whose release failed; then the facts of that failure are
- * cited.
+ * Returns the last change of status and the facts since the change before that, because older facts
+ * explain an earlier status. If `stuckInRelease` names an allocation whose release failed, returns
+ * the facts of that failure instead.
  */
 export async function evidenceFor(
   db: Queryable,
@@ -60,7 +67,7 @@ export async function evidenceFor(
   visibility: Visibility,
   stuckInRelease: string | null,
 ): Promise<Evidence[]> {
-  const about: EvidenceFilter = {
+  const nodeFilter: EvidenceFilter = {
     node_id: node.node_id,
     order: 'newest',
     partial_index: explainingIndex,
@@ -69,13 +76,14 @@ export async function evidenceFor(
     visibility,
   };
   const reports: EvidenceFilter = stuckInRelease
-    ? { allocation_id: stuckInRelease, visibility, order: 'newest', kinds: ofRelease, limit: maxFacts }
-    : { ...about, partial_index: reportedIndex, max_scanned: maxScannedReports, limit: maxFacts };
-  const [recent = [], reportFacts = []] = await readTimelines(db, [about, reports]);
+    ? { allocation_id: stuckInRelease, visibility, order: 'newest', kinds: releaseFacts, limit: maxFacts }
+    : { ...nodeFilter, partial_index: reportedIndex, max_scanned: maxScannedReports, limit: maxFacts };
+  const [recent = [], reportFacts = []] = await readTimelines(db, [nodeFilter, reports]);
   const wanted: readonly { kinds: readonly EvidenceKind[]; limit: number }[] = [
     { kinds: changeKinds, limit: 2 },
-    { kinds: found, limit: stuckInRelease ? 0 : maxFacts },
-    // The last one of each: there may be one a minute, and they must not crowd out findings.
+    { kinds: serverFindings, limit: stuckInRelease ? 0 : maxFacts },
+    // Cite only the last fact of these kinds: there may be one a minute, which would crowd out
+    // findings.
     { kinds: [droppedKind], limit: 1 },
     { kinds: [movedDeadline], limit: stuckInRelease || node.deadline_at === null ? 0 : 1 },
   ];
@@ -87,17 +95,19 @@ export async function evidenceFor(
   )
     [changes = [], ...facts] = await readTimelines(
       db,
-      wanted.map((part) => ({ ...about, ...part })),
+      wanted.map((part) => ({ ...nodeFilter, ...part })),
     );
-  const [change, before] = changes;
+  const [change, earlierChange] = changes;
   const [findings = [], ...others] = facts;
   const newest = [...findings, ...reportFacts].sort(newestFirst).slice(0, maxFacts);
-  const since = [...newest, ...others.flat()].filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
+  const since = [...newest, ...others.flat()].filter(
+    ({ at }) => !earlierChange || Date.parse(at) >= Date.parse(earlierChange.at),
+  );
   return [...since, ...(change ? [change] : [])].sort(newestFirst);
 }
 
-/** How long each boot stage usually takes in a pool: the median of its last boots. */
-export async function usualStages(db: Queryable, pool: string, except: string): Promise<Map<string, number>> {
+/** Reads the median duration of each boot stage over the last boots of a pool. */
+export async function usualStages(db: Queryable, pool: string, exceptInstance: string): Promise<Map<string, number>> {
   const rows = await db.query<{ name: string; seconds: number }>(
     `select stage.name, percentile_cont(0.5) within group (order by stage.seconds) as seconds
      from boot_stages stage
@@ -111,7 +121,7 @@ export async function usualStages(db: Queryable, pool: string, except: string): 
      )
      group by stage.name
      having count(*) >= 3`,
-    [pool, except],
+    [pool, exceptInstance],
   );
   return new Map(rows.map((row) => [row.name, row.seconds]));
 }

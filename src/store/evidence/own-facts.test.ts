@@ -1,6 +1,6 @@
 /**
- * Code that reads evidence by kind relies only on facts of the server. The forged facts here bypass
- * the check of reserved kinds, so that only their origin keeps them out.
+ * Code that reads evidence by kind uses only facts that the server recorded. The forged facts here
+ * bypass the check of reserved kinds, so that only their origin excludes them.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** As if the check of reserved kinds were missing. */
+/** Inserts facts as if the check of reserved kinds were missing. */
 async function forge(
   origin: Origin,
   { node_id, node_instance_id }: NodeRow,
@@ -43,7 +43,7 @@ async function forge(
 
 const failure = { kind: 'node.failed', data: { from: 'provisioning', to: 'failed', set: { status: 'failed' } } };
 
-describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
+describe.for<Origin>(['node', 'person'])('a forged fact of origin %s', (origin) => {
   it('does not change rebuilt rows, present or past', async () => {
     const node = await fleet.node('ready');
     await forge(origin, node, { kind: 'node.retired', data: { set: { status: 'retired' } } });
@@ -52,7 +52,7 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
     expect(past?.state.status).toBe('ready');
   });
 
-  it('proves nothing', async () => {
+  it('does not prove a machine absent or clean', async () => {
     const node = await fleet.node('ready');
     const since = fleet.now();
     await forge(origin, node, { kind: 'proof.absent', data: {} }, { kind: 'proof.clean', data: {} });
@@ -82,7 +82,7 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
     const kinds = ['beat.refused', 'probe.unanswered', 'node.explained', 'bootstrap.diagnosis', 'node.starting'];
     await forge(origin, node, ...kinds.map((kind) => ({ kind, data: {} })));
     const { node_id, node_instance_id, status } = node;
-    const cited = await until('its own change to be cited', async () => {
+    const cited = await until('the real change to be cited', async () => {
       const facts = await evidenceFor(
         store.db,
         { node_id, node_instance_id, status, deadline_at: null },
@@ -95,8 +95,8 @@ describe.for<Origin>(['node', 'person'])('a fact of origin %s', (origin) => {
   });
 });
 
-describe('a fact from before origins were stored', () => {
-  it('counts if its kind was reserved then, not if any caller could post it', async () => {
+describe('a fact from before origins were stored (origin unknown)', () => {
+  it('is cited if its kind was reserved at that time, and ignored if callers could post it', async () => {
     const node = await fleet.node('starting');
     await forge('unknown', node, { kind: 'node.explained', data: {} }, { kind: 'beat.refused', data: {} });
     const { node_id, node_instance_id, status } = node;

@@ -1,11 +1,12 @@
 /**
- * The SQL form of `isOwnFact`: the server recorded the fact itself. Every query that decides or
- * explains something by the kind of a fact must use it.
+ * The SQL form of `isOwnFact`: whether the server itself recorded a fact. Every query that decides
+ * or explains something by the kind of a fact must use this condition, because outsiders can post
+ * facts.
  */
 import { lateReservedNouns } from '../../contract/evidence/evidence-kinds.ts';
 
-const lately = lateReservedNouns.map((noun) => `'${noun}'`).join(', ');
+const lateNouns = lateReservedNouns.map((noun) => `'${noun}'`).join(', ');
 
-/** `fact` is the name that the query gives the evidence table. */
+/** `fact` is the alias of the evidence table in the query. */
 export const isOwn = (fact: string): string =>
-  `(${fact}.origin in ('internal', 'report') or (${fact}.origin = 'unknown' and split_part(${fact}.kind, '.', 1) not in (${lately})))`;
+  `(${fact}.origin in ('internal', 'report') or (${fact}.origin = 'unknown' and split_part(${fact}.kind, '.', 1) not in (${lateNouns})))`;

@@ -1,7 +1,7 @@
 /**
- * The evidence tail: one reader per replica that passes every new fact, in commit order, to its
- * subscribers in memory. Commits in this process and NOTIFY from other replicas wake it. Streams,
- * long polls, caches and waiting operations subscribe instead of polling the database.
+ * The evidence tail is the one reader of a replica that passes every new fact, in commit order, to
+ * subscribers in memory. Commits in this process and NOTIFY from other replicas wake the tail.
+ * Streams, long polls, caches and waiting operations subscribe instead of polling the database.
  */
 import { type Clock, moment } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
@@ -11,14 +11,20 @@ import { type Cursor, formatCursor, headCursor, parseCursor, readAfter, type Tim
 
 export interface EvidenceTail {
   /**
-   * Calls back for each new fact that the server recorded itself. Returns a function that ends it.
+   * Calls the listener for each new fact that the server itself recorded. Returns a function that
+   * ends the subscription.
    */
   subscribe(listener: (fact: Evidence) => void): () => void;
-  /** Includes facts from outside, for streams that people read. Code must not act on those. */
+  /**
+   * Calls the listener also for facts from outside the server. Only for streams that people read:
+   * code must not act on such facts.
+   */
   subscribeAll(listener: (fact: Evidence) => void): () => void;
-  /** This process committed evidence: read now, and notify the other replicas soon. */
+  /**
+   * Call this after this process committed evidence. Reads now, and soon notifies other replicas.
+   */
   nudge(): void;
-  /** There may be new facts: read now. */
+  /** Reads now, because there may be new facts. */
   poke(): void;
   position(): string;
   stop(): Promise<void>;
@@ -29,22 +35,22 @@ const batchSize = 500;
 const fallbackMs = 1_000;
 const notifyAfterMs = 20;
 /**
- * Facts are recorded within seconds of their time. These bounds are far wider, and still exclude
- * most partitions.
+ * Facts are recorded within seconds of their `at`. These bounds are far wider, but still exclude
+ * most partitions from a read.
  */
 const maxLateMs = 30 * 24 * 3600_000;
 const maxAheadMs = 24 * 3600_000;
 /**
- * An older open transaction can withhold a fact for a moment, and its end is not announced. The
- * retry delay doubles, so that a long transaction costs a few queries, not hundreds.
+ * A fact is withheld while an older transaction runs, and PostgreSQL does not announce when that
+ * ends. The retryLater delay doubles, so that a long transaction costs a few queries, not hundreds.
  */
 const withheldRetryMs = { first: 5, max: 80 };
 
 /**
- * Forces one generic plan that follows the index. PostgreSQL would otherwise plan for every new
- * cursor, and would choose sequential scans for partitions that were small when it planned.
+ * Forces one generic plan that uses the index. Otherwise PostgreSQL would plan readAgain for every
+ * cursor, and would keep sequential scans for partitions that were small when it planned.
  */
-const planning = {
+const plannerSettings = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
@@ -60,9 +66,9 @@ export async function startTail(options: {
   const listeners = new Set<(fact: Evidence) => void>();
   const allListeners = new Set<(fact: Evidence) => void>();
   let cursor: Cursor = await headCursor(db);
-  let reachedMs: number | undefined;
+  let lastFactMs: number | undefined;
   let reading: Promise<void> | undefined;
-  let again = false;
+  let readAgain = false;
   let stopped = false;
   let cancelFallback: () => void = () => {};
   let cancelRetry: (() => void) | undefined;
@@ -71,7 +77,9 @@ export async function startTail(options: {
   let connection: Awaited<ReturnType<Database['connect']>> | undefined;
   let connecting = false;
 
-  /** Its own connection, on which its query is prepared; the pool while that is lost. */
+  /**
+   * Reads on the tail's own connection with a prepared query, or on the pool while that is lost.
+   */
   const reader = (): Pick<Database, 'query'> => {
     const client = connection;
     if (!client) return db;
@@ -89,32 +97,32 @@ export async function startTail(options: {
     }
   };
 
-  /** The range spans the last fact and the present: the clock may have been set in between. */
+  /** Covers both the last fact and the present, because the clock may have been set in between. */
   const range = (): TimeRange | undefined =>
-    reachedMs === undefined
+    lastFactMs === undefined
       ? undefined
       : {
-          since: moment(Math.min(reachedMs, clock.nowMs()) - maxLateMs),
-          until: moment(Math.max(reachedMs, clock.nowMs()) + maxAheadMs),
+          since: moment(Math.min(lastFactMs, clock.nowMs()) - maxLateMs),
+          until: moment(Math.max(lastFactMs, clock.nowMs()) + maxAheadMs),
         };
 
   const readAll = async () => {
     do {
-      again = false;
+      readAgain = false;
       const { items, withheld } = await readAfter(reader(), cursor, batchSize, range());
       for (const fact of items) {
-        reachedMs = Date.parse(fact.at);
+        lastFactMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
         for (const listener of allListeners) deliver(fact, listener);
         if (isOwnFact(fact)) for (const listener of listeners) deliver(fact, listener);
       }
       if (items.length > 0 || !withheld) retryMs = withheldRetryMs.first;
-      if (items.length === batchSize) again = true;
-      else if (withheld && !stopped) retry();
-    } while (again && !stopped);
+      if (items.length === batchSize) readAgain = true;
+      else if (withheld && !stopped) retryLater();
+    } while (readAgain && !stopped);
   };
 
-  const retry = () => {
+  const retryLater = () => {
     cancelRetry ??= clock.after(retryMs, () => {
       cancelRetry = undefined;
       retryMs = Math.min(2 * retryMs, withheldRetryMs.max);
@@ -125,14 +133,14 @@ export async function startTail(options: {
   const poke = () => {
     if (stopped) return;
     if (reading) {
-      again = true;
+      readAgain = true;
       return;
     }
     reading = readAll()
       .catch(onError)
       .finally(() => {
         reading = undefined;
-        if (again) poke();
+        if (readAgain) poke();
       });
   };
 
@@ -143,11 +151,14 @@ export async function startTail(options: {
     cancelFallback = clock.after(fallbackMs, tick);
   };
 
-  /** Without the LISTEN connection facts arrive up to a second later, so its loss is not fatal. */
+  /**
+   * Opens the LISTEN connection. Its loss is not fatal: without it facts of other replicas arrive
+   * up to a second later.
+   */
   const listen = async () => {
     connecting = true;
     try {
-      const client = await db.connect('slipway tail', planning);
+      const client = await db.connect('slipway tail', plannerSettings);
       connection = client;
       client.on('notification', poke);
       client.on('error', onError);

@@ -1,5 +1,6 @@
 /**
- * Timelines for a caller. A tenant's page costs the same however much others did on the machine.
+ * Reads timelines for a caller. The cost of a tenant's page does not grow with the facts that other
+ * tenants have on the same machine.
  */
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Page } from '../../contract/primitives.ts';
@@ -18,9 +19,10 @@ import {
 } from './evidence.ts';
 
 /**
- * Whether the filter selects all facts of a machine that the tenant holds or held. Other tenants
- * may have left many facts on such a machine. For one that was never the tenant's, a page must not
- * reveal how much happened there.
+ * Whether the filter selects all facts of a machine that the tenant holds or held. Such a machine
+ * may have many facts of other tenants, so its pages are bounded by scanned facts. A machine that
+ * the tenant never held must not be read this way: cursors of empty pages would reveal how many
+ * facts there are.
  */
 async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<boolean> {
   const { visibility, node_id, node_instance_id, allocation_id } = filter;
@@ -31,25 +33,26 @@ async function isSharedMachine(db: Queryable, filter: EvidenceFilter): Promise<b
     ${bind(node_id ?? null)}::text,
     (select node_id from instances where node_instance_id = ${bind(node_instance_id ?? null)}::text)
   )`;
-  const [row] = await db.query<{ known: boolean }>(
-    `select ${everHeldNodes(visibility, machine, bind).join(' and ')} as known`,
+  const [row] = await db.query<{ ever_held: boolean }>(
+    `select ${everHeldNodes(visibility, machine, bind).join(' and ')} as ever_held`,
     values,
   );
-  return row?.known ?? false;
+  return row?.ever_held ?? false;
 }
 
-/** A page of a machine's timeline scans this many facts at most. */
+/** A page of a machine's timeline scans at most this many facts. */
 const maxScannedOfMachine = 2_000;
 
 /**
- * The tenant's own facts on a shared machine. A page may be short or empty and still have a cursor.
+ * Reads the tenant's own facts on a shared machine. A page may be short or empty and still have a
+ * next cursor.
  */
 async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {
   const { values, bind } = parameters();
   const [forward, back] = filter.order === 'oldest' ? ['asc', 'desc'] : ['desc', 'asc'];
   const rows = await db.query<EvidenceRow & { end_cursor: string; scanned_rows: number }>(
     `with scanned as materialized (
-       -- Other filters apply below: one that few facts pass would scan the whole history.
+       -- Other filters apply below, because here a filter that few facts pass would scan the whole history.
        ${indexedSql(filter, maxScannedOfMachine, bind)}
      ),
      visible as (
@@ -70,11 +73,11 @@ async function readShared(db: Queryable, filter: EvidenceFilter): Promise<Page<E
      order by visible.xid ${forward}, visible.seq ${forward}`,
     values,
   );
-  const found = rows
+  const visible = rows
     .filter((row) => row.xid !== null)
     .map(({ end_cursor: _, scanned_rows: __, ...row }) => toWire(row));
-  const items = found.slice(0, filter.limit);
-  if (found.length > filter.limit) return { items, next_cursor: items.at(-1)?.cursor ?? null };
+  const items = visible.slice(0, filter.limit);
+  if (visible.length > filter.limit) return { items, next_cursor: items.at(-1)?.cursor ?? null };
   const [first] = rows;
   return { items, next_cursor: first?.scanned_rows === maxScannedOfMachine ? first.end_cursor : null };
 }
