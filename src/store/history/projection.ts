@@ -1,6 +1,6 @@
 /**
- * Rebuilds the rows of nodes and allocations from their facts. If a row ever differs from its
- * facts, something wrote it without a transition, and drift reports it. Reads only.
+ * Rebuilds the rows of nodes and allocations from their facts. If a row differs from its facts,
+ * something wrote the row without a transition, and drift reports the difference.
  */
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable, Row } from '../pg/database.ts';
@@ -10,7 +10,7 @@ import type { NodeRow } from '../rows/nodes.ts';
 export interface Projected {
   table: 'nodes' | 'allocations';
   key: 'node_id' | 'allocation_id';
-  /** Facts whose kind begins with it carry the changed columns as `set`. */
+  /** Facts whose kind begins with this noun contain the changed columns as `data.set`. */
   noun: 'node' | 'allocation';
 }
 
@@ -19,7 +19,8 @@ export const allocations: Projected = { table: 'allocations', key: 'allocation_i
 export const projected: readonly Projected[] = [nodes, allocations];
 
 /**
- * Whether a fact carries changes of a row. `fact` is the name of the evidence table in the query.
+ * SQL that is true if a fact contains changes of a row. `fact` is the alias of the evidence table
+ * in the query.
  */
 export const changesRow = ({ noun }: Projected, fact: string): string =>
   `${fact}.kind like '${noun}.%'
@@ -27,7 +28,8 @@ export const changesRow = ({ noun }: Projected, fact: string): string =>
    and ${isOwn(fact)}`;
 
 /**
- * Merges the `set` of each fact in commit order. The first fact and each snapshot set every column.
+ * SQL that merges the `set` of each row's facts in commit order. The first fact and each snapshot
+ * set every column, so the result is complete.
  */
 export const rebuiltRows = (of: Projected, where: string): string => `
   select rebuilt.*
@@ -40,7 +42,7 @@ export const rebuiltRows = (of: Projected, where: string): string => `
   ) merged,
   jsonb_populate_record(null::${of.table}, merged.set) rebuilt`;
 
-/** All rows, or those of these ids. */
+/** Rebuilds all rows, or those with these ids. */
 const rebuild = <R extends Row>(db: Queryable, of: Projected, ids?: string[]): Promise<R[]> =>
   db.query<R>(
     `${rebuiltRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)}

@@ -1,7 +1,7 @@
 /**
- * Quarantined nodes whose machine is proven gone and on which no operation works. Quarantine has no
- * deadline, so such a node would occupy a slot of its pool forever. Operations leave none behind,
- * but a store of an earlier version may hold some.
+ * Finds quarantined nodes whose machine is proven gone and on which no operation works. Quarantine
+ * has no deadline, so such a node would occupy a slot of its pool forever. Operations no longer
+ * leave such nodes, but earlier versions did.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { isOwn } from '../evidence/own-facts.ts';
@@ -14,7 +14,7 @@ export interface ProvenGoneNode {
   status: 'quarantined';
   status_since: Date;
   correlation_id: CorrelationId | null;
-  /** The last allocation that it served. */
+  /** The last allocation of the node. */
   allocation_id: AllocationId | null;
   proof: 'absent' | 'revoked';
   proven_at: Date;
@@ -22,13 +22,13 @@ export interface ProvenGoneNode {
   observed_at: Date | null;
 }
 
-/** Whether the provider showed the machine after the proof, which then decides nothing. */
+/** Whether the provider showed the machine after the proof, so that the proof no longer holds. */
 export const isSeenSince = ({ proven_at, observed_at, observed_state }: ProvenGoneNode): boolean =>
   observed_at !== null && observed_at > proven_at && observed_state !== 'absent';
 
 /**
- * A revoked credential is a proof only if the operation was to retire the node. Otherwise the
- * machine itself may still be in its rack, and an operator may let it enrol again.
+ * A revoked credential is a proof only if it was revoked by a release or a retirement. Otherwise
+ * the machine may still be in its rack, and an operator may let it enroll again.
  */
 const proofs = `
   select 'absent' as proof, fact.at as proven_at
@@ -46,20 +46,20 @@ const proofs = `
   union all
   select 'revoked', fact.at
   from evidence fact
-  join operations done on done.workflow_id = fact.workflow_id
+  join operations operation on operation.workflow_id = fact.workflow_id
   where fact.node_instance_id = node.node_instance_id
     and fact.layer = 'provider'
     and fact.kind = 'proof.revoked'
     and ${isOwn('fact')}
-    and done.status = 'succeeded'
-    and done.kind in ('allocation-release', 'allocation-force-release', 'node-retire')`;
+    and operation.status = 'succeeded'
+    and operation.kind in ('allocation-release', 'allocation-force-release', 'node-retire')`;
 
-const isBusy = (except: string) => `
+const isBusy = (excludedWorkflow: string) => `
   exists (
     select from operations work
     where work.node_id = node.node_id
       and work.status in ('queued', 'running', 'cancelling')
-      and work.workflow_id is distinct from ${except})
+      and work.workflow_id is distinct from ${excludedWorkflow})
   or exists (
     select from allocations held
     where held.node_id = node.node_id
@@ -72,20 +72,20 @@ const lastAllocation = `
    order by last.status_since desc
    limit 1)`;
 
-/** Those of these nodes. */
+/** Returns those of the given nodes that are proven gone. */
 export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Promise<ProvenGoneNode[]> =>
   node_ids.length === 0
     ? Promise.resolve([])
     : db.query<ProvenGoneNode>(
         `select node.node_id, node.node_instance_id, node.pool, node.status, node.status_since,
-           node.correlation_id, ${lastAllocation} as allocation_id, known.proof, known.proven_at,
+           node.correlation_id, ${lastAllocation} as allocation_id, newest.proof, newest.proven_at,
            node.observed_state, node.observed_at
          from nodes node
          cross join lateral (
            select * from (${proofs}) each
            order by proven_at desc
            limit 1
-         ) known
+         ) newest
          where node.node_id = any($1)
            and node.status = 'quarantined'
            and not (${isBusy('null')})
@@ -93,7 +93,7 @@ export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Pro
         [node_ids],
       );
 
-/** The next quarantined nodes after `cursor`. */
+/** Reads the next quarantined nodes after `cursor`, in the order of their ids. */
 export async function quarantinedAfter(db: Queryable, cursor: string, limit: number): Promise<NodeId[]> {
   const rows = await db.query<{ node_id: NodeId }>(
     `select node_id from nodes
@@ -107,8 +107,8 @@ export async function quarantinedAfter(db: Queryable, cursor: string, limit: num
 }
 
 /**
- * Whether an operation other than this one works on the node, or a release will be retried. The
- * caller holds the node's row lock.
+ * Whether an operation other than this one works on the node, or a failed release will be retried.
+ * The caller must hold the node's row lock.
  */
 export async function isWorkedOn(tx: Transaction, node_id: NodeId, workflow_id: string | null): Promise<boolean> {
   const rows = await tx.query(`select from nodes node where node.node_id = $1 and (${isBusy('$2')})`, [

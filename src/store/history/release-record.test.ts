@@ -1,4 +1,4 @@
-/** A certificate states how an allocation ended, and reveals no secret of its pool. */
+/** The content of a release certificate, which must not reveal secrets of the pool. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
@@ -18,8 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-/** Open transactions of other databases on the server withhold rows. */
-const settled = () =>
+/** Running transactions of other databases on the server may withhold rows. */
+const untilSettled = () =>
   until('all evidence to settle', async () => {
     const [row] = await store.db.query<{ settled: boolean }>(
       'select bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) as settled from evidence',
@@ -66,8 +66,8 @@ const proofOf = (allocation_id: AllocationId, node: NodeRow, { workflow_id, laye
   workflow_id: workflow_id as WorkflowId | null,
 });
 
-/** Records these proofs, then releases by the operation `op_release`. */
-async function releasedAfter(node: NodeRow, proofs: Proof[]): Promise<AllocationId> {
+/** Records these proofs, then releases an allocation in the operation `op_release`. */
+async function releaseAfter(node: NodeRow, proofs: Proof[]): Promise<AllocationId> {
   const { allocation_id } = await fleet.allocation('releasing', node);
   await recordEvidence(
     store.db,
@@ -78,7 +78,7 @@ async function releasedAfter(node: NodeRow, proofs: Proof[]): Promise<Allocation
 }
 
 async function release(allocation_id: AllocationId, workflow_id?: string): Promise<void> {
-  const move = { allocation_id, to: 'released', by: 'proof', reason: 'for a test' } as const;
+  const move = { allocation_id, to: 'released', by: 'proof', reason: 'test' } as const;
   const [outcome] = await fleet.moveAllocation({
     ...move,
     ...(workflow_id && { workflow_id: workflow_id as WorkflowId }),
@@ -88,15 +88,15 @@ async function release(allocation_id: AllocationId, workflow_id?: string): Promi
 
 test('only a proof of the releasing operation makes a release proven', async () => {
   const node = await fleet.node('ready');
-  const before = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
-  expect(before).toMatchObject({ release: 'unproven', proofs: [{ kind: 'absent' }, { kind: 'absent' }] });
-  const after = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: 'op_release' }]));
-  expect(after.release).toBe('proven');
-  expect(after.proofs.map(({ kind, by, workflow_id }) => ({ kind, by, workflow_id }))).toEqual([
+  const unproven = await recordOf(await releaseAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
+  expect(unproven).toMatchObject({ release: 'unproven', proofs: [{ kind: 'absent' }, { kind: 'absent' }] });
+  const proven = await recordOf(await releaseAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: 'op_release' }]));
+  expect(proven.release).toBe('proven');
+  expect(proven.proofs.map(({ kind, by, workflow_id }) => ({ kind, by, workflow_id }))).toEqual([
     { kind: 'absent', by: 'driver', workflow_id: 'op_other' },
     { kind: 'absent', by: 'driver', workflow_id: 'op_release' },
   ]);
-  expect(after.instances).toMatchObject([{ node_instance_id: node.node_instance_id, driver: 'external' }]);
+  expect(proven.instances).toMatchObject([{ node_instance_id: node.node_instance_id, driver: 'external' }]);
   const { allocation_id } = await fleet.allocation('releasing', node);
   await recordEvidence(store.db, [proofOf(allocation_id, node, { workflow_id: null })]);
   await release(allocation_id);
@@ -105,7 +105,7 @@ test('only a proof of the releasing operation makes a release proven', async () 
 
 test('facts after the release do not change the certificate', async () => {
   const [node, other] = [await fleet.node('ready'), await fleet.node('ready')];
-  const allocation_id = await releasedAfter(node, [{ workflow_id: 'op_other' }]);
+  const allocation_id = await releaseAfter(node, [{ workflow_id: 'op_other' }]);
   const before = await recordOf(allocation_id);
   const facts = await releaseFacts(store.db, allocation_id);
   await recordEvidence(store.db, [
@@ -116,13 +116,13 @@ test('facts after the release do not change the certificate', async () => {
       data: { set: { allocation_id, tenant: 'other' } },
     },
   ]);
-  await settled();
+  await untilSettled();
   expect(await recordOf(allocation_id)).toEqual(before);
   expect(await releaseFacts(store.db, allocation_id)).toEqual(facts);
   expect(before.release).toBe('unproven');
 });
 
-test('certifies a release after thousands of tries, with the newest proofs and machines', async () => {
+test('after thousands of failed attempts, the certificate has the newest proofs and instances', async () => {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('releasing', node);
   await store.db.query(
@@ -133,10 +133,10 @@ test('certifies a release after thousands of tries, with the newest proofs and m
      from generate_series(1, 2500) as try`,
     [allocation_id],
   );
-  const failed = Array.from({ length: 150 }, (_, index) =>
+  const failedProofs = Array.from({ length: 150 }, (_, index) =>
     proofOf(allocation_id, node, { workflow_id: `op_${index}` }),
   );
-  await recordEvidence(store.db, [...failed, proofOf(allocation_id, node, { workflow_id: 'op_release' })]);
+  await recordEvidence(store.db, [...failedProofs, proofOf(allocation_id, node, { workflow_id: 'op_release' })]);
   await release(allocation_id, 'op_release');
   const record = await recordOf(allocation_id);
   expect(record).toMatchObject({ release: 'proven', tenant: 'acme' });
@@ -144,12 +144,12 @@ test('certifies a release after thousands of tries, with the newest proofs and m
   expect(record.proofs.at(-2)?.workflow_id).toBe('op_149');
   expect(record.proofs.at(-1)?.workflow_id).toBe('op_release');
   expect(record.instances).toMatchObject([{ node_instance_id: node.node_instance_id }]);
-  // At most one fact per field, however many tries there were.
+  // There is at most one fact per field, regardless of the number of attempts.
   const facts = await releaseFacts(store.db, allocation_id);
   expect(facts?.changes.length).toBeLessThan(10);
 });
 
-test('ignores proofs posted from outside, and finds a row that differs from its facts', async () => {
+test('ignores proofs posted from outside, and names the changed field of a row', async () => {
   const node = await fleet.node('ready');
   const { allocation_id } = await fleet.allocation('releasing', node);
   await store.db.query(
@@ -167,7 +167,7 @@ test('ignores proofs posted from outside, and finds a row that differs from its 
   expect(changedField({ ...row, released_at: null }, facts.changes)).toBe('released_at');
 });
 
-test('the digest of a spec does not depend on values of variables or on scripts', async () => {
+test('the digest of a spec does not depend on the values of variables or the text of scripts', async () => {
   const digestWith = async (env: Record<string, string>, scripts: object = {}) => {
     await store.db.query(`update pool_generations set document = document || $1 where pool = 'test'`, [
       { spec: { image: 'img:1', env, ...scripts } },

@@ -1,5 +1,6 @@
 /**
- * The content of a release certificate: the life and the release of an allocation, from evidence.
+ * Builds the content of a release certificate from evidence: how an allocation was used and
+ * released.
  */
 import { createHash } from 'node:crypto';
 import { moment } from '../../base/clock.ts';
@@ -20,7 +21,7 @@ const maxInstances = 100;
 const maxProofs = 100;
 const maxResidue = 1_000;
 
-/** The columns that the certificate states. */
+/** The columns of the allocation that appear in the certificate. */
 type CertifiedRow = Pick<
   AllocationRow,
   | 'allocation_id'
@@ -48,22 +49,22 @@ const certifiedFields = [
   'status_since',
 ] as const satisfies readonly (keyof CertifiedRow)[];
 
-/** The facts that a certificate rests on, none newer than the release. */
+/** The facts that a certificate is based on. None is newer than the release. */
 export interface ReleaseFacts {
   released: RowText;
-  /** In order: for each certified field the fact that set it last. */
+  /** For each certified field the fact that last set it, in commit order. */
   changes: RowText[];
-  /** In order; at most the newest `maxProofs`. */
+  /** At most the newest `maxProofs`, in commit order. */
   proofs: RowText[];
-  /** One for each of the newest `maxInstances` instances that ran for it. */
+  /** One fact for each of the newest `maxInstances` instances that ran for the allocation. */
   machines: RowText[];
 }
 
 /**
- * Undefined until the release is settled, and after retention dropped it. Only the server's own
- * facts count, because machines and people can post facts about an allocation too. Facts after the
- * release do not count: anyone with write access to the database can append a row, which is then
- * sealed like any other.
+ * Returns undefined until the release is settled, and after retention has dropped it. Only facts
+ * that the server itself recorded count, because machines and people can post facts about an
+ * allocation too. Facts after the release do not count, because anyone with write access to the
+ * database can append a row, which is then sealed like any other.
  */
 export async function releaseFacts(db: Queryable, allocation_id: string): Promise<ReleaseFacts | undefined> {
   const [released] = await db.query<RowText>(
@@ -73,7 +74,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
        and kind = 'allocation.released'
        and ${isOwn('evidence')}
        and xid < pg_snapshot_xmin(pg_current_snapshot())
-     -- An allocation is released once. A second such row must not move the end of what counts.
+     -- An allocation is released once. A forged second release must not extend the range of facts.
      order by evidence.xid, evidence.seq
      limit 1`,
     [allocation_id],
@@ -106,7 +107,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
        -- The server records proofs of providers itself, and those of nodes after checking the agent's signature.
        and ((layer = 'provider' and origin in ('internal', 'unknown'))
          or (layer = 'node' and origin in ('report', 'unknown')))
-       -- A proof is recorded before the server acts on it.
+       -- The server records a proof before it releases, so a later proof is forged.
        and (xid, seq) < ($2::xid8, $3::bigint)
      order by evidence.xid desc, evidence.seq desc
      limit ${maxProofs}`,
@@ -119,7 +120,7 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
        and node_instance_id is not null
        and ${isOwn('evidence')}
        and (xid, seq) <= ($2::xid8, $3::bigint)
-     -- Ids sort by the time of their creation.
+     -- Ids sort by creation time.
      order by node_instance_id desc, evidence.xid, evidence.seq
      limit ${maxInstances}`,
     [allocation_id, ...end],
@@ -130,9 +131,9 @@ export async function releaseFacts(db: Queryable, allocation_id: string): Promis
 const proofLayers: readonly EvidenceLayer[] = ['provider', 'node'];
 
 /**
- * Whether retention may have dropped a proof of the release. The releasing operation recorded them,
- * so older evidence may be gone and a long-lived allocation still gets its certificate. Call it
- * after reading the facts, or a cut in between goes unnoticed.
+ * Whether retention may have dropped a proof of the release. The releasing operation recorded the
+ * proofs, so only evidence since its creation is needed, and a long-lived allocation still gets its
+ * certificate. Call this after reading the facts, or a cut in between goes unnoticed.
  */
 export async function areProofsCut(
   db: Queryable,
@@ -157,8 +158,11 @@ interface InstanceRow {
   spec: Record<string, unknown> | null;
 }
 
-/** Variables, scripts and commands may hold secrets, and a digest of them would confirm a guess. */
-function withoutSecrets(db: Queryable, spec: Record<string, unknown>): unknown {
+/**
+ * Masks variables, scripts and commands, which may contain secrets: a digest over them would
+ * confirm a guessed value.
+ */
+function maskSecrets(db: Queryable, spec: Record<string, unknown>): unknown {
   return JSON.parse(db.redact.json(JSON.stringify(maskPool({ spec }).spec)));
 }
 
@@ -171,7 +175,7 @@ async function instancesOf(
     `select instance.node_id, instance.node_instance_id, instance.created_at, instance.fenced_at,
        generation.document ->> 'driver' as driver, generation.document -> 'spec' as spec
      from instances instance
-     -- The pool as it was when the instance was made.
+     -- The generation of the pool from which the instance was made.
      left join lateral (
        select document from pool_generations
        where pool = $2
@@ -186,7 +190,7 @@ async function instancesOf(
   );
   const { created_at, released_at } = allocation;
   return rows.map((row) => {
-    const spec = row.driver === null ? null : withoutSecrets(db, row.spec ?? {});
+    const spec = row.driver === null ? null : maskSecrets(db, row.spec ?? {});
     const image = typeof row.spec?.image === 'string' ? db.redact.text(row.spec.image) : null;
     const end = [row.fenced_at, released_at].filter((date) => date !== null).sort((a, b) => a.getTime() - b.getTime());
     return {
@@ -195,7 +199,8 @@ async function instancesOf(
       driver: row.driver,
       image,
       spec_sha256: spec === null ? null : createHash('sha256').update(canonicalJson(spec)).digest('hex'),
-      // A reused machine ran before and after; the certificate covers this tenant's time.
+      // A reused machine ran before and after this allocation; the certificate covers only its
+      // time.
       from: (row.created_at > created_at ? row.created_at : created_at).toISOString(),
       until: end[0]?.toISOString() ?? null,
     };
@@ -232,18 +237,19 @@ export type ReleaseRecord = Omit<Certificate, 'type' | 'installation' | 'chain' 
 const isTime = (field: string): boolean => /_(?:at|since)$/.test(field);
 
 /**
- * The first field in which the row differs from its facts, because it was changed in the database.
+ * Returns the first field in which the row differs from its facts, which means that someone changed
+ * the row directly in the database.
  */
 export function changedField(row: CertifiedRow, changes: readonly RowText[]): string | undefined {
   const facts = Object.assign({}, ...changes.map(({ data }) => (JSON.parse(data) as { set: object }).set));
-  // Times may have different numbers of digits.
-  const plain = (field: string, value: unknown): unknown =>
+  // Compare times as numbers, because their texts may have different numbers of digits.
+  const comparable = (field: string, value: unknown): unknown =>
     isTime(field) && typeof value === 'string' ? Date.parse(value) : (value ?? null);
   const stored = JSON.parse(JSON.stringify(row)) as Record<string, unknown>;
-  return certifiedFields.find((field) => plain(field, stored[field]) !== plain(field, facts[field]));
+  return certifiedFields.find((field) => comparable(field, stored[field]) !== comparable(field, facts[field]));
 }
 
-/** The caller has compared the facts with their seals and with the row. */
+/** The caller must have compared the facts with their seals and with the row. */
 export async function releaseRecord(
   db: Queryable,
   allocation: CertifiedRow,

@@ -26,7 +26,7 @@ import { nodesAt } from './time-travel.ts';
 const day = 24 * 3600;
 const mark = randomBytes(4).toString('hex');
 const roles = { owner: `owner_${mark}`, application: `application_${mark}` };
-/** Different per layer, so that timelines are cut in the middle. */
+/** Retention times differ per layer, so that timelines are cut in the middle. */
 const keep = {
   ...defaultKeepSeconds,
   node: 12 * day,
@@ -43,7 +43,7 @@ let sealer: Sealer;
 const ring = memoryKeyRing();
 const signer = evidenceSigner(ring);
 
-const as = (role: string): string => {
+const urlFor = (role: string): string => {
   const url = new URL(database.url);
   url.username = role;
   url.password = mark;
@@ -55,9 +55,9 @@ beforeAll(async () => {
   const server = inject('postgresUrl');
   for (const role of Object.values(roles)) await execute(server, `create role ${role} login password '${mark}'`);
   await execute(database.url, `alter database ${new URL(database.url).pathname.slice(1)} owner to ${roles.owner}`);
-  await migrate(as(roles.owner), { application_role: async () => roles.application });
-  owner = openDatabase({ url: as(roles.owner) });
-  db = openDatabase({ url: as(roles.application) });
+  await migrate(urlFor(roles.owner), { application_role: async () => roles.application });
+  owner = openDatabase({ url: urlFor(roles.owner) });
+  db = openDatabase({ url: urlFor(roles.application) });
   fleet = await testFleet(db);
   sealer = createSealer({ db, key_ring: ring, installation: { installation_id: 'slipway-test' } });
 });
@@ -97,7 +97,7 @@ async function verifyAll() {
 const rowsOf = (table: string, key: string, ids: string[]) =>
   db.query(`select * from ${table} where ${key} = any($1) order by ${key}`, [ids]);
 
-test('splits a layer into a handful of partitions, however long its retention time', () => {
+test('splits a layer into few partitions, even if its retention time is long', () => {
   expect([day, 4 * day, 90 * day, 400 * day, 9000 * day].map((seconds) => partitionSeconds(seconds) / day)).toEqual([
     1, 1, 23, 100, 365,
   ]);
@@ -110,7 +110,7 @@ test.for([
   'truncate evidence',
   `delete from evidence_rule_rest`,
   `update evidence_rule set summary = 'otherwise'`,
-])('no role may %s, not even the owner', async (statement) => {
+])('neither the application nor the owner may %s', async (statement) => {
   await fleet.node('ready');
   await expect(db.query(statement)).rejects.toThrow('permission denied');
   await expect(owner.query(statement)).rejects.toThrow('permission denied');
@@ -124,7 +124,7 @@ test.for([
   `delete from schema_migrations`,
 ])('the application may not %s', async (statement) => {
   const before = await db.query('select 1 from evidence');
-  // PostgreSQL only warns of a grant that gives nothing.
+  // PostgreSQL only warns about a grant without effect.
   await db.query(statement).then(
     () => expect(statement).toContain('grant'),
     (error: Error) => expect(error.message).toMatch(/must be owner|permission denied/),
@@ -133,7 +133,7 @@ test.for([
   await expect(db.query('delete from evidence')).rejects.toThrow('permission denied');
 });
 
-test('closes no partition on the first day, and refuses to cut a young one', async () => {
+test('creates no bounded partition on the first day, and refuses to cut a partition younger than a day', async () => {
   expect(await extendEvidence(db, keep, fleet.now())).toEqual([]);
   await db.query(`select evidence_extend('api', now() + interval '1 day')`);
   const [piece] = await evidencePieces(db);
@@ -142,8 +142,8 @@ test('closes no partition on the first day, and refuses to cut a young one', asy
   await expect(db.query(`select evidence_extend('x', now())`)).rejects.toThrow('no layer x');
 });
 
-test('drops expired evidence, still rebuilds rows, and shows the cut in timelines', async () => {
-  const gone = await fleet.node('retired');
+test('drops expired evidence, still rebuilds rows, and adds a snapshot to timelines', async () => {
+  const retired = await fleet.node('retired');
   const idle = await fleet.node('ready');
   const busy = await fleet.node('ready');
   const held = await fleet.node('ready');
@@ -167,7 +167,7 @@ test('drops expired evidence, still rebuilds rows, and shows the cut in timeline
     );
   }
 
-  // No layer holds more than its retention time and one partition.
+  // No layer has facts older than its retention time plus one partition.
   const oldest = await db.query<{ layer: keyof typeof keep; at: Date }>(
     `select layer, min(at) as at from evidence where kind not like '%.snapshot' group by 1`,
   );
@@ -187,7 +187,7 @@ test('drops expired evidence, still rebuilds rows, and shows the cut in timeline
   expect(items[0]?.summary).toMatch(
     /^dropped facts of layer \w+ from before \S+ after their retention time; the status was ready$/,
   );
-  expect((await readTimeline(db, { visibility: wholeFleet, node_id: gone.node_id, limit: 1 })).items).toEqual([]);
+  expect((await readTimeline(db, { visibility: wholeFleet, node_id: retired.node_id, limit: 1 })).items).toEqual([]);
   const cuts = await db.query<{ data: { facts: number } }>(`select data from evidence where kind = 'evidence.cut'`);
   expect(cuts.length).toBeGreaterThan(0);
   // States since the newest cut can be rebuilt.
@@ -200,7 +200,7 @@ test('drops expired evidence, still rebuilds rows, and shows the cut in timeline
   );
 });
 
-test('signs cuts and snapshots, so that a deleted row is distinguished from a cut one', async () => {
+test('reports a deleted row as a fault, but not rows that a signed cut dropped', async () => {
   await sealAll();
   expect(await verifyAll()).toEqual({ faults: [], kinds: ['cut', 'key', 'late', 'rows'] });
   const dba = openDatabase({ url: database.url });
@@ -222,7 +222,7 @@ test('signs cuts and snapshots, so that a deleted row is distinguished from a cu
     await extendEvidence(db, keep, fleet.now());
     await sealAll();
     await cutEvidence(db, sealer, keep, fleet.now());
-    // The row would be dropped by now, but the cut signed how many rows it dropped.
+    // The row would have been dropped by now, but the cut signed how many rows it dropped.
     expect((await verifyAll()).faults).toEqual([
       expect.objectContaining({ code: 'cut_incomplete', partition: row?.layer }),
     ]);
@@ -247,30 +247,30 @@ test('does not cut a partition with unsealed rows', async () => {
   );
   expect(unsealed.length).toBeGreaterThan(0);
   await cutEvidence(db, sealer, keep, fleet.now());
-  const left = await evidencePieces(db);
+  const remaining = await evidencePieces(db);
   for (const { layer } of unsealed)
-    expect(left.filter((piece) => piece.layer === layer).length, layer).toBeGreaterThan(0);
-  expect(left.length).toBeLessThan(before.length);
+    expect(remaining.filter((piece) => piece.layer === layer).length, layer).toBeGreaterThan(0);
+  expect(remaining.length).toBeLessThan(before.length);
   await sealAll();
 });
 
-test('moves facts into their partition when it is created after them', async () => {
+test('moves existing facts into a partition that is created after them', async () => {
   await fleet.clock.advance(15 * day * 1000);
   const node = await fleet.node('ready');
-  const strays = 'select 1 from evidence_node_rest union all select 1 from evidence_operator_rest';
-  expect((await owner.query(strays)).length).toBeGreaterThan(0);
-  // Newest first: once the last fact is readable, all are.
-  const before = await until('its timeline to be readable', async () => {
+  const unpartitioned = 'select 1 from evidence_node_rest union all select 1 from evidence_operator_rest';
+  expect((await owner.query(unpartitioned)).length).toBeGreaterThan(0);
+  // The newest fact comes first; when it is readable, all are.
+  const before = await until('the timeline to be readable', async () => {
     const page = await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, limit: 100 });
     return page.items[0]?.kind === 'node.ready' ? page : undefined;
   });
   await extendEvidence(db, keep, fleet.now());
-  expect(await owner.query(strays)).toEqual([]);
+  expect(await owner.query(unpartitioned)).toEqual([]);
   expect(await readTimeline(db, { visibility: wholeFleet, node_id: node.node_id, limit: 100 })).toEqual(before);
   await expect(owner.query('delete from evidence_rule_rest')).rejects.toThrow('permission denied');
 });
 
-test('a replica of an earlier version cannot cut, and one of this version can', async () => {
+test('a replica of an earlier version cannot cut evidence without a signed checkpoint', async () => {
   await fleet.node('ready');
   await fleet.clock.advance(5 * day * 1000);
   await extendEvidence(db, keep, fleet.now());
@@ -278,11 +278,11 @@ test('a replica of an earlier version cannot cut, and one of this version can', 
   await sealAll();
   const before = await evidencePieces(db);
   const facts = await db.query<{ facts: string }>('select count(*) as facts from evidence');
-  // Its first query, before it writes snapshots.
+  // The first query of an earlier version, before it writes snapshots.
   await expect(db.query('select layer, piece, until from evidence_pieces() order by until, layer')).rejects.toThrow(
     'evidence_pieces() does not exist',
   );
-  // A replica that ran that query before the migration.
+  // A replica that ran the first query before the migration.
   const unsigned = db.transaction(async (tx) => {
     const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [before[0]?.piece]);
     return cut;

@@ -1,7 +1,8 @@
 /**
- * Retention of evidence. Each layer is partitioned by time; a partition ("piece") is dropped as a
- * whole after the layer's retention time. Before that, nodes and allocations with facts in it get a
- * snapshot, so that their rows can be rebuilt and their timelines show the cut.
+ * Creates and drops partitions of evidence. Each layer is partitioned by time, and a partition (SQL
+ * calls it a "piece") is dropped as a whole after the layer's retention time. Before the drop,
+ * nodes and allocations with facts in the partition get a snapshot, so that their rows can be
+ * rebuilt and their timelines show the cut.
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -18,15 +19,16 @@ export interface Piece {
   until: Date;
 }
 
-/** Advisory lock: one replica at a time. */
-const lock = 7_213_002;
-/** A layer younger than this has one open partition only. */
+/** An advisory lock: only one replica at a time creates or drops partitions. */
+const partitionLock = 7_213_002;
+/** A layer whose oldest fact is younger than this keeps all facts in one unbounded partition. */
 const firstPieceSeconds = 24 * 3600;
 
+/** Reads the partitions that have an end, in the order of their ends. */
 export const evidencePieces = (db: Queryable): Promise<Piece[]> =>
   db.query<Piece>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
 
-/** The time of the oldest fact of each layer that has facts. */
+/** Reads the time of the oldest fact of each layer that has facts. */
 async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
   const oldest = evidenceLayers.map(
     (layer) => `(
@@ -40,7 +42,10 @@ async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
   return new Map(rows.map(({ layer, at }) => [layer, at]));
 }
 
-/** The ends of the missing partitions: the next one must exist before the present one ends. */
+/**
+ * Returns the ends of the partitions to create. The next partition must exist before the present
+ * one ends.
+ */
 function missingPieces(last: Date | undefined, width_seconds: number, now: Date): Date[] {
   const ends = last ? [] : [moment(midnightAfter(now))];
   let until = last ?? ends[0] ?? now;
@@ -52,43 +57,43 @@ function missingPieces(last: Date | undefined, width_seconds: number, now: Date)
 }
 
 /**
- * Creates the partitions for coming facts, one transaction each, so that the lock on a layer is
- * short.
+ * Creates the partitions for future facts. Each one gets its own transaction, so that a layer is
+ * locked only briefly.
  */
 export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date): Promise<string[]> {
   const pieces = await evidencePieces(db);
   const oldest = await oldestFacts(db);
-  const made: string[] = [];
+  const created: string[] = [];
   for (const layer of evidenceLayers) {
     const last = pieces.findLast((piece) => piece.layer === layer)?.until;
-    const begun = oldest.get(layer);
-    if (!last && (!begun || begun > secondsLater(now, -firstPieceSeconds))) continue;
+    const oldestAt = oldest.get(layer);
+    if (!last && (!oldestAt || oldestAt > secondsLater(now, -firstPieceSeconds))) continue;
     for (const until of missingPieces(last, partitionSeconds(keep[layer]), now)) {
       const [extended] = await db.transaction(async (tx) => {
-        await tx.query('select pg_advisory_xact_lock($1)', [lock]);
+        await tx.query('select pg_advisory_xact_lock($1)', [partitionLock]);
         return tx.query<{ piece: string | null }>('select evidence_extend($1, $2) as piece', [layer, until]);
       });
-      if (extended?.piece) made.push(extended.piece);
+      if (extended?.piece) created.push(extended.piece);
     }
   }
-  return made;
+  return created;
 }
 
 /**
- * Drops expired partitions and signs each cut. Returns their number. A partition with unsealed rows
- * waits.
+ * Drops expired partitions and signs each cut. A partition with unsealed rows is kept until these
+ * are sealed. Returns the number of dropped partitions.
  */
 export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSeconds, now: Date): Promise<number> {
-  const over = (await evidencePieces(db)).filter(
+  const expired = (await evidencePieces(db)).filter(
     ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], firstPieceSeconds)),
   );
   let cuts = 0;
-  for (const piece of over) {
+  for (const piece of expired) {
     const snapshots = await writeSnapshots(db, sealer, piece, now);
     const isCut = await db.transaction(async (tx) => {
-      await tx.query('select pg_advisory_xact_lock($1)', [lock]);
-      const [still] = await tx.query('select from evidence_closed_pieces() where piece = $1', [piece.piece]);
-      if (!still) return false;
+      await tx.query('select pg_advisory_xact_lock($1)', [partitionLock]);
+      const [existing] = await tx.query('select from evidence_closed_pieces() where piece = $1', [piece.piece]);
+      if (!existing) return false;
       const drop = async () => {
         const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [piece.piece]);
         return Number(cut?.facts);
@@ -112,7 +117,7 @@ export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSecond
   return cuts;
 }
 
-/** Evidence of these layers from before this time was dropped; null if none was. */
+/** Returns the time before which evidence of these layers was dropped; null if none was dropped. */
 export async function cutBefore(
   db: Queryable,
   layers: readonly EvidenceLayer[] = evidenceLayers,

@@ -1,7 +1,7 @@
 /**
- * Compares rows with their evidence. The database compares, so rows that agree are never sent. Row
- * and evidence are written in one transaction and read in one statement, so a concurrent change
- * appears in both or in neither. Reads only.
+ * Compares rows with their evidence. The comparison runs in the database, so only rows that differ
+ * are transferred. A row and its evidence are written in one transaction and read in one statement,
+ * so a concurrent change appears in both or in neither.
  */
 import { moment } from '../../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -14,9 +14,10 @@ import { allocations, nodes, type Projected, rebuiltRows } from './projection.ts
 export type ComparedTable = Projected['table'];
 
 /**
- * Columns that rules and operators decide by. Reports of machines change too often to matter here.
+ * The columns that rules and operators decide by. Columns that machines report are left out,
+ * because they change often and decide nothing.
  */
-const decisive: Record<ComparedTable, readonly string[]> = {
+const decisiveColumns: Record<ComparedTable, readonly string[]> = {
   nodes: [
     'status',
     'status_since',
@@ -46,17 +47,18 @@ export interface Compared {
   theirs: Side;
 }
 
-/** Compares the columns that decide something, or every column. */
+/** Whether only `decisiveColumns` are compared, or every column. */
 export type Thoroughness = 'decisive' | 'every';
 
-const differ = (table: ComparedTable, thoroughness: Thoroughness): string => {
+const areDifferent = (table: ComparedTable, thoroughness: Thoroughness): string => {
   if (thoroughness === 'every') return 'to_jsonb(stored) <> to_jsonb(rebuilt)';
-  const of = (side: string) => decisive[table].map((column) => `${side}.${column}`).join(', ');
+  const of = (side: string) => decisiveColumns[table].map((column) => `${side}.${column}`).join(', ');
   return `(${of('stored')}) is distinct from (${of('rebuilt')})`;
 };
 
 /**
- * Filters by a list of keys: its length makes the planner look up facts by key instead of scanning.
+ * Filters by a list of keys, because the planner then looks up facts by key instead of scanning all
+ * evidence.
  */
 function compareSql(table: ComparedTable, thoroughness: Thoroughness): string {
   const of = projections[table];
@@ -66,7 +68,7 @@ function compareSql(table: ComparedTable, thoroughness: Thoroughness): string {
     from ${table} stored
     left join (${rebuiltRows(of, `fact.${key} = any($1)`)}) rebuilt using (${key})
     where stored.${key} = any($1)
-      and (rebuilt.${key} is null or ${differ(table, thoroughness)})
+      and (rebuilt.${key} is null or ${areDifferent(table, thoroughness)})
     order by 1`;
 }
 
@@ -82,20 +84,20 @@ interface DifferentRow {
   theirs: Side | null;
 }
 
-/** JSON from the database writes times in its own format; findings use ISO 8601. */
-const formatted = (column: string, value: unknown): unknown =>
+/** Converts times from PostgreSQL's JSON format to ISO 8601, which findings use. */
+const formatValue = (column: string, value: unknown): unknown =>
   typeof value === 'string' && /_(at|since|from)$/.test(column) ? moment(Date.parse(value)).toISOString() : value;
 
-/** The differing columns of both sides. */
+/** Returns the differing columns of both sides, or undefined if there is no evidence to compare. */
 function differenceOf(
   table: ComparedTable,
   { ours, theirs }: DifferentRow,
   thoroughness: Thoroughness,
 ): Compared | undefined {
   if (!theirs) return undefined;
-  const columns = thoroughness === 'every' ? Object.keys(ours) : decisive[table];
-  const apart = columns.filter((column) => JSON.stringify(ours[column]) !== JSON.stringify(theirs[column]));
-  const side = (of: Side) => Object.fromEntries(apart.map((column) => [column, formatted(column, of[column])]));
+  const columns = thoroughness === 'every' ? Object.keys(ours) : decisiveColumns[table];
+  const differing = columns.filter((column) => JSON.stringify(ours[column]) !== JSON.stringify(theirs[column]));
+  const side = (of: Side) => Object.fromEntries(differing.map((column) => [column, formatValue(column, of[column])]));
   return { ours: side(ours), theirs: side(theirs) };
 }
 
@@ -106,8 +108,8 @@ export interface ComparedSlice {
   differing: DifferingRow[];
   /** Rows without any evidence left, which cannot be compared. */
   without_evidence: string[];
-  /** The rows of this slice, without those to recheck. */
-  turn: string[];
+  /** The ids of the rows of this slice, without those to recheck. */
+  slice_ids: string[];
   /** Where the next slice begins; empty after the last one. */
   cursor: string;
 }
@@ -120,31 +122,31 @@ export async function compareSlice(
 ): Promise<ComparedSlice> {
   const { cursor, limit, recheck = [], thoroughness = 'decisive' } = slice;
   const { key } = projections[table];
-  const turn = await db.query<{ id: string }>(
+  const nextRows = await db.query<{ id: string }>(
     `select ${key} as id from ${table}
      where ${key} > $1
      order by ${key}
      limit $2`,
     [cursor, limit],
   );
-  const ids = [...new Set([...turn.map(({ id }) => id), ...recheck])];
-  const found = await db.query<DifferentRow>(compareSql(table, thoroughness), [ids]);
-  const differing = found.flatMap((apart): DifferingRow[] => {
-    const difference = differenceOf(table, apart, thoroughness);
-    const { pool, node_id, node_instance_id = null, allocation_id = null } = apart.ours;
+  const ids = [...new Set([...nextRows.map(({ id }) => id), ...recheck])];
+  const differentRows = await db.query<DifferentRow>(compareSql(table, thoroughness), [ids]);
+  const differing = differentRows.flatMap((row): DifferingRow[] => {
+    const difference = differenceOf(table, row, thoroughness);
+    const { pool, node_id, node_instance_id = null, allocation_id = null } = row.ours;
     const ids = { pool, node_id, node_instance_id, allocation_id };
-    return difference ? [{ what: 'row_differs', subject: apart.id, ...ids, ...difference }] : [];
+    return difference ? [{ what: 'row_differs', subject: row.id, ...ids, ...difference }] : [];
   });
   return {
     compared: ids.length,
     differing,
-    turn: turn.map(({ id }) => id),
-    without_evidence: found.filter(({ theirs }) => theirs === null).map(({ id }) => id),
-    cursor: turn.length === limit ? (turn.at(-1)?.id ?? '') : '',
+    slice_ids: nextRows.map(({ id }) => id),
+    without_evidence: differentRows.filter(({ theirs }) => theirs === null).map(({ id }) => id),
+    cursor: nextRows.length === limit ? (nextRows.at(-1)?.id ?? '') : '',
   };
 }
 
-/** Compares one row. The caller holds its row lock, so it cannot change meanwhile. */
+/** Compares one row. The caller must hold its row lock, so that the row cannot change meanwhile. */
 const compareOne = async (db: Queryable, table: ComparedTable, id: string): Promise<Compared | undefined> =>
   (await compareSlice(db, table, { cursor: '', limit: 0, recheck: [id] })).differing[0];
 

@@ -1,7 +1,7 @@
 /**
- * Writes snapshots before a partition of evidence is dropped: for each node and allocation with
- * facts in it, one fact at the position of the last of them, with the whole row as of then. Rows in
- * a final status get none once no other fact of theirs is left.
+ * Writes snapshots before a partition of evidence is dropped. Each node and allocation with facts
+ * in the partition gets one fact at the position of its last fact there, with the whole row as of
+ * that position. A row in a final status gets no snapshot if all its facts are in the partition.
  */
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 import { rowTextColumns } from '../integrity/row-text.ts';
@@ -9,18 +9,18 @@ import type { Sealer } from '../integrity/sealer.ts';
 import type { Database } from '../pg/database.ts';
 import { changesRow, type Projected, projected } from './projection.ts';
 
-/** The ids that a snapshot carries, taken from its row. */
+/** The ids of a snapshot, which are copied from the row. */
 const idsOf: Record<Projected['table'], string[]> = {
   nodes: ['node_id', 'node_instance_id', 'correlation_id', 'workflow_id'],
   allocations: ['allocation_id', 'node_id', 'correlation_id', 'workflow_id'],
 };
 
-const terminal: Record<Projected['table'], string> = { nodes: 'retired', allocations: 'released' };
+const finalStatuses: Record<Projected['table'], string> = { nodes: 'retired', allocations: 'released' };
 
-/** Small, because the open transaction of a slice withholds newer facts from readers. */
-const slice = 200;
+/** Small, because newer facts are withheld from readers while the transaction of a slice runs. */
+const sliceSize = 200;
 
-/** The nodes or allocations with facts in the partition, in the order of their ids. */
+/** Selects the nodes or allocations with facts in the partition, in the order of their ids. */
 const subjectsSql = (of: Projected): string => `
   select distinct ${of.key} as id
   from evidence
@@ -29,10 +29,11 @@ const subjectsSql = (of: Projected): string => `
     and ${changesRow(of, 'evidence')}
     and ${of.key} > $3
   order by 1
-  limit ${slice}`;
+  limit ${sliceSize}`;
 
 /**
- * Filters by a list of keys: its length makes the planner look up facts by key instead of scanning.
+ * Filters by a list of keys, because the planner then looks up facts by key instead of scanning all
+ * evidence.
  */
 function snapshotSql(of: Projected): string {
   const { table, key, noun } = of;
@@ -70,20 +71,21 @@ function snapshotSql(of: Projected): string {
         jsonb_build_object('set', set, 'cut', jsonb_build_object('layer', $1::text, 'before', $5::text)),
         'internal', ${idsOf[table].map((id) => `set ->> '${id}'`).join(', ')}
       from merged
-      -- An earlier try may have written it.
+      -- An earlier attempt may have written the snapshot.
       where not exists (
           select from remaining
           where remaining.id = merged.id
             and remaining.kind = '${noun}.snapshot'
             and (remaining.xid, remaining.seq) = (merged.xid, merged.seq))
-        and (set ->> 'status' <> '${terminal[table]}' or merged.id in (select id from remaining))
+        and (set ->> 'status' <> '${finalStatuses[table]}' or merged.id in (select id from remaining))
       returning *
     )
     select ${rowTextColumns} from written`;
 }
 
 /**
- * Returns how many it wrote. Idempotent. Each slice is written and sealed in its own transaction.
+ * Writes and seals the snapshots in one transaction per slice. Can be repeated after a failure.
+ * Returns how many it wrote.
  */
 export async function writeSnapshots(
   db: Database,
@@ -91,7 +93,7 @@ export async function writeSnapshots(
   { layer, until }: { layer: string; until: Date },
   now: Date,
 ): Promise<number> {
-  // After every earlier cut, or the partition for this time might be dropped already.
+  // The snapshots get a time after every earlier cut, whose partitions no longer exist.
   const [cuts] = await db.query<{ at: Date }>('select greatest($1, max(before)) as at from evidence_cuts', [until]);
   let written = 0;
   for (const of of projected) {
@@ -103,7 +105,7 @@ export async function writeSnapshots(
         written += await db.transaction((tx) =>
           sealer.sealLate(tx, () => tx.query<RowText>(snapshotSql(of), values), now),
         );
-      cursor = ids.length === slice ? ids.at(-1) : undefined;
+      cursor = ids.length === sliceSize ? ids.at(-1) : undefined;
     }
   }
   return written;

@@ -1,4 +1,6 @@
-/** Time travel: the rebuilt state of a node equals what was shown at a thousand random moments. */
+/**
+ * The rebuilt state of a node equals what the API returned at each of a thousand random moments.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -26,10 +28,12 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-type Shown = Omit<NodeState, 'at' | 'cursor'>;
+type StateNow = Omit<NodeState, 'at' | 'cursor'>;
 
-/** The nodes as the API shows them now, without the fields that a heartbeat alone changes. */
-async function shownNow(ids: string[]): Promise<Map<string, Shown>> {
+/**
+ * Reads the nodes as the API returns them now, without the fields that only a heartbeat changes.
+ */
+async function readStatesNow(ids: string[]): Promise<Map<string, StateNow>> {
   const nodes = await readNodes(db, ids, wholeFleet);
   return new Map(
     nodes.map(({ occupancy: _, last_seen_at: __, reported, ...node }) => [
@@ -39,15 +43,15 @@ async function shownNow(ids: string[]): Promise<Map<string, Shown>> {
   );
 }
 
-const withoutMoment = ({ at: _, cursor: __, ...state }: NodeState): Shown => state;
+const withoutMoment = ({ at: _, cursor: __, ...state }: NodeState): StateNow => state;
 
 interface Span {
   since: number;
   until: number;
-  shown: Map<string, Shown>;
+  shown: Map<string, StateNow>;
 }
 
-/** Random histories may all be dull: the test needs several statuses and an allocated node. */
+/** Random histories may lack variety: the test needs several statuses and an allocated node. */
 function isVaried(spans: Span[]): boolean {
   const nodes = spans.flatMap(({ shown }) => [...shown.values()]);
   return new Set(nodes.map(({ status }) => status)).size > 5 && nodes.some(({ allocation_id }) => allocation_id);
@@ -63,14 +67,14 @@ async function recordHistories(recorded: Span[]): Promise<void> {
         await act(histories, world, each);
         const since = fleet.now().getTime();
         await fleet.clock.advance(pauses.next().value);
-        recorded.push({ since, until: fleet.now().getTime(), shown: await shownNow(ids) });
+        recorded.push({ since, until: fleet.now().getTime(), shown: await readStatesNow(ids) });
       }
     }),
     { numRuns: historiesPerRound },
   );
 }
 
-test('rebuilds a node as it was shown at any moment of any history', async () => {
+test('rebuilds the state that the API returned at a random moment of a random history', async () => {
   const recorded: Span[] = [];
   for (let round = 0; round < maxRounds && !isVaried(recorded); round += 1) await recordHistories(recorded);
   expect(isVaried(recorded)).toBe(true);
@@ -79,7 +83,7 @@ test('rebuilds a node as it was shown at any moment of any history', async () =>
     moments,
   );
   const wanted = random.map(({ span, who, into }) => {
-    const { since, until, shown } = recorded[span] ?? { since: 0, until: 0, shown: new Map<string, Shown>() };
+    const { since, until, shown } = recorded[span] ?? { since: 0, until: 0, shown: new Map<string, StateNow>() };
     const expected = [...shown.values()][who];
     return { id: expected?.node_id ?? '', at: moment(Math.round(since + into * (until - since))), expected };
   });
@@ -90,7 +94,7 @@ test('rebuilds a node as it was shown at any moment of any history', async () =>
   }
 });
 
-test('finds no node before it was created', async () => {
+test('returns undefined for a moment before the node was created', async () => {
   const node = await histories.fleet.node('ready');
   const [before, after] = await nodesAt(db, [
     { id: node.node_id, at: moment(node.created_at.getTime() - 1) },

@@ -1,6 +1,6 @@
 /**
- * The state of a node at an earlier time, rebuilt from evidence. Facts are merged in commit order
- * up to the last one of that time, so the result is always a state that the row really had.
+ * Rebuilds the state of a node at an earlier time from evidence. Facts are merged in commit order
+ * up to the last fact of that time, so the result is always a state that the row really had.
  */
 import type { NodeState } from '../../contract/node.ts';
 import { formatCursor } from '../evidence/evidence.ts';
@@ -40,7 +40,7 @@ const rebuildSql = (of: Projected): string => `
 const rebuildAt = <R extends Row>(db: Queryable, of: Projected, wanted: readonly PastRow[]): Promise<Rebuilt<R>[]> =>
   db.query<Rebuilt<R>>(rebuildSql(of), [wanted.map(({ id }) => id), wanted.map(({ at }) => at)]);
 
-/** Every allocation that had a fact on the node by then. */
+/** Selects every allocation that had a fact on the node by the wanted moment. */
 const allocationsOfNode = `
   select distinct wanted.place::int - 1 as place, fact.allocation_id as id
   from unnest($1::text[], $2::timestamptz[]) with ordinality as wanted(id, moment, place)
@@ -50,25 +50,29 @@ const allocationsOfNode = `
 
 export interface PastNode {
   state: NodeState;
-  /** The tenant that held the node then. */
+  /** The tenant that held the node at that time. */
   tenant: string | null;
 }
 
-/** In the order of `wanted`; undefined for a node that did not exist yet. */
+/** Returns states in the order of `wanted`; undefined for a node that did not exist yet. */
 export async function nodesAt(db: Queryable, wanted: readonly PastRow[]): Promise<(PastNode | undefined)[]> {
   const rows = await rebuildAt<NodeRow>(db, nodes, wanted);
-  const visits = await db.query<{ place: number; id: string }>(allocationsOfNode, [
+  const allocationIds = await db.query<{ place: number; id: string }>(allocationsOfNode, [
     wanted.map(({ id }) => id),
     wanted.map(({ at }) => at),
   ]);
-  const visitors = visits.map(({ place, id }) => ({ id, at: wanted[place]?.at ?? new Date(0), of: place }));
-  const rebuilt = await rebuildAt<AllocationRow>(db, allocations, visitors);
-  const byPlace = Map.groupBy(rebuilt, ({ place }) => visitors[place]?.of);
-  const found = new Map(rows.map((row) => [row.place, row]));
+  const pastAllocations = allocationIds.map(({ place, id }) => ({
+    id,
+    at: wanted[place]?.at ?? new Date(0),
+    nodePlace: place,
+  }));
+  const rebuilt = await rebuildAt<AllocationRow>(db, allocations, pastAllocations);
+  const allocationsByPlace = Map.groupBy(rebuilt, ({ place }) => pastAllocations[place]?.nodePlace);
+  const rowsByPlace = new Map(rows.map((row) => [row.place, row]));
   return wanted.map(({ at }, place) => {
-    const row = found.get(place);
+    const row = rowsByPlace.get(place);
     if (!row) return undefined;
-    const holder = (byPlace.get(place) ?? [])
+    const holder = (allocationsByPlace.get(place) ?? [])
       .filter(({ node_id, status }) => node_id === row.node_id && holdsNode(status, row.status))
       .sort((a, b) => (a.allocation_id < b.allocation_id ? 1 : -1))[0];
     const state = {

@@ -1,7 +1,7 @@
 /**
- * Compares every row with its evidence and all evidence with its rows. A row that differs, a row
- * without evidence, and evidence without a row were all written without a transition. Reads only,
- * and checks more than the periodic drift pass.
+ * Compares every row with its evidence, and all evidence with its rows. A row that differs, a row
+ * without evidence and evidence without a row all mean that something bypassed a transition. This
+ * checks every column, while the periodic drift pass checks only `decisiveColumns`.
  */
 import type { RowDifference } from '../../contract/supervision/finding.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -11,7 +11,7 @@ import { type ComparedTable, compareSlice } from './row-comparison.ts';
 
 export interface VerifiedSlice {
   compared: number;
-  /** Rows whose evidence was dropped after its retention time. */
+  /** The number of rows whose evidence was dropped after its retention time. */
   untold: number;
   differing: RowDifference[];
   /** Nodes whose machine is proven gone and that are not retired. */
@@ -20,29 +20,30 @@ export interface VerifiedSlice {
 }
 
 /**
- * Only rows in a final status may outlive their evidence; others get a snapshot before it is
- * dropped.
+ * Only rows in a final status may outlive their evidence. Other rows get a snapshot before their
+ * evidence is dropped.
  */
-const final: Record<ComparedTable, string> = { nodes: 'retired', allocations: 'released' };
+const finalStatuses: Record<ComparedTable, string> = { nodes: 'retired', allocations: 'released' };
 const projections: Record<ComparedTable, Projected> = { nodes, allocations };
 
-interface Named {
+interface SubjectRow {
   id: string;
   pool: string;
   status: string;
 }
 
+/** Selects the rows whose missing evidence is not explained by retention. */
 const unexplainedSql = ({ table, key }: Projected): string => `
   select ${key} as id, pool, status
   from ${table} stored
   where ${key} = any($1)
     and not (
-      status = '${final[table]}'
+      status = '${finalStatuses[table]}'
       and exists (select from evidence_cuts cut where cut.before > stored.status_since)
     )
   order by 1`;
 
-/** In the same range of ids as the compared rows. */
+/** Selects evidence without a row, in the same range of ids as the compared rows. */
 const rowlessSql = (of: Projected): string => `
   select rebuilt.${of.key} as id, rebuilt.pool, rebuilt.status
   from (${rebuiltRows(
@@ -60,8 +61,8 @@ export async function verifySlice(
 ): Promise<VerifiedSlice> {
   const of = projections[table];
   const slice = await compareSlice(db, table, { cursor, limit, thoroughness: 'every' });
-  const unexplained = await db.query<Named>(unexplainedSql(of), [slice.without_evidence]);
-  const rowless = await db.query<Named>(rowlessSql(of), [cursor, slice.cursor]);
+  const unexplained = await db.query<SubjectRow>(unexplainedSql(of), [slice.without_evidence]);
+  const rowless = await db.query<SubjectRow>(rowlessSql(of), [cursor, slice.cursor]);
   return {
     compared: slice.compared + rowless.length,
     untold: slice.without_evidence.length - unexplained.length,
@@ -70,7 +71,7 @@ export async function verifySlice(
       ...unexplained.map(({ id, pool, status }) => ({ subject: id, pool, ours: { status }, theirs: {} })),
       ...rowless.map(({ id, pool, status }) => ({ subject: id, pool, ours: {}, theirs: { status } })),
     ],
-    unretired: table === 'nodes' ? await provenGoneNodes(db, slice.turn) : [],
+    unretired: table === 'nodes' ? await provenGoneNodes(db, slice.slice_ids) : [],
     cursor: slice.cursor,
   };
 }
