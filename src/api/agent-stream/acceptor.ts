@@ -8,7 +8,7 @@ import type { WebSocket } from 'ws';
 import { type Clock, now } from '../../base/clock.ts';
 import { agentRoutes } from '../../contract/routes/agent.ts';
 
-/** A heartbeat is small, a batch is not. */
+/** An agent sends single heartbeats; a relay sends batches, which are much larger. */
 const maxBytes = { agent: 16 * 1024, relay: agentRoutes['agent-heartbeats'].body_limit_bytes };
 
 export interface Upgrade {
@@ -17,7 +17,7 @@ export interface Upgrade {
   head: Buffer;
 }
 
-/** `serve` runs before the first message can arrive; not at all if the caller has disconnected. */
+/** Calls `serve` before the first message can arrive, or never if the caller has disconnected. */
 export type Accept = (kind: 'agent' | 'relay', upgrade: Upgrade, serve: (socket: WebSocket) => void) => void;
 
 export interface Acceptor {
@@ -26,8 +26,8 @@ export interface Acceptor {
 
 async function loadServers(clock: Clock) {
   const { WebSocketServer } = await import('ws');
-  const server = (maxPayload: number) => {
-    const made = new WebSocketServer({
+  const createServer = (maxPayload: number) => {
+    const server = new WebSocketServer({
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
@@ -36,11 +36,11 @@ async function loadServers(clock: Clock) {
       // them.
       autoPong: false,
     });
-    // Agents take the server's time from every answer.
-    made.on('headers', (headers) => headers.push(`Date: ${now(clock).toUTCString()}`));
-    return made;
+    // Agents read the server's time from the Date header of every answer.
+    server.on('headers', (headers) => headers.push(`Date: ${now(clock).toUTCString()}`));
+    return server;
   };
-  return { agent: server(maxBytes.agent), relay: server(maxBytes.relay) };
+  return { agent: createServer(maxBytes.agent), relay: createServer(maxBytes.relay) };
 }
 
 export function createAcceptor(clock: Clock): Acceptor {

@@ -1,4 +1,4 @@
-/** Which broken connections are recorded, and which are only counted. */
+/** Tests which broken connections are recorded and which are only counted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -11,13 +11,15 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-const byRelay = (name: string) => ({ of: 'relay' as const, actor: { kind: 'token' as const, id: name, name } });
+const relayPeer = (name: string) => ({ of: 'relay' as const, actor: { kind: 'token' as const, id: name, name } });
 
-/** Breaks one connection per minute; returns the recorded facts. */
-async function recordedOf(
+/** Breaks one connection per minute. Returns the duration and repeat count of each fact. */
+async function recordBreaks(
   name: string,
   lasted: number[],
-  peer: ReturnType<typeof byRelay> | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId } = byRelay(name),
+  peer: ReturnType<typeof relayPeer> | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId } = relayPeer(
+    name,
+  ),
 ) {
   const clock = virtualClock();
   const errors: unknown[] = [];
@@ -41,37 +43,37 @@ async function recordedOf(
 }
 
 test('records each break of a relay connection that had lasted', async () => {
-  const [one, two] = [lastingSeconds, 10 * lastingSeconds];
-  expect(await recordedOf('lasting', [one, two, one])).toEqual([
-    [one, undefined],
-    [two, undefined],
-    [one, undefined],
+  const [shortest, longer] = [lastingSeconds, 10 * lastingSeconds];
+  expect(await recordBreaks('lasting', [shortest, longer, shortest])).toEqual([
+    [shortest, undefined],
+    [longer, undefined],
+    [shortest, undefined],
   ]);
 });
 
 test('records a flapping connection once, then with the number of repeats', async () => {
   const short = lastingSeconds - 0.001;
-  expect(await recordedOf('flapping', Array(5).fill(short))).toEqual([[short, undefined]]);
-  expect(await recordedOf('flapping for an hour', Array(61).fill(short))).toEqual([
+  expect(await recordBreaks('flapping', Array(5).fill(short))).toEqual([[short, undefined]]);
+  expect(await recordBreaks('flapping for an hour', Array(61).fill(short))).toEqual([
     [short, undefined],
     [short, 8],
     [short, 50],
   ]);
 });
 
-test('records the break of a lasting connection even after it flapped', async () => {
-  expect(await recordedOf('both', [1, 1, lastingSeconds, 1])).toEqual([
+test('records the break of a lasting relay connection even after short ones were counted', async () => {
+  expect(await recordBreaks('both', [1, 1, lastingSeconds, 1])).toEqual([
     [1, undefined],
     [lastingSeconds, undefined],
   ]);
 });
 
-test('records an agent once, even if its connection had lasted', async () => {
+test('records only the first break of an agent, even if its connections had lasted', async () => {
   const peer = {
     of: 'agent' as const,
     node_id: 'node_often' as NodeId,
     node_instance_id: 'inst_often' as NodeInstanceId,
   };
   const lasted = [lastingSeconds, lastingSeconds, 10 * lastingSeconds];
-  expect(await recordedOf('node_often', lasted, peer)).toEqual([[lastingSeconds, undefined]]);
+  expect(await recordBreaks('node_often', lasted, peer)).toEqual([[lastingSeconds, undefined]]);
 });

@@ -1,9 +1,9 @@
 /**
- * Records broken connections as evidence. They never are a verdict: heartbeats tell whether a
- * machine lives. The first break of an instance is a row; repeats are counted. A relay's connection
- * that had lasted is a row each time, since a rack depends on it; agents are too many for that if
- * something on the network cuts all of them every few minutes. Breaks are written in batches, and
- * beyond a limit only counted.
+ * Records broken connections as evidence. A break is never a verdict: only heartbeats show whether
+ * a machine is alive. The first break of an instance gets a row; repeats are counted.
+ *
+ * Every break of a relay connection that had lasted gets a row, since a rack depends on it. Agents
+ * do not get one each time: a network that cuts all of them every few minutes would write too much.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -24,8 +24,8 @@ export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId }
 const batchMs = 500;
 const maxWaiting = 2_000;
 /**
- * A connection that flaps, or that goes silent and is closed after a minute, does not last this
- * long. One that did is an event of its own, such as a relay's second crash.
+ * A connection that flaps, or that is closed after a minute of silence, ends sooner than this. The
+ * end of a longer connection is a separate event, such as a relay's second crash.
  */
 export const lastingSeconds = 120;
 
@@ -43,18 +43,18 @@ export function createBrokenConnections(options: {
   const { db, outside, clock, onError } = options;
   const notices = createRateLimitedNotices(clock);
   let waiting: Fact[] = [];
-  let beyond = 0;
+  let overflow = 0;
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
 
-  const write = async (facts: Fact[], uncounted: number) => {
-    if (uncounted > 0)
+  const write = async (facts: Fact[], unrecorded: number) => {
+    if (unrecorded > 0)
       facts.push({
         at: now(clock),
         layer: 'transport',
         kind: 'connection.broken',
-        summary: `${uncounted} more connections broke at the same time`,
-        data: { connections: uncounted },
+        summary: `${unrecorded} more connections broke at the same time`,
+        data: { connections: unrecorded },
       });
     await db.transaction(async (tx) => {
       await fillAllocationIds(tx, facts);
@@ -64,10 +64,10 @@ export function createBrokenConnections(options: {
   const flush = () => {
     cancel?.();
     cancel = undefined;
-    const [facts, uncounted] = [waiting, beyond];
+    const [facts, unrecorded] = [waiting, overflow];
     waiting = [];
-    beyond = 0;
-    if (facts.length > 0) writing = writing.then(() => write(facts, uncounted)).catch(onError);
+    overflow = 0;
+    if (facts.length > 0) writing = writing.then(() => write(facts, unrecorded)).catch(onError);
   };
 
   return {
@@ -78,7 +78,7 @@ export function createBrokenConnections(options: {
       const entry = hadLasted ? {} : notices.admit(notice);
       if (!entry) return;
       if (waiting.length >= maxWaiting) {
-        beyond++;
+        overflow++;
         return;
       }
       const ids =

@@ -1,7 +1,6 @@
 /**
  * `GET /v1/agent/stream`: upgrades an HTTP request to a WebSocket. The request passes the same
- * checks as any other and gets problems as ordinary replies; only then the connection becomes a
- * stream.
+ * checks as any other, and a refusal is an ordinary HTTP reply. The upgrade follows the checks.
  */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -39,8 +38,8 @@ export function serveUpgrades(app: FastifyInstance): void {
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
     response.assignSocket(socket);
-    // Ending it is not enough: a client that never closes its side would keep the server from
-    // stopping.
+    // Ending the response is not enough: a client that never closes its side would keep the server
+    // from stopping.
     response.on('finish', () => socket.destroySoon());
     app.routing(request, response);
   });

@@ -1,4 +1,4 @@
-/** Frames that the server sends by itself on an agent's stream, and streams that it closes. */
+/** Tests which frames the server sends unprompted on an agent's stream, and when it closes one. */
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -23,7 +23,7 @@ const session = {
   expires_seconds: 0,
 };
 
-function streaming(nodes: number) {
+function openAgentStream(nodes: number) {
   const clock = virtualClock();
   const tail = { subscribe: () => () => {} };
   const streams = createAgentStreams({
@@ -54,36 +54,36 @@ function streaming(nodes: number) {
 }
 
 test('sends a much shorter interval at once, a longer one with the next answer', async () => {
-  const { clock, socket, load } = streaming(6_000);
-  socket.hear({ seq: 1 });
+  const { clock, socket, load } = openAgentStream(6_000);
+  socket.receive({ seq: 1 });
   await vi.waitFor(() => expect(socket.sent).toHaveLength(1));
   expect(socket.sent[0]).toMatchObject({ seq: 1, node_status: 'ready' });
   expect(socket.sent[0]?.heartbeat_interval_seconds).toBeGreaterThan(50);
   load.nodes = 5_000;
   await clock.advance(6_000);
-  expect(socket.sent, 'a little shorter').toHaveLength(1);
+  expect(socket.sent, 'a slightly shorter interval is not sent').toHaveLength(1);
   load.nodes = 2_000;
   await clock.advance(6_000);
   expect(socket.sent[1]).toEqual({ heartbeat_interval_seconds: 20 });
   load.nodes = 9_000;
   await clock.advance(12_000);
-  expect(socket.sent, 'longer').toHaveLength(2);
+  expect(socket.sent, 'a longer interval is not sent').toHaveLength(2);
 });
 
-test('announces the end of an overload only with the next answer', async () => {
-  const { clock, socket, strain } = streaming(6_000);
+test('shortens the interval after an overload only with the next answer', async () => {
+  const { clock, socket, strain } = openAgentStream(6_000);
   strain.stretch = 4;
-  socket.hear({ seq: 1 });
+  socket.receive({ seq: 1 });
   await vi.waitFor(() => expect(socket.sent).toHaveLength(1));
   expect(socket.sent[0]?.heartbeat_interval_seconds).toBeGreaterThan(200);
   strain.stretch = 1;
   await clock.advance(60_000);
   expect(socket.sent).toHaveLength(1);
-  expect(socket.closed, 'it has the time that it was assigned').toBeNull();
+  expect(socket.closed, 'silence is allowed for the assigned interval').toBeNull();
 });
 
 test('drops an agent that does not read, without waiting for a message from it', async () => {
-  const { clock, socket, streams } = streaming(1);
+  const { clock, socket, streams } = openAgentStream(1);
   socket.bufferedAmount = 300 * 1024;
   await clock.advance(6_000);
   expect(socket.readyState, 'terminated').toBe(3);
@@ -92,9 +92,9 @@ test('drops an agent that does not read, without waiting for a message from it',
 });
 
 test('closes a stream after three silent intervals, and keeps one with heartbeats', async () => {
-  const { clock, socket, streams } = streaming(1);
+  const { clock, socket, streams } = openAgentStream(1);
   for (let beats = 0; beats < 6; beats++) {
-    socket.hear({});
+    socket.receive({});
     await clock.advance(10_000);
   }
   expect(socket.closed).toBeNull();

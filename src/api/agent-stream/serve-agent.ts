@@ -1,6 +1,6 @@
 /**
- * The stream of one agent: heartbeats up, answers and tasks down. Heartbeats take the same path as
- * over HTTP.
+ * Serves the stream of one agent: receives heartbeats, sends answers and tasks. A heartbeat is
+ * processed as if it had come over HTTP.
  */
 import type { WebSocket } from 'ws';
 import { now } from '../../base/clock.ts';
@@ -28,44 +28,45 @@ const checkTasks = compileCheck(TasksFrame, 'body');
 const limits = { waiting_frames: 32, unsent_bytes: 256 * 1024 };
 
 /**
- * The stream may be silent as long as its heartbeats may, but at least this long: they may arrive
- * over HTTP meanwhile.
+ * A stream may be silent for three heartbeat intervals, but at least this long: the agent may be
+ * sending its heartbeats over HTTP.
  */
 const minQuietMs = 30_000;
 const intervalsOfQuiet = 3;
 
 /**
- * Only a much shorter interval is sent before the next heartbeat. A longer one waits for the next
- * answer: until a heartbeat stores it, an agent that followed it would look silent.
+ * Only a much shorter interval is sent before the next heartbeat. A longer interval waits for the
+ * next answer: the heartbeat stores it, and an agent that followed it earlier would look silent.
  */
 const muchShorter = 1.5;
-/** Agents add the random spread themselves. */
+/** The middle of the random spread, that is an interval without any. */
 const unspread = 0.5;
 
 const isTasks = (frame: unknown) => typeof frame === 'object' && frame !== null && 'tasks' in frame;
 
 /**
- * These may end the stream. The row decides: a new credential ends the stream of the former one,
- * not its own.
+ * Facts after which the session is read again, since the credential of the stream may no longer be
+ * valid. A replaced credential ends only the streams that use the former one.
  */
-const mayEndIt: readonly string[] = ['instance.fenced', 'instance.revoked', 'credential.replaced'];
+const endingFacts: readonly string[] = ['instance.fenced', 'instance.revoked', 'credential.replaced'];
 
 export function serveAgent(socket: WebSocket, caller: AgentCaller, services: ApiServices): void {
   const { clock, log, agentStreams } = services;
   const { credential, correlation_id } = caller;
   const { node_id, node_instance_id } = caller.session;
-  let { session: last } = caller;
-  const assigned = () => assignedIntervalSeconds(last.interval_seconds, services.fleetLoad(), unspread);
-  // Another replica may have assigned the last interval; the first heartbeat corrects this.
-  let assigned_seconds = assigned();
-  let fair_seconds = assigned_seconds;
+  let lastSession = caller.session;
+  const unstretchedSeconds = () =>
+    assignedIntervalSeconds(lastSession.interval_seconds, services.fleetLoad(), unspread);
+  // Another replica may have assigned a different interval; the first heartbeat corrects it.
+  let assigned_seconds = unstretchedSeconds();
+  let last_unstretched_seconds = assigned_seconds;
 
   const sessionNow = async () => {
     const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
     if (!session) throw new ApiProblem('credential_unknown');
     if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
     refuseExpired(session, null, services);
-    last = session;
+    lastSession = session;
     return session;
   };
   const tasks = deliverTasks({
@@ -75,7 +76,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     onError: (error) => wire.refuse(error),
   });
 
-  const take = async (frame: unknown) => {
+  const handleFrame = async (frame: unknown) => {
     if (isTasks(frame)) {
       const { idle = false } = checkTasks(frame) as TasksFrame;
       tasks.want(idle);
@@ -85,7 +86,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     const session = await sessionNow();
     const reply = await acceptBeat(session, beat, services);
     assigned_seconds = reply.heartbeat_interval_seconds;
-    fair_seconds = assigned();
+    last_unstretched_seconds = unstretchedSeconds();
     wire.send(seq === undefined ? reply : { seq, ...reply });
     if (session.tasks_waiting > 0) tasks.check();
   };
@@ -95,7 +96,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     log,
     correlation_id,
     limits,
-    take,
+    handleFrame,
     onEnd(end) {
       leave();
       if (end.broken) agentStreams.reportBroken({ ...end, of: 'agent', node_id, node_instance_id, correlation_id });
@@ -105,19 +106,20 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     end: wire.close,
     terminate: wire.terminate,
     observe(fact) {
-      if (mayEndIt.includes(fact.kind)) sessionNow().catch((error) => wire.refuse(error));
+      if (endingFacts.includes(fact.kind)) sessionNow().catch((error) => wire.refuse(error));
       else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.check();
     },
     check(at_ms) {
       wire.dropSlowReader();
       const patienceMs = Math.max(minQuietMs, intervalsOfQuiet * assigned_seconds * 1000);
-      if (at_ms - wire.heardMs() > patienceMs) return wire.close('stream_silent');
-      const heartbeat_interval_seconds = assigned();
-      // Not during an overload, nor at its end: all agents would come back at once and restart it.
-      const isShorter = heartbeat_interval_seconds * muchShorter <= fair_seconds;
+      if (at_ms - wire.lastHeardMs() > patienceMs) return wire.close('stream_silent');
+      const heartbeat_interval_seconds = unstretchedSeconds();
+      // Send nothing during an overload. Unstretched intervals are compared, so that its end sends
+      // nothing either: all agents would speed up at once and restart the overload.
+      const isShorter = heartbeat_interval_seconds * muchShorter <= last_unstretched_seconds;
       if (!isShorter || services.overload.shedding().stretch > 1) return;
       assigned_seconds = heartbeat_interval_seconds;
-      fair_seconds = heartbeat_interval_seconds;
+      last_unstretched_seconds = heartbeat_interval_seconds;
       wire.send({ heartbeat_interval_seconds });
     },
   });

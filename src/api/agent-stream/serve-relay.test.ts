@@ -19,7 +19,7 @@ test('records a use of the relay token with every batch', async () => {
   const relay = { token_id: 'tok_1', name: 'rack-7', pool: 'metal', expires_at: null };
   serveRelay(socket as unknown as WebSocket, { relay, correlation_id: 'c' as never }, services);
   expect(note).not.toHaveBeenCalled();
-  for (const seq of [1, 2]) socket.hear({ seq, beats: [{}] });
+  for (const seq of [1, 2]) socket.receive({ seq, beats: [{}] });
   await vi.waitFor(() => expect(socket.sent).toHaveLength(2));
   expect(note.mock.calls).toEqual([['tok_1'], ['tok_1']]);
 });

@@ -1,5 +1,6 @@
 /**
- * The stream of a relay: batches of heartbeats up, results down, as by `POST /v1/agent/heartbeats`.
+ * Serves the stream of a relay. Each frame is a batch of heartbeats, processed as if it had come by
+ * `POST /v1/agent/heartbeats`, and is answered with the results.
  */
 import type { WebSocket } from 'ws';
 import { now } from '../../base/clock.ts';
@@ -18,7 +19,7 @@ const limits = { waiting_frames: 16, unsent_bytes: 4 * 1024 * 1024 };
 
 /** A relay without agents sends nothing, so it is pinged. */
 const pingAfterMs = 20_000;
-const quietMs = 60_000;
+const maxSilentMs = 60_000;
 
 export function serveRelay(
   socket: WebSocket,
@@ -31,7 +32,7 @@ export function serveRelay(
     log,
     correlation_id,
     limits,
-    async take(frame) {
+    async handleFrame(frame) {
       const { seq, beats } = checkBatch(frame) as BatchFrame;
       services.tokenUses.note(relay.token_id);
       const results = await acceptBatch(beats, { relay, source: relaySource(relay) }, services);
@@ -48,10 +49,10 @@ export function serveRelay(
     observe: () => wire.refuse(new ApiProblem('token_unknown', 'The token of this relay was revoked.')),
     check(at_ms) {
       wire.dropSlowReader();
-      const quiet = at_ms - wire.heardMs();
+      const silentMs = at_ms - wire.lastHeardMs();
       if (relay.expires_at && relay.expires_at <= now(clock)) wire.refuse(new ApiProblem('token_expired'));
-      else if (quiet > quietMs) wire.close('stream_silent');
-      else if (quiet > pingAfterMs) wire.ping();
+      else if (silentMs > maxSilentMs) wire.close('stream_silent');
+      else if (silentMs > pingAfterMs) wire.ping();
     },
   });
 }

@@ -1,6 +1,7 @@
 /**
- * Every open stream of this replica: indexed by instance and token, so that one subscriber of the
- * evidence serves all of them; checked at an interval; closed when the replica stops.
+ * Keeps every open stream of this replica. The streams are indexed by instance and token, so that
+ * one subscriber of the evidence serves all of them. They are checked at an interval and closed
+ * when the replica stops.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -13,18 +14,18 @@ import { type Acceptor, createAcceptor } from './acceptor.ts';
 import { type BrokenConnection, createBrokenConnections } from './broken-connections.ts';
 
 export interface OpenStream {
-  /** A fact about the instance or token of this stream. */
+  /** Receives a fact about the instance or token of this stream. */
   observe(fact: Evidence): void;
   /** Called at an interval; `at_ms` is monotonic. */
   check(at_ms: number): void;
   end(code: ClosingCode): void;
-  /** Without a closing handshake. */
+  /** Drops the connection without a closing handshake. */
   terminate(): void;
 }
 
 export interface AgentStreams {
   acceptor: Acceptor;
-  /** Returns how to remove it. Closes an older stream of the same instance. */
+  /** Closes an older stream of the same instance. Returns a function that removes this one. */
   addAgent(id: NodeInstanceId, stream: OpenStream): () => void;
   addRelay(token_id: string, stream: OpenStream): () => void;
   hasRoom(): boolean;
@@ -34,10 +35,10 @@ export interface AgentStreams {
   stop(): Promise<void>;
 }
 
-/** Each costs some kilobytes. Larger fleets need more replicas, or relays. */
+/** A stream costs a few kilobytes of memory. Larger fleets need more replicas, or relays. */
 const maxStreams = 100_000;
 const checkEveryMs = 5_000;
-const goodbyeMs = 1_000;
+const closeTimeoutMs = 1_000;
 
 export function createAgentStreams(options: {
   db: Database;
@@ -51,8 +52,8 @@ export function createAgentStreams(options: {
   const relays = new Map<string, Set<OpenStream>>();
   const all = new Set<OpenStream>();
   const broken = createBrokenConnections(options);
-  let stopping = false;
-  let allGone: (() => void) | undefined;
+  let isStopping = false;
+  let onAllClosed: (() => void) | undefined;
   let cancelCheck: (() => void) | undefined;
 
   const check = () => {
@@ -61,13 +62,13 @@ export function createAgentStreams(options: {
     for (const stream of all) stream.check(at_ms);
     if (all.size > 0) cancelCheck = clock.after(checkEveryMs, check);
   };
-  const enter = (stream: OpenStream) => {
+  const add = (stream: OpenStream) => {
     all.add(stream);
     cancelCheck ??= clock.after(checkEveryMs, check);
   };
-  const leave = (stream: OpenStream) => {
+  const remove = (stream: OpenStream) => {
     all.delete(stream);
-    if (all.size === 0) allGone?.();
+    if (all.size === 0) onAllClosed?.();
   };
 
   const unsubscribe = tail.subscribe((fact) => {
@@ -82,34 +83,34 @@ export function createAgentStreams(options: {
     addAgent(id, stream) {
       agents.get(id)?.end('stream_replaced');
       agents.set(id, stream);
-      enter(stream);
+      add(stream);
       return () => {
         if (agents.get(id) === stream) agents.delete(id);
-        leave(stream);
+        remove(stream);
       };
     },
     addRelay(token_id, stream) {
-      const others = relays.get(token_id) ?? new Set();
-      relays.set(token_id, others.add(stream));
-      enter(stream);
+      const streamsOfToken = relays.get(token_id) ?? new Set();
+      relays.set(token_id, streamsOfToken.add(stream));
+      add(stream);
       return () => {
-        others.delete(stream);
-        if (others.size === 0 && relays.get(token_id) === others) relays.delete(token_id);
-        leave(stream);
+        streamsOfToken.delete(stream);
+        if (streamsOfToken.size === 0 && relays.get(token_id) === streamsOfToken) relays.delete(token_id);
+        remove(stream);
       };
     },
     hasRoom: () => all.size < maxStreams,
-    isStopping: () => stopping,
+    isStopping: () => isStopping,
     figures: () => ({ agents: agents.size, relays: all.size - agents.size }),
     reportBroken: broken.report,
     async stop() {
-      stopping = true;
+      isStopping = true;
       unsubscribe();
       for (const stream of all) stream.end('not_ready');
       if (all.size > 0)
         await new Promise<void>((resolve) => {
-          const cancel = clock.after(goodbyeMs, resolve);
-          allGone = () => {
+          const cancel = clock.after(closeTimeoutMs, resolve);
+          onAllClosed = () => {
             cancel();
             resolve();
           };

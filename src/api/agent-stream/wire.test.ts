@@ -1,4 +1,4 @@
-/** The limits of one connection: queued frames and unread answers. */
+/** Tests the limits of one connection: queued frames and unread answers. */
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { virtualClock } from '../../base/virtual-clock.ts';
@@ -6,7 +6,7 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { FakeSocket } from './testing/fake-socket.ts';
 import { type ConnectionEnd, openWire } from './wire.ts';
 
-function opened(take: (frame: unknown) => Promise<void> = async () => {}) {
+function openTestWire(handleFrame: (frame: unknown) => Promise<void> = async () => {}) {
   const socket = new FakeSocket();
   const clock = virtualClock();
   const ends: ConnectionEnd[] = [];
@@ -16,36 +16,36 @@ function opened(take: (frame: unknown) => Promise<void> = async () => {}) {
     log: log as never,
     correlation_id: 'c' as never,
     limits: { waiting_frames: 3, unsent_bytes: 100 },
-    take,
+    handleFrame,
     onEnd: (end) => ends.push(end),
   });
   return { socket, clock, ends, wire, log };
 }
 
 test('handles frames one after the other', async () => {
-  const begun: number[] = [];
-  const ends: (() => void)[] = [];
-  const { socket } = opened((frame) => {
-    begun.push((frame as { seq: number }).seq);
-    return new Promise((resolve) => ends.push(resolve));
+  const startedSeqs: number[] = [];
+  const finishFrame: (() => void)[] = [];
+  const { socket } = openTestWire((frame) => {
+    startedSeqs.push((frame as { seq: number }).seq);
+    return new Promise((resolve) => finishFrame.push(resolve));
   });
-  for (const seq of [1, 2, 3]) socket.hear({ seq });
-  expect(begun).toEqual([1]);
-  ends[0]?.();
-  await vi.waitFor(() => expect(begun).toEqual([1, 2]));
+  for (const seq of [1, 2, 3]) socket.receive({ seq });
+  expect(startedSeqs).toEqual([1]);
+  finishFrame[0]?.();
+  await vi.waitFor(() => expect(startedSeqs).toEqual([1, 2]));
 });
 
-test('closes a connection that sends faster than it is served, with a problem', () => {
-  const { socket } = opened(() => new Promise(() => {}));
-  for (let seq = 0; seq < 4; seq++) socket.hear({ seq });
+test('answers stream_overrun and closes when frames arrive faster than they are handled', () => {
+  const { socket } = openTestWire(() => new Promise(() => {}));
+  for (let seq = 0; seq < 4; seq++) socket.receive({ seq });
   expect(socket.closed).toBeNull();
-  socket.hear({ seq: 4 });
+  socket.receive({ seq: 4 });
   expect(socket.sent).toMatchObject([{ problem: { code: 'stream_overrun' } }]);
   expect(socket.closed).toEqual([1013, 'stream_overrun']);
 });
 
-test('terminates a connection that does not read, as broken', () => {
-  const { socket, wire, ends } = opened();
+test('terminates a connection that does not read, and reports it as broken', () => {
+  const { socket, wire, ends } = openTestWire();
   socket.bufferedAmount = 100;
   wire.send({ a: 1 });
   expect(ends).toEqual([]);
@@ -57,37 +57,37 @@ test('terminates a connection that does not read, as broken', () => {
 });
 
 test('answers a ping with its payload, and closes a peer that does not read the pongs', () => {
-  const { socket } = opened();
+  const { socket } = openTestWire();
   for (const text of ['a', 'b', 'c']) socket.emit('ping', Buffer.from(text));
   expect(socket.pongs).toEqual(['a', 'b', 'c']);
   socket.flushPongs();
   socket.emit('ping', Buffer.from('d'));
   expect(socket.closed).toBeNull();
   for (let pings = 0; pings < 50; pings++) socket.emit('ping', Buffer.alloc(0));
-  expect(socket.pongs, 'as many pongs wait as frames may').toEqual(['a', 'b', 'c', 'd', '', '']);
+  expect(socket.pongs, 'no more pongs wait than frames may').toEqual(['a', 'b', 'c', 'd', '', '']);
   expect(socket.sent).toMatchObject([{ problem: { code: 'stream_overrun' } }]);
   expect(socket.closed).toEqual([1013, 'stream_overrun']);
 });
 
-test('checks unread bytes on each ping and on request', () => {
-  const pinged = opened();
+test('terminates a slow reader on its next ping and on dropSlowReader', () => {
+  const pinged = openTestWire();
   pinged.socket.bufferedAmount = 101;
   pinged.socket.emit('ping', Buffer.from('a'));
   expect(pinged.ends).toMatchObject([{ why: 'stream_overrun', broken: true }]);
-  const looked = opened();
-  looked.wire.dropSlowReader();
-  expect(looked.ends).toEqual([]);
-  looked.socket.bufferedAmount = 101;
-  looked.wire.dropSlowReader();
-  expect(looked.ends).toMatchObject([{ why: 'stream_overrun', broken: true }]);
+  const checked = openTestWire();
+  checked.wire.dropSlowReader();
+  expect(checked.ends).toEqual([]);
+  checked.socket.bufferedAmount = 101;
+  checked.wire.dropSlowReader();
+  expect(checked.ends).toMatchObject([{ why: 'stream_overrun', broken: true }]);
 });
 
 test('terminates a peer that does not answer the close, and ignores its frames meanwhile', async () => {
-  const taken = vi.fn(async () => {});
-  const { socket, wire, clock, ends } = opened(taken);
+  const handleFrame = vi.fn(async () => {});
+  const { socket, wire, clock, ends } = openTestWire(handleFrame);
   wire.close('not_ready');
-  socket.hear({});
-  expect(taken).not.toHaveBeenCalled();
+  socket.receive({});
+  expect(handleFrame).not.toHaveBeenCalled();
   expect(ends).toEqual([]);
   await clock.advance(2_000);
   expect(ends).toMatchObject([{ why: 'not_ready', broken: false, lasted_seconds: 2 }]);
@@ -95,12 +95,12 @@ test('terminates a peer that does not answer the close, and ignores its frames m
 
 test('logs an unexpected error, answers internal_error and keeps the connection', async () => {
   let times = 0;
-  const { socket, log } = opened(async () => {
+  const { socket, log } = openTestWire(async () => {
     if (++times === 1) throw new Error('secret words of an error');
     throw new ApiProblem('credential_unknown');
   });
-  socket.hear({ seq: 1 });
-  socket.hear({ seq: 2 });
+  socket.receive({ seq: 1 });
+  socket.receive({ seq: 2 });
   await vi.waitFor(() => expect(socket.sent).toHaveLength(2));
   expect(socket.sent).toMatchObject([
     { seq: 1, problem: { code: 'internal_error' } },
@@ -108,5 +108,5 @@ test('logs an unexpected error, answers internal_error and keeps the connection'
   ]);
   expect(JSON.stringify(socket.sent)).not.toContain('secret');
   expect(log.error).toHaveBeenCalledOnce();
-  expect(socket.closed, 'an unknown credential ends it').toEqual([4401, 'credential_unknown']);
+  expect(socket.closed, 'an unknown credential closes the stream').toEqual([4401, 'credential_unknown']);
 });

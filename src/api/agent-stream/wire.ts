@@ -1,7 +1,6 @@
 /**
- * One WebSocket as JSON frames, bounded both ways: frames are handled in order, and a peer that
- * sends faster than it is served, or does not read the answers, is dropped. It knows nothing about
- * heartbeats.
+ * Reads and writes JSON frames on one WebSocket. Frames are handled in order. A peer that sends
+ * frames faster than they are handled, or that does not read the answers, is dropped.
  */
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.ts';
@@ -16,13 +15,13 @@ export interface Wire {
   /** Sends the problem, and closes the connection if the problem ends it. */
   refuse(error: unknown, seq?: number): void;
   close(code: ClosingCode): void;
-  /** Without a closing handshake. */
+  /** Drops the connection without a closing handshake. */
   terminate(): void;
   ping(): void;
   /** Terminates the connection if too many bytes wait to be read. */
   dropSlowReader(): void;
-  /** When the peer was last heard, in monotonic time. */
-  heardMs(): number;
+  /** When the last frame or pong arrived, in monotonic time. */
+  lastHeardMs(): number;
 }
 
 export interface ConnectionEnd {
@@ -36,11 +35,11 @@ export interface WireParts {
   log: Log;
   correlation_id: CorrelationId;
   limits: { waiting_frames: number; unsent_bytes: number };
-  take(frame: unknown): Promise<void>;
+  handleFrame(frame: unknown): Promise<void>;
   onEnd(end: ConnectionEnd): void;
 }
 
-/** For the peer to answer the closing handshake. */
+/** How long the peer may take to answer the closing handshake. */
 const closeTimeoutMs = 2_000;
 
 /** Close codes of a peer that leaves on purpose. */
@@ -52,7 +51,7 @@ const seqOf = (frame: unknown): number | undefined => {
   return typeof seq === 'number' ? seq : undefined;
 };
 
-function parsed(text: string): unknown {
+function parseFrame(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -65,11 +64,11 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   const { clock, log, correlation_id, limits } = parts;
   const openedMs = clock.monotonicMs();
   const waiting: string[] = [];
-  let working = false;
+  let isWorking = false;
   let pongsUnsent = 0;
-  let heardMs = openedMs;
+  let lastHeardMs = openedMs;
   let closing: ClosingCode | undefined;
-  let fault: string | undefined;
+  let socketError: string | undefined;
   let cancelTerminate = () => {};
 
   const isOpen = () => socket.readyState === socket.OPEN;
@@ -83,7 +82,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   const dropSlowReader = () => {
     if (closing || socket.bufferedAmount <= limits.unsent_bytes) return;
     closing = 'stream_overrun';
-    // It does not read, so it would not read the reason either.
+    // The peer reads no frames, so it would not read the reason either.
     socket.terminate();
   };
   const send = (frame: object) => {
@@ -98,30 +97,30 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   };
 
   const work = async () => {
-    working = true;
+    isWorking = true;
     for (let text = waiting.shift(); text !== undefined && !closing; text = waiting.shift()) {
       let frame: unknown;
       try {
-        frame = parsed(text);
-        await parts.take(frame);
+        frame = parseFrame(text);
+        await parts.handleFrame(frame);
       } catch (error) {
         refuse(error, seqOf(frame));
       }
     }
-    working = false;
+    isWorking = false;
   };
 
   socket.on('message', (data, isBinary) => {
-    heardMs = clock.monotonicMs();
+    lastHeardMs = clock.monotonicMs();
     if (closing) return;
     if (isBinary) return close('unsupported_media_type');
     if (waiting.length >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
     waiting.push(String(data));
-    if (!working) void work();
+    if (!isWorking) void work();
   });
   socket.on('ping', (data) => {
     if (closing || !isOpen()) return;
-    // Count pongs besides bytes: a queued pong of two bytes costs far more memory than that.
+    // Limit the pongs too, not only the bytes: a queued two-byte pong costs far more memory.
     if (pongsUnsent >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
     pongsUnsent++;
     socket.pong(data, false, () => {
@@ -130,18 +129,18 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     dropSlowReader();
   });
   socket.on('pong', () => {
-    heardMs = clock.monotonicMs();
+    lastHeardMs = clock.monotonicMs();
   });
   // The library closes the connection by itself; the close event reports the error.
   socket.on('error', (error: NodeJS.ErrnoException) => {
-    fault = error.code ?? error.message;
+    socketError = error.code ?? error.message;
   });
   socket.on('close', (code, reason) => {
     cancelTerminate();
     waiting.length = 0;
     const lasted_seconds = Math.round(clock.monotonicMs() - openedMs) / 1000;
     if (closing) parts.onEnd({ lasted_seconds, why: closing, broken: streamClosings[closing].broken });
-    else if (fault) parts.onEnd({ lasted_seconds, why: fault, broken: true });
+    else if (socketError) parts.onEnd({ lasted_seconds, why: socketError, broken: true });
     else if (code === abnormalCode) parts.onEnd({ lasted_seconds, why: 'it ended without a goodbye', broken: true });
     else
       parts.onEnd({
@@ -160,6 +159,6 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
       if (isOpen()) socket.ping();
     },
     dropSlowReader,
-    heardMs: () => heardMs,
+    lastHeardMs: () => lastHeardMs,
   };
 }

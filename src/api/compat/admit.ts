@@ -14,12 +14,12 @@ import type { ProtocolServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';
 import { namesFor } from './names.ts';
 
-const inAddress = new WeakMap<IncomingMessage, string>();
+const tokensInAddress = new WeakMap<IncomingMessage, string>();
 
 /** Runs before routing; removes a join token from the address. */
 export function rewriteUrl(request: IncomingMessage): string {
   const { url, token } = takeToken(request.url ?? '/');
-  if (token !== null) inAddress.set(request, token);
+  if (token !== null) tokensInAddress.set(request, token);
   return url;
 }
 
@@ -30,8 +30,8 @@ export interface Admitted {
 
 const isCredential = (secret: string) => secret.startsWith('swc_');
 
-/** Clients of another protocol and our own agents are unknown to this one. */
-export function mustCount(session: AgentSession | undefined, protocol: Protocol): AgentSession {
+/** Refuses our own agents, clients of another protocol and fenced instances. */
+export function requireSession(session: AgentSession | undefined, protocol: Protocol): AgentSession {
   if (!session || session.protocol_client?.protocol !== protocol) throw new ApiProblem('credential_unknown');
   if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
   return session;
@@ -41,17 +41,17 @@ function joinSecretOf(request: FastifyRequest): string | undefined {
   const key = request.headers['x-api-key'];
   const bearer = bearerOf(request);
   return (
-    inAddress.get(request.raw) ??
+    tokensInAddress.get(request.raw) ??
     (typeof key === 'string' && key !== '' ? key : undefined) ??
     (bearer === undefined || isCredential(bearer) ? undefined : bearer)
   );
 }
 
 /**
- * A machine whose join token ended still sends heartbeats. The record explains its silence, so that
- * it is not held against it.
+ * A machine still sends heartbeats after its join token has expired or was revoked. The record lets
+ * the verdict on its silence name the token as the cause.
  */
-async function reportUnheard(
+async function reportRefusedHeartbeat(
   request: FastifyRequest,
   protocol: Protocol,
   { token_id, pool, expires_at, revoked_at }: JoinGrant,
@@ -61,9 +61,11 @@ async function reportUnheard(
   const { id } = (request.params ?? {}) as { id?: string };
   // molecule workspaces send heartbeats with a credential of their own.
   if (protocol !== 'agentfield' || id === undefined || request.method === 'GET') return;
-  const found = await Promise.all(namesFor(id).map((name) => services.sessions.findByName({ protocol, pool, name })));
-  const session = found.find((each) => each !== undefined);
-  // Only the token that the machine joined with says something about it.
+  const sessions = await Promise.all(
+    namesFor(id).map((name) => services.sessions.findByName({ protocol, pool, name })),
+  );
+  const session = sessions.find((each) => each !== undefined);
+  // A token that the machine did not join with proves nothing about the machine.
   if (session?.protocol_client?.join_token_id !== token_id || session.fence.kind !== 'none') return;
   const code = state === 'expired' ? 'join_token_expired' : 'join_token_invalid';
   const ended_at = (state === 'expired' ? expires_at : revoked_at) ?? now(services.clock);
@@ -78,25 +80,25 @@ export async function admit(
   const bearer = bearerOf(request);
   const secret = access === 'instance' ? undefined : joinSecretOf(request);
   if (access !== 'join' && bearer !== undefined && (access === 'instance' || isCredential(bearer))) {
-    const found = await services.sessions.find(bearer, now(services.clock));
+    const candidate = await services.sessions.find(bearer, now(services.clock));
     // A client with the credential of a replaced instance may start over if it also sends a join
     // token.
-    const isOver = !found || found.fence.kind === 'fenced';
-    if (!isOver || secret === undefined) {
-      const session = mustCount(found, protocol);
+    const isUsable = candidate !== undefined && candidate.fence.kind !== 'fenced';
+    if (isUsable || secret === undefined) {
+      const session = requireSession(candidate, protocol);
       request.agent_session = session;
       return { session, joined: null };
     }
   }
   if (access === 'instance')
-    throw new ApiProblem('token_missing', 'Send the auth_token of the registration as bearer.');
+    throw new ApiProblem('token_missing', 'Send the auth_token of the registration as a bearer token.');
   if (secret === undefined)
-    throw new ApiProblem('token_missing', 'Send a join token: as bearer, as X-API-Key or in the address.');
-  const found = await services.grants.find(secret, now(services.clock));
-  if (!found) throw new ApiProblem('join_token_invalid');
-  const { grant, state } = found;
+    throw new ApiProblem('token_missing', 'Send a join token: as a bearer token, as X-API-Key or in the address.');
+  const lookup = await services.grants.find(secret, now(services.clock));
+  if (!lookup) throw new ApiProblem('join_token_invalid');
+  const { grant, state } = lookup;
   if (state === 'valid') return { session: null, joined: { ...grant, secret } };
-  await reportUnheard(request, protocol, grant, state, services);
+  await reportRefusedHeartbeat(request, protocol, grant, state, services);
   throw state === 'expired'
     ? expiredProblem(grant)
     : new ApiProblem('join_token_invalid', 'The join token was revoked.');

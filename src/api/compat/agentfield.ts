@@ -1,4 +1,4 @@
-/** Translates AgentField's calls to ours, and our answers to theirs. Decides nothing. */
+/** Translates AgentField's calls to ours, and our answers back. Makes no decisions of its own. */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
@@ -15,7 +15,7 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession, ProtocolClient } from '../../store/agents/sessions/agent-sessions.ts';
 import { readProtocolNodes } from '../../store/rows/nodes.ts';
 import { acceptBeat } from '../heartbeats/accept-beat.ts';
-import { mustCount } from './admit.ts';
+import { requireSession } from './admit.ts';
 import type { ProtocolCall, ProtocolHandler, ProtocolHandlers, ProtocolServices } from './calls.ts';
 import { recordClientFact, recordNewFields } from './client-facts.ts';
 import { fieldsExcept, keptFields } from './kept-fields.ts';
@@ -24,7 +24,10 @@ import { enrolByJoinToken } from './register.ts';
 
 const protocol = 'agentfield';
 
-/** Their words for a node's status. An unknown word reports no status, and is kept. */
+/**
+ * AgentField's words for a node's status. An unknown word changes no status and is stored as an
+ * extra field of the heartbeat.
+ */
 const statuses: Record<string, AgentClaim> = {
   starting: 'starting',
   ready: 'ready',
@@ -48,18 +51,22 @@ const lifecycleOf: Record<NodeStatus, 'starting' | 'ready' | 'degraded' | 'offli
 };
 const healthOf = { starting: 'unknown', ready: 'active', degraded: 'active', offline: 'inactive' } as const;
 
-/** As on their own server. A client that renews a lease is not missed before the lease ends. */
+/**
+ * The lease of AgentField's own server. A client that renews its lease is not considered silent
+ * before the lease ends.
+ */
 const leaseSeconds = 300;
 const maxSaidBytes = 2048;
 
 const unknownNode = (id: string) =>
   new ApiProblem('node_not_found', `No node ${id} is registered here; register it first.`);
 
-const joinedWith = (client: ProtocolClient | null, token_id: string): boolean =>
+const hasJoinedWith = (client: ProtocolClient | null, token_id: string): boolean =>
   client?.join_token_id === token_id || (client?.earlier_join_token_ids?.includes(token_id) ?? false);
 
 /**
- * The session of the instance that has this name. A process that was replaced must register first.
+ * Finds the session of the instance that has this name. A process that was replaced must register
+ * first.
  */
 async function sessionOf(
   call: ProtocolCall,
@@ -69,31 +76,31 @@ async function sessionOf(
   const grant = call.joined();
   const find = async (): Promise<AgentSession | undefined> => {
     for (const name of namesFor(call.id)) {
-      const found = await services.sessions.findByName({ protocol, pool: grant.pool, name });
-      if (found) return found;
+      const candidate = await services.sessions.findByName({ protocol, pool: grant.pool, name });
+      if (candidate) return candidate;
     }
     return undefined;
   };
-  const isOther = ({ protocol_client }: AgentSession) =>
+  const isOtherClient = ({ protocol_client }: AgentSession) =>
     (process && protocol_client?.client_instance && protocol_client.client_instance !== process) ||
-    (grant.is_limited && !joinedWith(protocol_client, grant.token_id));
+    (grant.is_limited && !hasJoinedWith(protocol_client, grant.token_id));
   const operation = call.request.operation ?? 'agentfield-node-heartbeat';
   let session = await find();
   // The machine is not identified yet, so charge the join token, which all machines of the pool may
   // share.
-  if (!session || isOther(session)) services.rates.admitKnown('join_token', grant.token_id, operation);
-  if (session && isOther(session)) {
+  if (!session || isOtherClient(session)) services.rates.admitKnown('join_token', grant.token_id, operation);
+  if (session && isOtherClient(session)) {
     // The machine may just have registered with another replica.
     services.sessions.forget(session.node_instance_id);
     session = await find();
   }
-  if (!session || isOther(session)) throw unknownNode(call.id);
-  call.request.agent_session = mustCount(session, protocol);
+  if (!session || isOtherClient(session)) throw unknownNode(call.id);
+  call.request.agent_session = requireSession(session, protocol);
   services.rates.admitKnown('instance', session.node_instance_id, operation);
   return session;
 }
 
-const inRange = (score: number | null | undefined): score is number =>
+const isScore = (score: number | null | undefined): score is number =>
   typeof score === 'number' && score >= 0 && score <= 100;
 
 interface ClientReport {
@@ -113,7 +120,7 @@ async function acceptReport(
     session,
     {
       ...(status && { status }),
-      ...(inRange(health_score) && { health_score }),
+      ...(isScore(health_score) && { health_score }),
       ...(Object.keys(said).length > 0 && { said: keptFields(said, maxSaidBytes) }),
     },
     services,
@@ -151,14 +158,20 @@ const register: ProtocolHandler = async (call, services) => {
     },
   );
   const { node_id, node_instance_id } = registered;
-  const { last_heartbeat: _, registered_at: __, ...same } = body;
-  const summary = `it registered with the AgentField protocol as ${body.id}`;
+  const { last_heartbeat: _, registered_at: __, ...stableFields } = body;
+  const summary = `the client registered with the AgentField protocol as ${body.id}`;
   const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
-  await recordClientFact(services, { ...ids, kind: 'client.registered', summary, said: body, same });
+  await recordClientFact(services, {
+    ...ids,
+    kind: 'client.registered',
+    summary,
+    said: body,
+    dedupeKey: stableFields,
+  });
   const session = await sessionOf({ ...call, id: body.id }, services);
   const lifecycle_status = await acceptReport(
     session,
-    { status: statusOf(body.lifecycle_status), pace: services.paces.ofRegistration(session) },
+    { status: statusOf(body.lifecycle_status), pace: services.paces.afterRegistration(session) },
     services,
   );
   return {
@@ -186,7 +199,7 @@ const agentfieldNode = (node: Node) => {
   };
 };
 
-async function nodeOf(call: ProtocolCall, services: ProtocolServices) {
+async function readNode(call: ProtocolCall, services: ProtocolServices) {
   const grant = call.joined();
   await services.grants.mustHaveUses(grant);
   for (const name of namesFor(call.id)) {
@@ -203,11 +216,16 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
     const { status: word, health_score, instance_id, ...said } = call.body as NodeBeat;
     const session = await sessionOf(call, services, instance_id);
     const status = statusOf(word);
-    const unread = { ...(word && !status && { status: word }), ...(!inRange(health_score) && { health_score }) };
+    const extraFields = { ...(word && !status && { status: word }), ...(!isScore(health_score) && { health_score }) };
     await recordNewFields(services, session, call, Object.keys(NodeBeat.properties));
     const lifecycle_status = await acceptReport(
       session,
-      { status, health_score, said: fieldsExcept({ ...said, ...unread }, []), pace: services.paces.of(session) },
+      {
+        status,
+        health_score,
+        said: fieldsExcept({ ...said, ...extraFields }, []),
+        pace: services.paces.afterBeat(session),
+      },
       services,
     );
     return { success: true, message: 'Heartbeat received', timestamp: stamp(services), lifecycle_status };
@@ -215,9 +233,9 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   async 'agentfield-node-renew'(call, services) {
     const { phase, health_score, instance_id, ...said } = call.body as LeaseRenewal;
     const session = await sessionOf(call, services, instance_id);
-    const unread = fieldsExcept({ ...said, ...(phase && !statusOf(phase) && { phase }) }, []);
-    const pace = services.paces.of(session, leaseSeconds);
-    await acceptReport(session, { status: statusOf(phase), health_score, said: unread, pace }, services);
+    const extraFields = fieldsExcept({ ...said, ...(phase && !statusOf(phase) && { phase }) }, []);
+    const pace = services.paces.afterBeat(session, leaseSeconds);
+    await acceptReport(session, { status: statusOf(phase), health_score, said: extraFields, pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { lease_seconds: leaseSeconds, next_lease_renewal, message: 'Lease renewed' };
   },
@@ -225,10 +243,10 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
     const { lifecycle_status: word, instance_id, ...said } = call.body as LifecycleUpdate;
     const session = await sessionOf(call, services, instance_id);
     const status = statusOf(word);
-    const unread = fieldsExcept({ ...said, ...(!status && { lifecycle_status: word }) }, []);
+    const extraFields = fieldsExcept({ ...said, ...(!status && { lifecycle_status: word }) }, []);
     const lifecycle_status = await acceptReport(
       session,
-      { status, said: unread, pace: services.paces.of(session) },
+      { status, said: extraFields, pace: services.paces.afterBeat(session) },
       services,
     );
     return { success: true, message: 'Status noted', lifecycle_status, timestamp: stamp(services) };
@@ -236,7 +254,7 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   async 'agentfield-action-ack'(call, services) {
     const { instance_id, ...said } = call.body as OpenBody;
     const session = await sessionOf(call, services, instance_id);
-    const pace = services.paces.of(session, leaseSeconds);
+    const pace = services.paces.afterBeat(session, leaseSeconds);
     await acceptReport(session, { said: fieldsExcept(said, []), pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
@@ -244,7 +262,7 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
   async 'agentfield-node-shutdown'(call, services) {
     const { instance_id, ...said } = call.body as OpenBody;
     const session = await sessionOf(call, services, instance_id);
-    const pace = services.paces.of(session);
+    const pace = services.paces.afterBeat(session);
     await acceptReport(session, { status: 'stopping', said: fieldsExcept(said, []), pace }, services);
     return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: stamp(services) };
   },
@@ -254,9 +272,9 @@ export const agentfieldHandlers: ProtocolHandlers<'agentfield'> = {
     const nodes = (await readProtocolNodes(services.db, { pool: grant.pool, protocol })).map(agentfieldNode);
     return { nodes, count: nodes.length, filters: {} };
   },
-  'agentfield-node-get': nodeOf,
+  'agentfield-node-get': readNode,
   async 'agentfield-node-status'(call, services) {
-    const { id, ...status } = await nodeOf(call, services);
+    const { id, ...status } = await readNode(call, services);
     const { lifecycle_status, health_status, last_heartbeat } = status;
     return {
       success: true,

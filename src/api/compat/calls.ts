@@ -13,22 +13,22 @@ import type { Paces } from './paces.ts';
 
 export interface ProtocolServices extends ApiServices {
   grants: JoinGrants;
-  /** Whether the former address of a name still answers. */
+  /** Probes whether the former address of a name still answers. */
   probeFormer: ProbeFormer;
   paces: Paces;
-  /** Keeps repeated reports of clients from being recorded each time. */
+  /** Limits how often the same report of a client is recorded. */
   notices: RateLimitedNotices;
 }
 
 export interface ProtocolCall {
   /** The client's name for its node, from the address. */
   id: string;
-  /** Matches the schema of its route; may have other fields. */
+  /** Matches the schema of the route; may have extra fields. */
   body: Record<string, unknown>;
   correlation_id: CorrelationId;
   /** The caller's join token and its pool. Throws if the call was admitted by a credential. */
   joined(): JoinGrant & { secret: string };
-  /** The session of the credential, if one was shown. */
+  /** The session of the credential, if the call was admitted by one. */
   session: AgentSession | null;
   request: FastifyRequest;
   reply: FastifyReply;

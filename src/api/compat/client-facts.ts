@@ -1,6 +1,6 @@
 /**
- * Records what foreign clients report about themselves as evidence of the node: bounded, redacted
- * by the store, and once as long as it stays the same.
+ * Records what foreign clients report about themselves as evidence of the node. The report is cut
+ * to a maximum size and redacted by the store. An unchanged report is not recorded again.
  */
 import { createHash } from 'node:crypto';
 import { now } from '../../base/clock.ts';
@@ -21,44 +21,47 @@ interface ClientFact {
   kind: 'client.registered' | 'client.said';
   summary: string;
   said: Record<string, unknown>;
-  /** Compared to detect a repeat. */
-  same: unknown;
+  /** Two facts of one kind with equal keys are the same report. */
+  dedupeKey: unknown;
 }
 
-export async function recordClientFact(services: ProtocolServices, { said, same, ...fact }: ClientFact): Promise<void> {
-  const print = createHash('sha256').update(canonicalJson(same)).digest('base64');
-  const notice = { actor: fact.node_instance_id, what: `${fact.kind} ${print}`, target: null };
+export async function recordClientFact(
+  services: ProtocolServices,
+  { said, dedupeKey, ...fact }: ClientFact,
+): Promise<void> {
+  const fingerprint = createHash('sha256').update(canonicalJson(dedupeKey)).digest('base64');
+  const notice = { actor: fact.node_instance_id, what: `${fact.kind} ${fingerprint}`, target: null };
   const entry = services.notices.admit(notice);
   if (!entry) return;
   const facts = [
     { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, maxBytes) } },
   ];
-  // The row knows the current tenant, to whom the fact belongs.
+  // The fact belongs to the node's current tenant, who is known from the node's row.
   const isRecorded = await services.outside.record(instanceWriter(fact), facts, fillAllocationIds);
   if (!isRecorded) services.notices.undo(notice, entry);
 }
 
-/** The recorded sets of fields of each session, limited for clients that keep changing them. */
+/** The sets of fields recorded for each session, limited since a client may keep changing them. */
 const recordedFields = new WeakMap<AgentSession, Set<string>>();
 const maxFieldSets = 8;
 
 /**
- * Records fields that we do not know of the protocol when they first occur. Their values go with
+ * Records unknown fields of the protocol when they first occur. Later values are only stored with
  * the heartbeats.
  */
 export async function recordNewFields(
   services: ProtocolServices,
   session: AgentSession,
   { body, correlation_id }: ProtocolCall,
-  known: readonly string[],
+  knownNames: readonly string[],
 ): Promise<void> {
-  const said = fieldsExcept(body, known);
+  const said = fieldsExcept(body, knownNames);
   const names = Object.keys(said).sort().join(', ');
-  const recorded = recordedFields.get(session) ?? new Set();
-  if (names === '' || recorded.has(names) || recorded.size >= maxFieldSets) return;
-  recordedFields.set(session, recorded.add(names));
+  const fieldSets = recordedFields.get(session) ?? new Set();
+  if (names === '' || fieldSets.has(names) || fieldSets.size >= maxFieldSets) return;
+  recordedFields.set(session, fieldSets.add(names));
   const { node_id, node_instance_id } = session;
-  const summary = `its heartbeats have unknown fields: ${names.slice(0, 200)}`;
+  const summary = `the client's heartbeats have unknown fields: ${names.slice(0, 200)}`;
   const ids = { node_id, node_instance_id, correlation_id };
-  await recordClientFact(services, { ...ids, kind: 'client.said', summary, said, same: names });
+  await recordClientFact(services, { ...ids, kind: 'client.said', summary, said, dedupeKey: names });
 }

@@ -1,7 +1,7 @@
 /**
- * Caches which pool a join token opens, so that a heartbeat needs no query. A token opens its own
- * pool only, until it expires or is revoked. One with `max_uses` speaks only for the machines that
- * joined with it, so heartbeats need not know whether it is used up.
+ * Caches the pool of each join token, so that a heartbeat needs no query. A token admits machines
+ * to its own pool only, until it expires or is revoked. A token with `max_uses` admits heartbeats
+ * only of machines that joined with it, so heartbeats need not know whether it is used up.
  */
 import { hashSecret } from '../../base/credentials/random-secret.ts';
 import type { TokenId } from '../../base/ids.ts';
@@ -14,7 +14,7 @@ export interface JoinGrant {
   token_id: TokenId;
   pool: string;
   expires_at: Date | null;
-  /** It admits a limited number of machines, and speaks only for those. */
+  /** The token admits a limited number of machines, and heartbeats of those only. */
   is_limited: boolean;
   revoked_at: Date | null;
 }
@@ -25,34 +25,35 @@ export interface JoinGrants {
   /** Undefined for a token that never existed. */
   find(secret: string, now: Date): Promise<{ grant: JoinGrant; state: GrantState } | undefined>;
   /**
-   * For calls about the whole pool. Reads the row of a limited token, since every join changes it.
+   * Refuses a used-up token in calls about the whole pool. Reads the row of a limited token, since
+   * every join changes it.
    */
   mustHaveUses(grant: JoinGrant): Promise<void>;
   observe(fact: Evidence): void;
 }
 
-const maxRemembered = 10_000;
+const maxCached = 10_000;
 
 export function createJoinGrants(db: Database): JoinGrants {
-  const known = new Map<string, JoinGrant>();
-  /** Rows read before a revocation arrived may be older than it, so they are not cached. */
+  const grantsByHash = new Map<string, JoinGrant>();
+  /** A row read while a revocation arrives may predate the revocation, so it is not cached. */
   let revocations = 0;
 
   const read = async (secret: string, key: string): Promise<JoinGrant | undefined> => {
-    const before = revocations;
+    const revocationsBefore = revocations;
     const row = await joinTokenBySecret(db, secret);
     if (!row) return undefined;
     const { token_id, pool, expires_at, max_uses, revoked_at } = row;
     const grant = { token_id, pool, expires_at, is_limited: max_uses !== null, revoked_at };
-    if (known.size >= maxRemembered) known.clear();
-    if (before === revocations) known.set(key, grant);
+    if (grantsByHash.size >= maxCached) grantsByHash.clear();
+    if (revocationsBefore === revocations) grantsByHash.set(key, grant);
     return grant;
   };
 
   return {
     async find(secret, now) {
       const key = hashSecret(secret).toString('base64');
-      const grant = known.get(key) ?? (await read(secret, key));
+      const grant = grantsByHash.get(key) ?? (await read(secret, key));
       if (!grant) return undefined;
       // Checked each time, since a cached token also expires.
       return { grant, state: grant.revoked_at ? 'revoked' : hasExpired(grant, now) ? 'expired' : 'valid' };
@@ -65,7 +66,8 @@ export function createJoinGrants(db: Database): JoinGrants {
     observe({ kind, data, at }) {
       if (kind !== 'join_token.revoked') return;
       revocations++;
-      for (const grant of known.values()) if (grant.token_id === data.token_id) grant.revoked_at ??= new Date(at);
+      for (const grant of grantsByHash.values())
+        if (grant.token_id === data.token_id) grant.revoked_at ??= new Date(at);
     },
   };
 }

@@ -5,24 +5,27 @@ const maxNameLength = 64;
 const maxNamed = 20;
 
 /**
- * The fields that fit, shortest first, so that one long list does not push out everything else. The
- * others are only named.
+ * Keeps the fields that fit, shortest first, so that one long list does not push out everything
+ * else. `left_out` lists the names and sizes of the others.
  */
 export function keptFields(said: Record<string, unknown>, maxBytes: number): Record<string, unknown> {
-  const kept: [string, unknown][] = [];
+  const keptEntries: [string, unknown][] = [];
   const left_out: string[] = [];
-  let left = maxBytes;
+  let remainingBytes = maxBytes;
   const sized = Object.entries(said).map(([name, value]) => ({ name, value, bytes: bytesOf(value) }));
   for (const { name, value, bytes } of sized.toSorted((a, b) => a.bytes - b.bytes)) {
     const cost = Buffer.byteLength(name) + bytes;
-    if (cost <= left && name.length <= maxNameLength) {
-      kept.push([name, value]);
-      left -= cost;
+    if (cost <= remainingBytes && name.length <= maxNameLength) {
+      keptEntries.push([name, value]);
+      remainingBytes -= cost;
     } else left_out.push(`${name.slice(0, maxNameLength)} (${bytes} bytes)`);
   }
-  return Object.fromEntries([...kept, ...(left_out.length > 0 ? [['left_out', left_out.slice(0, maxNamed)]] : [])]);
+  return Object.fromEntries([
+    ...keptEntries,
+    ...(left_out.length > 0 ? [['left_out', left_out.slice(0, maxNamed)]] : []),
+  ]);
 }
 
-/** The fields that are not in `known`. */
+/** Returns the fields that are neither null nor in `known`. */
 export const fieldsExcept = (body: object, known: readonly string[]): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null && !known.includes(name)));

@@ -1,6 +1,6 @@
 /**
- * Translates molecule's calls. The token of its first registration binds a workspace to its
- * instance.
+ * Translates molecule's calls to ours. The token that a workspace got with its first registration
+ * identifies its instance.
  */
 import { now } from '../../base/clock.ts';
 import type { AgentClaim } from '../../contract/agent/agent.ts';
@@ -21,39 +21,39 @@ import { sourceAddress } from '../http/source-address.ts';
 import type { ProtocolCall, ProtocolHandlers, ProtocolServices } from './calls.ts';
 import { recordClientFact, recordNewFields } from './client-facts.ts';
 import { fieldsExcept, keptFields } from './kept-fields.ts';
-import { admitJoin, enrol, type Wanted } from './register.ts';
+import { admitJoin, type ClientRegistration, enrol } from './register.ts';
 import { mustBeRestart } from './restart.ts';
 
 const protocol = 'molecule';
 
-/** Their runtimes send heartbeats at this interval without announcing it. */
+/** molecule runtimes send heartbeats at this interval but do not announce it. */
 const beatsEverySeconds = 30;
 const maxSaidBytes = 4096;
 const maxLogTailLength = 8192;
-const read = ['workspace_id', 'error_rate', 'active_tasks'];
+const parsedFields = ['workspace_id', 'error_rate', 'active_tasks'];
 
 const maxTasks = 1_000_000;
 
-/** The token of a workspace speaks for that workspace only. */
-function mustBe(session: AgentSession | null, id: string): AgentSession {
+/** A workspace's token is valid for that workspace only. */
+function requireWorkspace(session: AgentSession | null, id: string): AgentSession {
   if (!session || session.protocol_client?.name !== id.toLowerCase())
     throw new ApiProblem('credential_mismatch', `This auth_token does not belong to the workspace ${id}.`);
   return session;
 }
 
-/** A heartbeat means that the workspace serves, unless it is wedged; rules judge its error rate. */
+/** A heartbeat reports ready unless the runtime is wedged. Rules judge the error rate. */
 const statusOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
 
-async function knownOrNew(call: ProtocolCall, services: ProtocolServices, wanted: Wanted) {
+async function registerWorkspace(call: ProtocolCall, services: ProtocolServices, registration: ClientRegistration) {
   const client = { protocol, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
   if (call.session) {
-    const session = mustBe(call.session, wanted.name);
+    const session = requireWorkspace(call.session, registration.name);
     const known = await instanceRow(services.db, session.node_instance_id);
-    return enrol(call, services, wanted, known, { ...client, join_token_id: null });
+    return enrol(call, services, registration, known, { ...client, join_token_id: null });
   }
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
-  admitJoin(call, services, wanted);
-  const standing = await nameStanding(services.db, { pool, name: wanted.name });
+  admitJoin(call, services, registration);
+  const standing = await nameStanding(services.db, { pool, name: registration.name });
   if (standing?.protocol === protocol && nameHeld.includes(standing.status))
     throw new ApiProblem(
       'token_missing',
@@ -64,39 +64,39 @@ async function knownOrNew(call: ProtocolCall, services: ProtocolServices, wanted
     protocol,
     client_instance: null,
     join_token_id,
-    base_url: wanted.base_url ?? null,
+    base_url: registration.base_url ?? null,
     source,
   } as const;
-  const returned = standing && (await mustBeRestart(standing, claimant, services));
-  const arrival = { ...client, join_token_id, ...returned };
-  return enrol(call, services, { ...wanted, join_token }, undefined, arrival);
+  const judgedReturn = standing && (await mustBeRestart(standing, claimant, services));
+  const arrival = { ...client, join_token_id, ...judgedReturn };
+  return enrol(call, services, { ...registration, join_token }, undefined, arrival);
 }
 
 export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
   async 'molecule-workspace-register'(call, services) {
     const body = call.body as WorkspaceRegistration;
     const name = body.id.toLowerCase();
-    const registered = await knownOrNew(call, services, {
+    const registered = await registerWorkspace(call, services, {
       name,
       version: 'molecule',
       ...(body.url && { base_url: body.url }),
     });
     const { node_id, node_instance_id, credential } = registered;
     const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
-    const summary = `it registered with the molecule protocol as ${body.id}`;
-    await recordClientFact(services, { ...ids, kind: 'client.registered', summary, said: body, same: body });
+    const summary = `the client registered with the molecule protocol as ${body.id}`;
+    await recordClientFact(services, { ...ids, kind: 'client.registered', summary, said: body, dedupeKey: body });
     const session = credential ? await services.sessions.find(credential, now(services.clock)) : call.session;
-    if (session) await acceptBeat(session, {}, services, services.paces.ofRegistration(session));
+    if (session) await acceptBeat(session, {}, services, services.paces.afterRegistration(session));
     return { status: 'registered', ...(credential && { auth_token: credential }) };
   },
   async 'molecule-workspace-heartbeat'(call, services) {
     const body = call.body as WorkspaceBeat;
-    const session = mustBe(call.session, body.workspace_id);
+    const session = requireWorkspace(call.session, body.workspace_id);
     const { error_rate, active_tasks, sample_error } = body;
     const isRate = typeof error_rate === 'number' && error_rate >= 0 && error_rate <= 1;
     const isCount = Number.isInteger(active_tasks) && Number(active_tasks) >= 0 && Number(active_tasks) <= maxTasks;
     const said = keptFields(
-      { ...fieldsExcept(body, read), ...(!isRate && fieldsExcept({ error_rate }, [])) },
+      { ...fieldsExcept(body, parsedFields), ...(!isRate && fieldsExcept({ error_rate }, [])) },
       maxSaidBytes,
     );
     await recordNewFields(services, session, call, Object.keys(WorkspaceBeat.properties));
@@ -110,22 +110,22 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
         ...(Object.keys(said).length > 0 && { said }),
       },
       services,
-      services.paces.of(session),
+      services.paces.afterBeat(session),
     );
     return { status: 'ok' };
   },
   async 'molecule-card-update'(call, services) {
     const { workspace_id, agent_card, ...rest } = call.body as CardUpdate;
-    const session = mustBe(call.session, workspace_id);
+    const session = requireWorkspace(call.session, workspace_id);
     const { node_id, node_instance_id } = session;
     await recordClientFact(services, {
       ...{ node_id, node_instance_id, correlation_id: call.correlation_id },
       kind: 'client.said',
-      summary: 'it reported a new agent card',
+      summary: 'the client reported a new agent card',
       said: { agent_card, ...rest },
-      same: agent_card,
+      dedupeKey: agent_card,
     });
-    await acceptBeat(session, {}, services, services.paces.ofRegistration(session));
+    await acceptBeat(session, {}, services, services.paces.afterRegistration(session));
     return { status: 'updated' };
   },
   async 'molecule-bootstrap-failed'(call, services) {
@@ -133,7 +133,7 @@ export const moleculeHandlers: ProtocolHandlers<'molecule'> = {
     const grant = call.joined();
     await services.grants.mustHaveUses(grant);
     const node = await nameStanding(services.db, { pool: grant.pool, name: call.id.toLowerCase() });
-    // Only for machines of this protocol; those with our agent have their own watcher.
+    // This call is for machines of this protocol only; machines with our agent have a boot watcher.
     if (node?.protocol !== protocol) throw new ApiProblem('node_not_found', `There is no workspace ${call.id}.`);
     const tail = (log_tail ?? '').slice(-maxLogTailLength);
     await reportBootFailure(services, node.node_id, { error, log_tail: tail }, call.correlation_id);

@@ -13,18 +13,18 @@ import { registrationCost, registrationWriter } from '../limits/quotas/writers.t
 import type { ProtocolCall, ProtocolServices } from './calls.ts';
 import { type JudgedReturn, mustBeRestart } from './restart.ts';
 
-export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & { name: string };
+export type ClientRegistration = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & { name: string };
 
 /**
- * The request was validated in the client's words; its translation must also be valid for our own
- * agents.
+ * The request was validated against the client's own schema. Its translation must also match the
+ * schema of our own agents.
  */
-const checkWanted = compileCheck(RegisterRequest, 'body');
+const checkRegistration = compileCheck(RegisterRequest, 'body');
 
-/** Refuses a join without allowance before any look-up or probe. */
-export function admitJoin(call: ProtocolCall, services: ProtocolServices, wanted: Wanted): void {
+/** Refuses a join that exceeds its write quota, before any look-up or probe. */
+export function admitJoin(call: ProtocolCall, services: ProtocolServices, registration: ClientRegistration): void {
   const { secret: join_token } = call.joined();
-  const writer = registrationWriter(call.request, { ...wanted, join_token }, undefined, services);
+  const writer = registrationWriter(call.request, { ...registration, join_token }, undefined, services);
   const release = services.outside.reserve(writer, registrationCost);
   // The registration makes its own reservation later.
   release();
@@ -43,7 +43,7 @@ export async function enrol(
   const account = { charge: (rows: number, bytes: number) => services.outside.charge(writer, rows, bytes) };
   const context = { clock, now: now(clock), environment, installation, correlation_id, arrival, account };
   const registered = await services.outside.whileReserved(writer, registrationCost, () =>
-    register(db, checkWanted(request) as RegisterRequest, known, context),
+    register(db, checkRegistration(request) as RegisterRequest, known, context),
   );
   services.sessions.forget(registered.node_instance_id);
   // Forget the former instance at once; the fact of its fence may arrive later.
@@ -52,41 +52,42 @@ export async function enrol(
 }
 
 /**
- * An unused name joins. A known name must be a restart of its holder; the instance stays the same
- * unless the process differs.
+ * An unused name joins as a new node. A registration under a known name must be a restart of the
+ * holder of the name; it keeps the instance while the same process is registered.
  */
 export async function enrolByJoinToken(
   call: ProtocolCall,
   services: ProtocolServices,
-  wanted: Wanted,
+  registration: ClientRegistration,
   client: Omit<Arrival, 'join_token_id' | 'judged' | 'client_processes'>,
 ): Promise<Registration> {
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
   const { protocol, client_instance } = client;
-  const place = { pool, name: wanted.name };
-  const asNew = (returned?: JudgedReturn) =>
-    enrol(call, services, { ...wanted, join_token }, undefined, { ...client, join_token_id, ...returned });
+  const nameKey = { pool, name: registration.name };
+  const enrolAsNew = (judgedReturn?: JudgedReturn) =>
+    enrol(call, services, { ...registration, join_token }, undefined, { ...client, join_token_id, ...judgedReturn });
 
-  admitJoin(call, services, wanted);
-  const first = await nameStanding(services.db, place);
+  admitJoin(call, services, registration);
+  const first = await nameStanding(services.db, nameKey);
   if (!first) {
     try {
-      return await asNew();
+      return await enrolAsNew();
     } catch (error) {
       // Two registrations under one name raced: judge this one as a return.
       if (!(error instanceof ApiProblem && error.code === 'name_taken')) throw error;
     }
   }
-  const standing = first ?? (await nameStanding(services.db, place));
-  if (!standing) throw new ApiProblem('name_taken', `${wanted.name} was just released; register again.`);
+  const standing = first ?? (await nameStanding(services.db, nameKey));
+  if (!standing) throw new ApiProblem('name_taken', `${registration.name} was just released; register again.`);
   const source = sourceAddress(call.request);
-  const claimant = { protocol, client_instance, join_token_id, base_url: wanted.base_url ?? null, source };
-  const returned = await mustBeRestart(standing, claimant, services);
-  const isOther =
+  const claimant = { protocol, client_instance, join_token_id, base_url: registration.base_url ?? null, source };
+  const judgedReturn = await mustBeRestart(standing, claimant, services);
+  const isOtherProcess =
     standing.client_instance !== null && client_instance !== null && standing.client_instance !== client_instance;
   const known = await instanceRow(services.db, standing.node_instance_id ?? '');
   // A process that starts after a goodbye is not ready until it says so, even without a process id.
   const hasLeft = standing.status === 'offline' && standing.verdict_rule === 'goodbye';
-  if (!known?.registered_at || hasLeft || (isOther && !nameHeld.includes(standing.status))) return asNew(returned);
-  return enrol(call, services, wanted, known, { ...client, join_token_id, ...returned });
+  if (!known?.registered_at || hasLeft || (isOtherProcess && !nameHeld.includes(standing.status)))
+    return enrolAsNew(judgedReturn);
+  return enrol(call, services, registration, known, { ...client, join_token_id, ...judgedReturn });
 }

@@ -1,4 +1,4 @@
-/** Probes of the former address of a name: how answers are read, and how many run at once. */
+/** Tests how answers of former addresses are judged, and how many probes may run at once. */
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../store/supervision/probes.ts';
@@ -11,12 +11,12 @@ function prober() {
     probed.push(target);
     return new Promise<ProbeOutcome>((resolve) => answers.push(resolve));
   };
-  const ask = createFormerProbe({ probe });
+  const probeFormer = createFormerProbe({ probe });
   return {
     probed,
     answers,
-    ask: (endpoint: string, settings: PoolDocument['probe'] = undefined, token = 'token_1') =>
-      ask(endpoint, settings, token),
+    probeFormer: (endpoint: string, settings: PoolDocument['probe'] = undefined, token = 'token_1') =>
+      probeFormer(endpoint, settings, token),
   };
 }
 
@@ -30,16 +30,16 @@ test.each<[ProbeOutcome, string]>([
   [{ ok: false, detail: '', because: 'unresolvable' }, 'unknown'],
   [{ ok: false, detail: '', because: 'refused_address' }, 'unknown'],
 ])('reads %o as %s', async (outcome, expected) => {
-  const { ask, answers } = prober();
-  const answer = ask('http://10.0.0.1', { allow_private: true });
+  const { probeFormer, answers } = prober();
+  const answer = probeFormer('http://10.0.0.1', { allow_private: true });
   answers[0]?.(outcome);
   expect(await answer).toBe(expected);
 });
 
-test('probes set by the pool, within the time that a registration may wait', () => {
-  const { ask, probed } = prober();
-  void ask('http://10.0.0.1', { timeout_seconds: 30, path: '/up' });
-  void ask('http://10.0.0.2', undefined);
+test('uses the probe settings of the pool, with a timeout that a registration can wait for', () => {
+  const { probeFormer, probed } = prober();
+  void probeFormer('http://10.0.0.1', { timeout_seconds: 30, path: '/up' });
+  void probeFormer('http://10.0.0.2', undefined);
   expect(probed).toEqual([
     { base_url: 'http://10.0.0.1', path: '/up', timeout_seconds: 3, allow_private: false },
     { base_url: 'http://10.0.0.2', path: '/health', timeout_seconds: 2, allow_private: false },
@@ -47,23 +47,25 @@ test('probes set by the pool, within the time that a registration may wait', () 
 });
 
 test('probes one address once for many callers, and refuses too many addresses', async () => {
-  const { ask, probed, answers } = prober();
-  const crowd = Array.from({ length: 100 }, () => ask('http://10.0.0.1'));
+  const { probeFormer, probed, answers } = prober();
+  const crowd = Array.from({ length: 100 }, () => probeFormer('http://10.0.0.1'));
   expect(probed).toHaveLength(1);
-  for (let place = 1; place < 32; place++) void ask(`http://10.0.1.${place}`, undefined, `token_${place}`);
-  expect(() => ask('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
+  for (let place = 1; place < 32; place++) void probeFormer(`http://10.0.1.${place}`, undefined, `token_${place}`);
+  expect(() => probeFormer('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
   answers[0]?.({ ok: true, detail: '' });
   expect(new Set(await Promise.all(crowd))).toEqual(new Set(['yes']));
-  void ask('http://10.0.2.1');
+  void probeFormer('http://10.0.2.1');
   expect(probed.at(-1)?.base_url).toBe('http://10.0.2.1');
 });
 
-test('limits the probes of one token, and leaves room for others', async () => {
-  const { ask, answers } = prober();
-  const crowd = Array.from({ length: 8 }, (_, place) => ask(`http://10.0.1.${place}`, undefined, 'greedy'));
-  expect(() => ask('http://10.0.1.9', undefined, 'greedy')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
-  void ask('http://10.0.1.9', undefined, 'modest');
+test('limits the probes of one token, so that other tokens can probe', async () => {
+  const { probeFormer, answers } = prober();
+  const crowd = Array.from({ length: 8 }, (_, place) => probeFormer(`http://10.0.1.${place}`, undefined, 'greedy'));
+  expect(() => probeFormer('http://10.0.1.9', undefined, 'greedy')).toThrow(
+    expect.objectContaining({ code: 'rate_limited' }),
+  );
+  void probeFormer('http://10.0.1.9', undefined, 'modest');
   answers[0]?.({ ok: true, detail: '' });
   await crowd[0];
-  void ask('http://10.0.1.10', undefined, 'greedy');
+  void probeFormer('http://10.0.1.10', undefined, 'greedy');
 });

@@ -1,7 +1,7 @@
 /**
- * Decides whether a registration under a known name is a restart of its holder. Clients of foreign
- * protocols share a join token for the whole pool, so their address, and whether the former one
- * still answers, decides.
+ * Decides whether a registration under a known name is a restart of the holder of the name. Clients
+ * of foreign protocols share one join token per pool, so the token proves nothing. The decision
+ * rests on their address and on whether the former address still answers.
  */
 import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
@@ -41,7 +41,7 @@ export interface Claimant {
   source: string;
 }
 
-/** Process ids of clients may be long, and are stored for each process. */
+/** A client's process id is stored for each process, so a long one is hashed. */
 const maxProcessLength = 64;
 const processOf = (client_instance: string | null): string | null =>
   client_instance === null || client_instance.length <= maxProcessLength
@@ -55,8 +55,8 @@ function knownProcesses({ client_processes, client_instance, endpoint }: NameSta
   return rememberedProcesses(client_processes ?? first, at);
 }
 
-/** Normalized, so that a trailing slash makes no difference. */
-const normalized = (url: string | null): string | null => {
+/** Makes addresses equal that differ only in a trailing slash. */
+const normalizeUrl = (url: string | null): string | null => {
   if (url === null || !URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname.replace(/\/+$/, '')}${search}`;
@@ -70,12 +70,12 @@ const isBeating = ({ status, last_seen_at, stale_seconds }: NameStanding, at: Da
 /** The registering client waits for the probe. */
 const maxProbeSeconds = 3;
 const maxProbesAtOnce = 32;
-/** So that one token cannot use up the probes of other pools. */
+/** Keeps one token from using up the probes of other pools. */
 const maxProbesOfToken = 8;
-/** Something answered, even if with an error. */
+/** Failures that prove that something answered at the address. */
 const answeredCodes = ['bad_status', 'too_large'];
 
-/** Probes an address once at a time, and a limited number at once, fewer per token. */
+/** Callers of one address share its probe. Limits the probes at once, in all and per token. */
 export function createFormerProbe(services: Pick<ProtocolServices, 'probe'>): ProbeFormer {
   const inProgress = new Map<string, Promise<ProbeAnswer>>();
   const probe = async (endpoint: string, settings: PoolDocument['probe']): Promise<ProbeAnswer> => {
@@ -86,16 +86,16 @@ export function createFormerProbe(services: Pick<ProtocolServices, 'probe'>): Pr
     // Slow, unreachable, unresolvable or not allowed: the fault may be ours and proves nothing.
     return because === 'connection_refused' ? 'no' : 'unknown';
   };
-  const ofToken = new Map<string, number>();
+  const probesByToken = new Map<string, number>();
   const countToken = (id: string, change: 1 | -1) => {
-    const count = (ofToken.get(id) ?? 0) + change;
-    if (count === 0) ofToken.delete(id);
-    else ofToken.set(id, count);
+    const count = (probesByToken.get(id) ?? 0) + change;
+    if (count === 0) probesByToken.delete(id);
+    else probesByToken.set(id, count);
   };
   return (endpoint, settings, join_token_id) => {
     const running = inProgress.get(endpoint);
     if (running) return running;
-    if (inProgress.size >= maxProbesAtOnce || (ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
+    if (inProgress.size >= maxProbesAtOnce || (probesByToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
       throw new ApiProblem('rate_limited', {
         detail: 'Too many probes of former addresses are in progress. Register again in a second.',
         retry_after_seconds: 1,
@@ -110,29 +110,33 @@ export function createFormerProbe(services: Pick<ProtocolServices, 'probe'>): Pr
   };
 }
 
-const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'; says(name: string): string }> = {
+const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'; message(name: string): string }> = {
   key_unproven: {
     code: 'identity_unproven',
-    says: (name) =>
+    message: (name) =>
       `${name} already has a credential, or waits for an operator's re-enrolment. Send its credential, or ask an operator to run: slipway act NODE re-enroll --reason "…"`,
   },
-  name_held: { code: 'name_taken', says: (name) => `${name} is held by a live machine with a credential of its own.` },
+  name_held: {
+    code: 'name_taken',
+    message: (name) => `${name} is held by a live machine with a credential of its own.`,
+  },
   second_process: {
     code: 'name_taken',
-    says: (name) => `${name} is registered and its former process still runs; stop that one first.`,
+    message: (name) => `${name} is registered and its former process still runs; stop that one first.`,
   },
   other_endpoint: {
     code: 'identity_unproven',
-    says: (name) =>
+    message: (name) =>
       `${name} serves a tenant at another address. Return at that address, or let an operator re-enrol the node.`,
   },
   two_processes: {
     code: 'name_taken',
-    says: (name) => `${name} is held by another live process. Stop one of the two, or give this one an id of its own.`,
+    message: (name) =>
+      `${name} is held by another live process. Stop one of the two, or give this one an id of its own.`,
   },
   many_processes: {
     code: 'name_taken',
-    says: (name) =>
+    message: (name) =>
       `More than ${maxProcesses} processes registered as ${name} within an hour. Stop the process that holds the name, or use another id.`,
   },
 };
@@ -147,7 +151,7 @@ export interface JudgedReturn {
   client_processes?: ClientProcess[];
 }
 
-/** Throws if the registration is no restart, and opens a finding. */
+/** Opens a finding and throws if the registration is not a restart. */
 export async function mustBeRestart(
   standing: NameStanding,
   claimant: Claimant,
@@ -169,7 +173,7 @@ export async function mustBeRestart(
     holder_source: holder?.source ?? null,
   };
 
-  const because = await contestOf(standing, claimant, at, document, services);
+  const because = await findContest(standing, claimant, at, document, services);
   const verdict: ProcessVerdict =
     because === null
       ? judgeProcess({
@@ -181,8 +185,8 @@ export async function mustBeRestart(
       : 'restart';
   const refusal = because ?? processRefusals[verdict];
   if (refusal) {
-    const { code, says } = refusals[refusal];
-    const contested = new NameContested(code, says(standing.name), { ...contest, because: refusal });
+    const { code, message } = refusals[refusal];
+    const contested = new NameContested(code, message(standing.name), { ...contest, because: refusal });
     await noteContested(services.db, contested.contest, services.clock, at);
     throw contested;
   }
@@ -206,14 +210,19 @@ const processRefusals: Partial<Record<ProcessVerdict, ContestReason>> = {
 const keepNamePolicyOf = (document: PoolDocument | undefined): KeepNamePolicy =>
   document?.compat?.keep_name ?? (document?.compat?.allow_takeover ? 'latest' : 'first');
 
-/** The claimant gets its name back, so the finding is about the process that held it in between. */
+/** The claimant gets its name back, so the finding is about the process that held the name. */
 async function noteTakenBack(contest: Contest, services: ProtocolServices, at: Date): Promise<void> {
   const { node, endpoint, source = null, holder_source = null } = contest;
-  const seen = { node: { ...node, endpoint }, endpoint: node.endpoint, source: holder_source, holder_source: source };
-  await noteContested(services.db, { ...contest, ...seen }, services.clock, at);
+  const swapped = {
+    node: { ...node, endpoint },
+    endpoint: node.endpoint,
+    source: holder_source,
+    holder_source: source,
+  };
+  await noteContested(services.db, { ...contest, ...swapped }, services.clock, at);
 }
 
-async function contestOf(
+async function findContest(
   standing: NameStanding,
   claimant: Claimant,
   at: Date,
@@ -223,8 +232,8 @@ async function contestOf(
   if (standing.protocol !== claimant.protocol) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
   const former = standing.client_instance;
   const facts = {
-    endpoint: normalized(standing.endpoint),
-    claimed_endpoint: normalized(claimant.base_url),
+    endpoint: normalizeUrl(standing.endpoint),
+    claimed_endpoint: normalizeUrl(claimant.base_url),
     is_other_process: former !== null && claimant.client_instance !== null && former !== claimant.client_instance,
     is_beating: isBeating(standing, at),
     serves_tenant: standing.allocation_id !== null,
@@ -233,12 +242,13 @@ async function contestOf(
     allow_takeover: document?.compat?.allow_takeover === true,
   };
   const verdict = judgeRegistration(facts);
-  const decided =
+  const finalVerdict =
     verdict === 'ask_former' && standing.endpoint !== null
       ? verdictOfAnswer(await services.probeFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
       : verdict;
-  // The pool gives the name to the last process that registered. A holder with a tenant was judged
-  // before.
-  if (decided === 'second_process' && keepNamePolicyOf(document) === 'latest' && !facts.has_credential) return null;
-  return decided === 'restart' || decided === 'ask_former' ? null : decided;
+  // The pool gives the name to the last process that registered. Other verdicts stand, such as the
+  // one that protects a holder with a tenant.
+  if (finalVerdict === 'second_process' && keepNamePolicyOf(document) === 'latest' && !facts.has_credential)
+    return null;
+  return finalVerdict === 'restart' || finalVerdict === 'ask_former' ? null : finalVerdict;
 }

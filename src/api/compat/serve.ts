@@ -1,6 +1,6 @@
 /**
  * Serves the foreign protocols under `/compat/{protocol}`, with or without a join token in the
- * address. Errors have the protocol's own shape; other calls of its clients get 404.
+ * address. Errors have the protocol's own shape. Calls that we do not support get 404.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Protocol, type ProtocolRoute, protocolOf, protocols } from '../../contract/compat/protocol.ts';
@@ -28,7 +28,7 @@ const handlers: Record<ProtocolOperation, ProtocolHandler> = { ...agentfieldHand
 
 type RecordRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<void>;
 
-/** As their own servers: one sentence under `error`. `code` is from our catalogue. */
+/** Sends one sentence under `error`, as the protocols' own servers do, and our error code. */
 export function sendProtocolError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
   reportUndocumented(request, problem);
@@ -59,8 +59,8 @@ function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined 
 }
 
 /**
- * AgentField machines send the join token of their pool with each call; those calls are rate
- * limited once the machine is known.
+ * AgentField machines share the join token of their pool. Their calls are rate limited per machine,
+ * after the handler has looked it up.
  */
 const isOfMachine = ({ protocol, method, path }: ProtocolRoute): boolean =>
   protocol === 'agentfield' && method !== 'GET' && path.includes('{id}');
@@ -107,8 +107,8 @@ function serveProtocol(
     dropBody(request);
     if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendProtocolError(error, request, reply);
-    await recordRefusal(request, problem).catch((lost) =>
-      request.log.warn({ error: lost }, 'could not record a refusal'),
+    await recordRefusal(request, problem).catch((recordError) =>
+      request.log.warn({ error: recordError }, 'could not record a refusal'),
     );
     return reply;
   });

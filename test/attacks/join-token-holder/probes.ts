@@ -16,7 +16,7 @@ export const probeAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/restart.ts',
-        find: '(ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken',
+        find: '(probesByToken.get(join_token_id) ?? 0) >= maxProbesOfToken',
         replace: '(ofToken.get(join_token_id) ?? 0) < 0',
       },
     ],
@@ -52,7 +52,7 @@ export const costlyProbeAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/register.ts',
-        find: '  admitJoin(call, services, wanted);\n',
+        find: '  admitJoin(call, services, registration);\n',
         replace: '',
       },
     ],

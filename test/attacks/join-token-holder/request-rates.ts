@@ -29,7 +29,7 @@ export const requestRateAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/compat/agentfield.ts',
-        find: 'if (!session || isOther(session)) services.rates',
+        find: 'if (!session || isOtherClient(session)) services.rates',
         replace: 'if (false) services.rates',
       },
     ],

@@ -1,4 +1,4 @@
-/** A WebSocket without a network: records what was sent and how it was closed. */
+/** A WebSocket without a network. Records the frames sent to it and how the server closed it. */
 import { EventEmitter } from 'node:events';
 
 export class FakeSocket extends EventEmitter {
@@ -26,7 +26,7 @@ export class FakeSocket extends EventEmitter {
     this.readyState = 3;
     this.emit('close', 1006, Buffer.alloc(0));
   }
-  hear(frame: unknown) {
+  receive(frame: unknown) {
     this.emit('message', Buffer.from(JSON.stringify(frame)), false);
   }
 }
