@@ -1,4 +1,4 @@
-/** Ages of stuck nodes and releases, open findings, and stream figures. */
+/** Tests the metrics of stuck nodes and releases, open findings, and event streams. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
@@ -25,7 +25,7 @@ const streams = {
   ...{ readers: 3, filters: 2, batches: 5, facts: 7, bytes: 11, dropped: 1 },
   ...{ tail_seconds: 0, gather_seconds: 0, join_seconds: 0, render_seconds: 0, write_seconds: 0.25 },
 };
-const own = {
+const replicaFigures = {
   sweeps: () => [],
   intake: () => ({ held_bytes: 0, refused: 0 }),
   forwarders: () => [],
@@ -43,7 +43,7 @@ const own = {
 };
 
 test('reports counts and ages of fenced nodes and failed releases, by pool', async () => {
-  const scrape = createMetrics(db, clock, own);
+  const scrape = createMetrics(db, clock, replicaFigures);
   const place = (status: 'quarantined' | 'failed' | 'ready', count: number, after: number, seconds: number) =>
     placeNodes(db, { pool: 'gpu', count, after, status, since: secondsLater(now, -seconds) });
   await place('quarantined', 2, 0, 7200);
@@ -68,8 +68,8 @@ test('reports counts and ages of fenced nodes and failed releases, by pool', asy
 });
 
 test('counts open findings', async () => {
-  const scrape = createMetrics(db, clock, own);
-  const found = {
+  const scrape = createMetrics(db, clock, replicaFigures);
+  const disagreement = {
     finding_id: 'find_1',
     what: 'machine_absent' as const,
     subject: 'node_1',
@@ -80,7 +80,8 @@ test('counts open findings', async () => {
     ours: {},
     theirs: {},
   };
-  const note = (at: Date) => db.transaction((tx) => noteDisagreements(tx, [found], at, at, (passes) => passes > 1));
+  const note = (at: Date) =>
+    db.transaction((tx) => noteDisagreements(tx, [disagreement], at, at, (passes) => passes > 1));
   await note(now);
   expect(await scrape()).toContain('slipway_findings{kind="drift"} 0\n');
   await note(secondsLater(now, 1));
@@ -88,7 +89,7 @@ test('counts open findings', async () => {
 });
 
 test('reports stream readers and their cost', async () => {
-  const text = await createMetrics(db, clock, own)();
+  const text = await createMetrics(db, clock, replicaFigures)();
   for (const line of [
     'readers 3',
     'questions 2',

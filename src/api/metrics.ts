@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics with bounded labels. Counts are read from the store on request, so idling
- * costs nothing.
+ * Renders Prometheus metrics. Labels have a limited number of values. Counts are read from the
+ * store for each scrape, so metrics cost nothing in between.
  */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, now, secondsBetween } from '../base/clock.ts';
@@ -18,7 +18,7 @@ import type { OutsideFigures } from './limits/quotas/outside-writes.ts';
 import type { IntakeFigures } from './logs/log-intake.ts';
 import type { FeedFigures } from './stream/live-feed.ts';
 
-const fencedBy = ['pool', 'status'];
+const fencedLabels = ['pool', 'status'];
 
 export interface SweepFigures {
   name: string;
@@ -46,7 +46,7 @@ export interface ReplicaFigures {
   connections(): ConnectionFigures;
 }
 
-export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
+export function createMetrics(db: Queryable, clock: Clock, replicaFigures: ReplicaFigures): () => Promise<string> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, labelNames: string[]) =>
@@ -64,14 +64,14 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   const sweepFailing = gauge('slipway_sweep_failing', '1 if the last run of the sweep failed', ['sweep']);
   const held = gauge('slipway_nodes_held', 'Nodes whose verdict is held back', ['rule', 'kind']);
   const holds = gauge('slipway_brake_holds', 'Open brake holds that nobody resumed', ['rule']);
-  const fencedNodes = gauge('slipway_fenced_nodes', 'Fenced nodes, by pool and status', fencedBy);
+  const fencedNodes = gauge('slipway_fenced_nodes', 'Fenced nodes, by pool and status', fencedLabels);
   const fencedOldest = gauge(
     'slipway_fenced_oldest_seconds',
     'Time that the oldest fenced node has its status',
-    fencedBy,
+    fencedLabels,
   );
-  const parked = gauge('slipway_parked_allocations', 'Allocations with a failed release, by pool', fencedBy);
-  const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedBy);
+  const parked = gauge('slipway_parked_allocations', 'Allocations with a failed release, by pool', fencedLabels);
+  const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedLabels);
   const findings = gauge('slipway_findings', 'Open findings by kind', ['kind']);
   const residue = gauge('slipway_residue_open', 'Open residue: resources at a provider without a live owner', [
     'driver',
@@ -89,7 +89,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     const byReason = { no_credential: closed_unknown, idle: closed_idle, limit: refused };
     for (const [reason, count] of Object.entries(byReason)) connectionsClosed.set({ reason }, count);
   };
-  const beatsHeard = gauge('slipway_beats_total', 'Heartbeats accepted by this replica', []);
+  const beatsAccepted = gauge('slipway_beats_total', 'Heartbeats accepted by this replica', []);
   const beatsRate = gauge('slipway_beats_per_second', 'Heartbeats per second on this replica', []);
   const beatsBehind = gauge('slipway_beats_behind_seconds', 'Delay until heartbeats are stored', []);
   const loopLag = gauge('slipway_loop_lag_seconds', 'Event loop lag of this replica', []);
@@ -106,8 +106,8 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
       for (const [what, count] of Object.entries(counts)) limited.set({ of, what }, count);
   };
   const fillOverload = () => {
-    const figures = own.overload();
-    beatsHeard.set(figures.beats);
+    const figures = replicaFigures.overload();
+    beatsAccepted.set(figures.beats);
     beatsRate.set(figures.beats_per_second);
     beatsBehind.set(figures.behind_ms / 1000);
     loopLag.set(figures.loop_lag_ms / 1000);
@@ -150,12 +150,12 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
       streamSeconds.set({ part }, streams[`${part}_seconds`]);
   };
 
-  const fill = (target: Gauge, counts: Record<string, number>) => {
+  const fillByStatus = (target: Gauge, counts: Record<string, number>) => {
     target.reset();
     for (const [status, count] of Object.entries(counts)) target.set({ status }, count);
   };
 
-  const age = (fenced: FencedAge[]) => {
+  const fillAges = (fenced: FencedAge[]) => {
     for (const each of [fencedNodes, fencedOldest, parked, parkedOldest]) each.reset();
     const at = now(clock);
     for (const { of, pool, status, count, oldest_since } of fenced) {
@@ -166,7 +166,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   };
 
   return async () => {
-    const [counted, heldNodes, open, fenced, found, left] = await Promise.all([
+    const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts] = await Promise.all([
       countByStatus(db),
       countHeld(db),
       openHolds(db),
@@ -174,38 +174,39 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
       countOpenFindings(db),
       countOpenResidue(db),
     ]);
-    fill(nodes, counted.nodes);
-    fill(allocations, counted.allocations);
-    fill(operations, counted.operations);
-    age(fenced);
+    fillByStatus(nodes, statusCounts.nodes);
+    fillByStatus(allocations, statusCounts.allocations);
+    fillByStatus(operations, statusCounts.operations);
+    fillAges(ages);
     findings.reset();
-    for (const kind of findingKinds) findings.set({ kind }, found.find((each) => each.kind === kind)?.count ?? 0);
+    for (const kind of findingKinds)
+      findings.set({ kind }, findingCounts.find((each) => each.kind === kind)?.count ?? 0);
     held.reset();
     for (const { rule, kind, count } of heldNodes) held.set({ rule, kind }, count);
     holds.reset();
-    for (const { rule, resumed_at } of open) holds.inc({ rule }, resumed_at ? 0 : 1);
+    for (const { rule, resumed_at } of openBrakeHolds) holds.inc({ rule }, resumed_at ? 0 : 1);
     residue.reset();
     residueAge.reset();
-    for (const each of left) {
+    for (const each of residueCounts) {
       residue.set({ driver: each.driver }, each.open);
       residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
     }
-    fillStreams(own.streams());
-    const { agents, relays } = own.agentStreams();
+    fillStreams(replicaFigures.streams());
+    const { agents, relays } = replicaFigures.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);
     agentStreams.set({ of: 'relay' }, relays);
     fillOverload();
-    fillLimits(own.outside());
-    fillConnections(own.connections());
-    const { held_bytes, refused } = own.intake();
+    fillLimits(replicaFigures.outside());
+    fillConnections(replicaFigures.connections());
+    const { held_bytes, refused } = replicaFigures.intake();
     logsHeld.set(held_bytes);
     logsRefused.set(refused);
-    for (const { receiver, sent, dropped, waiting } of own.forwarders()) {
+    for (const { receiver, sent, dropped, waiting } of replicaFigures.forwarders()) {
       forwarded.set({ receiver }, sent);
       forwardDropped.set({ receiver }, dropped);
       forwardWaiting.set({ receiver }, waiting);
     }
-    for (const sweep of own.sweeps()) {
+    for (const sweep of replicaFigures.sweeps()) {
       sweepRuns.set({ sweep: sweep.name }, sweep.runs);
       sweepDecided.set({ sweep: sweep.name }, sweep.decided);
       sweepSeconds.set({ sweep: sweep.name }, sweep.last_seconds ?? 0);
@@ -218,5 +219,8 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   };
 }
 
-/** Counters are counted elsewhere and copied, which prom-client only allows for gauges. */
+/**
+ * Totals are counted elsewhere and copied here. prom-client can set the value of a gauge only, so
+ * the type is corrected in the output.
+ */
 const counterTypes = /^(# TYPE \S+_total) gauge$/gm;

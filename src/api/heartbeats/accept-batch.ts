@@ -1,7 +1,7 @@
 /**
- * Accepts a relay's batch of heartbeats. Unknown credentials are looked up together; a heartbeat
- * that changes nothing costs no query; news are written a few at a time, each durable before the
- * batch is answered. Heartbeats of one instance keep their order.
+ * Accepts a relay's batch of heartbeats. Unknown credentials are looked up together. A heartbeat
+ * that changes nothing costs no query. Changes are written a few at a time, and all of them are
+ * durable before the batch is answered. Heartbeats of one instance keep their order.
  */
 import { now } from '../../base/clock.ts';
 import type { BatchBeat, HeartbeatResult } from '../../contract/agent/agent.ts';
@@ -15,14 +15,14 @@ import type { ApiServices } from '../services.ts';
 import { acceptBeat, acceptUnchanged } from './accept-beat.ts';
 
 /** Concurrent writes per batch, to leave database connections to others. */
-const newsAtOnce = 4;
+const maxConcurrentWrites = 4;
 
-function refused(error: unknown): HeartbeatResult {
+function refusalResult(error: unknown): HeartbeatResult {
   if (!(error instanceof ApiProblem)) throw error;
   return { code: error.code, status: errorCatalogue[error.code].status, detail: error.message };
 }
 
-/** The relay may not speak for this machine, which the machine itself cannot know. */
+/** The relay serves another pool than the machine's. The machine itself cannot know that. */
 const isForeignRelay = (error: unknown): error is ApiProblem & { code: 'scope_insufficient' } =>
   error instanceof ApiProblem && error.code === 'scope_insufficient';
 
@@ -34,50 +34,51 @@ function reportRefused(
   for (const session of sessions) if (session) reportRefusedBeat({ ...why, session });
 }
 
-interface Found {
+interface SessionLookup {
+  /** By the index of the heartbeat. */
   sessions: (AgentSession | undefined)[];
   /** Why some heartbeats have no session. */
-  missing: 'credential_unknown' | 'rate_limited';
+  missingCode: 'credential_unknown' | 'rate_limited';
 }
 
 /**
- * Only a machine's own credential identifies it: a relay token proves nothing about the machines
- * behind it. A source that showed too many unknown credentials gets no further look-ups for a
- * while; machines known here are still served.
+ * Only a machine's own credential identifies the machine: a relay token proves nothing about the
+ * machines behind the relay. A source that sent too many unknown credentials gets no further
+ * look-ups for a while; machines whose session is cached are still served.
  */
 async function findSessions(
   beats: readonly BatchBeat[],
   source: LookupSource,
   { sessions, clock, rates }: ApiServices,
-): Promise<Found> {
-  const found = beats.map(({ credential }) => (credential === undefined ? undefined : sessions.known(credential)));
-  const open = beats.flatMap(({ credential }, index) =>
-    credential !== undefined && !found[index] ? [{ credential, index }] : [],
+): Promise<SessionLookup> {
+  const byIndex = beats.map(({ credential }) => (credential === undefined ? undefined : sessions.known(credential)));
+  const uncached = beats.flatMap(({ credential }, index) =>
+    credential !== undefined && !byIndex[index] ? [{ credential, index }] : [],
   );
-  if (open.length === 0) return { sessions: found, missing: 'credential_unknown' };
-  const end = rates.beginLookup(source, open.length);
-  if (!end) return { sessions: found, missing: 'rate_limited' };
-  let unknown = 0;
+  if (uncached.length === 0) return { sessions: byIndex, missingCode: 'credential_unknown' };
+  const endLookup = rates.beginLookup(source, uncached.length);
+  if (!endLookup) return { sessions: byIndex, missingCode: 'rate_limited' };
+  let unknownCount = 0;
   try {
     const at = now(clock);
-    const looked = await Promise.all(open.map(({ credential }) => sessions.find(credential, at)));
-    for (const [place, { index }] of open.entries()) found[index] = looked[place];
-    unknown = looked.filter((session) => !session).length;
+    const storedSessions = await Promise.all(uncached.map(({ credential }) => sessions.find(credential, at)));
+    for (const [place, { index }] of uncached.entries()) byIndex[index] = storedSessions[place];
+    unknownCount = storedSessions.filter((session) => !session).length;
   } finally {
-    end(unknown);
+    endLookup(unknownCount);
   }
-  return { sessions: found, missing: 'credential_unknown' };
+  return { sessions: byIndex, missingCode: 'credential_unknown' };
 }
 
-function mustCount(
-  { sessions, missing }: Found,
+function requireSession(
+  { sessions, missingCode }: SessionLookup,
   index: number,
   { beat, relay }: { beat: BatchBeat; relay: Relay | undefined },
   services: ApiServices,
 ): AgentSession {
   if (beat.credential === undefined) throw new ApiProblem('beat_credential_missing');
   const session = sessions[index];
-  if (!session) throw new ApiProblem(missing);
+  if (!session) throw new ApiProblem(missingCode);
   if (relay && session.pool !== relay.pool)
     throw new ApiProblem(
       'scope_insufficient',
@@ -89,7 +90,7 @@ function mustCount(
 }
 
 /**
- * Reports the machines of a batch whose relay token was refused; their own credentials identify
+ * Reports the machines of a batch whose relay token was refused. Their own credentials identify
  * them.
  */
 export async function reportRefusedBatch(
@@ -102,7 +103,6 @@ export async function reportRefusedBatch(
 
 export const relaySource = ({ token_id }: Relay): LookupSource => ({ kind: 'relay', id: token_id });
 
-/** The heartbeat without its credential. */
 const withoutCredential = ({ credential: _, ...beat }: BatchBeat) => beat;
 
 /** `relay`: undefined if the batch came without a relay token. */
@@ -111,32 +111,34 @@ export async function acceptBatch(
   { relay, source }: { relay: Relay | undefined; source: LookupSource },
   services: ApiServices,
 ): Promise<HeartbeatResult[]> {
-  const found = await findSessions(beats, source, services);
+  const lookup = await findSessions(beats, source, services);
   const results: HeartbeatResult[] = [];
-  const news = new Map<AgentSession, number[]>();
+  /** The indexes of heartbeats to write. An instance's later heartbeats wait for its first. */
+  const changes = new Map<AgentSession, number[]>();
   for (const [index, beat] of beats.entries()) {
     try {
-      const session = mustCount(found, index, { beat, relay }, services);
-      const before = news.get(session);
-      const reply = before ? undefined : acceptUnchanged(session, withoutCredential(beat), services);
+      const session = requireSession(lookup, index, { beat, relay }, services);
+      const earlier = changes.get(session);
+      const reply = earlier ? undefined : acceptUnchanged(session, withoutCredential(beat), services);
       if (reply) results[index] = reply;
-      else if (before) before.push(index);
-      else news.set(session, [index]);
+      else if (earlier) earlier.push(index);
+      else changes.set(session, [index]);
     } catch (error) {
-      results[index] = refused(error);
-      if (relay && isForeignRelay(error)) reportRefused([found.sessions[index]], { relay, code: error.code }, services);
+      results[index] = refusalResult(error);
+      if (relay && isForeignRelay(error))
+        reportRefused([lookup.sessions[index]], { relay, code: error.code }, services);
     }
   }
   // Workers share one iterator. If the store fails, the whole batch fails and is sent again.
-  const left = news.entries();
+  const remaining = changes.entries();
   const write = async () => {
-    for (const [session, indexes] of left)
+    for (const [session, indexes] of remaining)
       for (const index of indexes)
         results[index] = await acceptBeat(session, withoutCredential(beats[index] as BatchBeat), services).catch(
-          refused,
+          refusalResult,
         );
   };
-  await Promise.all(Array.from({ length: Math.min(newsAtOnce, news.size) }, write));
+  await Promise.all(Array.from({ length: Math.min(maxConcurrentWrites, changes.size) }, write));
   await services.beats.waitForRoom();
   return results;
 }

@@ -1,6 +1,6 @@
 /**
- * An assigned interval is stored a moment later: until then it must not exceed what the stored one
- * allows.
+ * An assigned interval is stored a moment after the answer. Until then it must not exceed what the
+ * stored interval allows. Also tests the text that a just fenced instance gets.
  */
 import { expect, test } from 'vitest';
 import type { ApiProblem } from '../../contract/errors/errors.ts';
@@ -12,8 +12,8 @@ import { acceptBeat, acceptUnchanged } from './accept-beat.ts';
 
 const staleAfterSeconds = 30;
 const poolSeconds = 10;
-/** An agent is at most a tenth later than its interval. */
-const latest = 1.1;
+/** An agent's heartbeat is at most a tenth of the interval late. */
+const maxLateness = 1.1;
 
 function replica() {
   let nowMs = 1_000_000;
@@ -24,12 +24,12 @@ function replica() {
     overload: { shedding: () => ({ stretch: 1 }) },
     deferred: { size: 0, forget: () => {} },
     outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
-    // So large that one heartbeat an hour would be often enough.
+    // The fleet is so large that the assigned interval would be an hour.
     fleetLoad: () => ({ nodes: 1_000_000, replicas: 1, beat_rate: 1 }),
   } as unknown as ApiServices;
   return {
     services,
-    pass(seconds: number, { stored = true } = {}) {
+    advance(seconds: number, { stored = true } = {}) {
       nowMs += seconds * 1000;
       if (stored) flushedMs = nowMs;
     },
@@ -51,7 +51,7 @@ const agent = (): AgentSession =>
   }) as unknown as AgentSession;
 
 test('lengthens an interval only as far as the stored stale time allows', () => {
-  const { services, pass } = replica();
+  const { services, advance } = replica();
   const session = agent();
   const assigned = () =>
     acceptUnchanged(session, { status: 'ready' }, services)?.heartbeat_interval_seconds ?? Number.NaN;
@@ -59,34 +59,35 @@ test('lengthens an interval only as far as the stored stale time allows', () => 
   for (let beat = 0; beat < 6; beat++) {
     const next = assigned();
     expect(next).toBeGreaterThan(stored);
-    expect(latest * (stored + next), 'if it is lost with its heartbeat, the next one still comes in time').toBeLessThan(
+    expect(maxLateness * (stored + next), 'after one lost heartbeat the next one is still in time').toBeLessThan(
       effectiveStaleSeconds(staleAfterSeconds, stored),
     );
-    pass(1, { stored: false });
-    expect(assigned(), 'while that is not stored').toBeLessThanOrEqual(next);
-    pass(next);
+    advance(1, { stored: false });
+    expect(assigned(), 'no longer interval before this one is stored').toBeLessThanOrEqual(next);
+    advance(next);
     stored = next;
   }
 });
 
-test('answers a just fenced instance with the same text as later', async () => {
+test('refuses a fenced instance with the same text before and after the cache knows of the fence', async () => {
   const { services } = replica();
   const reason = 'it joined again';
-  const before = agent();
+  const cachedSession = agent();
   const justFenced = {
     ...services,
-    // The store knows it; the session cache does not yet.
+    // The store knows of the fence; the session cache does not yet.
     db: { transaction: async () => ({ fenced: true }) },
     sessions: {
-      known: () => ({ ...before, fence: { kind: 'fenced', reason } }),
-      whyFenced: async (id: string) => (id === before.node_instance_id ? reason : 'somebody else'),
+      known: () => ({ ...cachedSession, fence: { kind: 'fenced', reason } }),
+      whyFenced: async (id: string) =>
+        id === cachedSession.node_instance_id ? reason : 'the reason of another instance',
     },
     beats: { ...services.beats, waitForRoom: async () => {} },
   } as unknown as ApiServices;
-  const news = { status: 'stopping' } as const;
-  const first = await acceptBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);
+  const beat = { status: 'stopping' } as const;
+  const first = await acceptBeat(cachedSession, beat, justFenced).catch((problem: ApiProblem) => problem);
   const [later] = await acceptBatch(
-    [{ credential: 'its own', ...news }],
+    [{ credential: 'its own', ...beat }],
     { relay: undefined, source: { kind: 'address', id: '' } },
     justFenced,
   );

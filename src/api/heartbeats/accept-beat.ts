@@ -1,6 +1,6 @@
 /**
- * Accepts heartbeats of every protocol: plain ones are buffered, news are durable before the
- * answer.
+ * Accepts heartbeats of every protocol. A plain heartbeat is buffered. A heartbeat that reports a
+ * change is durable before it is answered.
  */
 import { now } from '../../base/clock.ts';
 import type { Heartbeat, HeartbeatReply } from '../../contract/agent/agent.ts';
@@ -14,26 +14,26 @@ import { fencedProblem } from '../http/auth.ts';
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices } from '../services.ts';
 
-/** A flushed row is on disk this much later. */
+/** By this time after a flush, its rows are durable. */
 const onDiskAfterSeconds = 2;
-/** About what a status change writes; reserved until the exact amount is charged. */
+/** An estimate of what a status change writes, reserved until the exact amount is charged. */
 const statusReportCost = { rows: 4, bytes: 2 * 1024 };
 
 function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
   const { stretch } = overload.shedding();
-  const wanted = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
+  const wantedSeconds = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
   if (beats.flushedThroughMs() > 1000 * (session.assigned_at_seconds + onDiskAfterSeconds))
     session.stored_interval_ms = session.assigned_interval_ms;
-  const stored = effectiveStaleSeconds(session.stale_after_seconds, session.stored_interval_ms / 1000);
-  const interval_seconds = Math.min(wanted, maxAssignableSeconds(stored));
+  const storedStaleSeconds = effectiveStaleSeconds(session.stale_after_seconds, session.stored_interval_ms / 1000);
+  const interval_seconds = Math.min(wantedSeconds, maxAssignableSeconds(storedStaleSeconds));
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
 }
 
-/** `said` holds other fields of a foreign client, in its own words. */
+/** `said` holds extra fields of a foreign client, as the client sent them. */
 export type ReportedBeat = Heartbeat & { said?: Record<string, unknown> };
 
-/** Everything that the node reported besides its status. */
-function reportedIn(beat: ReportedBeat): Record<string, unknown> | null {
+/** Returns the fields that the node reported besides its status. */
+function reportedFields(beat: ReportedBeat): Record<string, unknown> | null {
   let reported: Record<string, unknown> | null = null;
   for (const name of Object.keys(beat) as (keyof ReportedBeat)[]) {
     if (name === 'status' || name === 'node_instance_id') continue;
@@ -53,7 +53,7 @@ function buffer(session: AgentSession, beat: ReportedBeat, services: ApiServices
     interval_seconds: pace.interval_seconds,
     stale_seconds: pace.stale_seconds,
     has_assigned_interval: session.protocol_client === null,
-    reported: reportedIn(beat),
+    reported: reportedFields(beat),
   });
 }
 
@@ -64,8 +64,8 @@ const replyTo = (session: AgentSession, { interval_seconds }: Pace): HeartbeatRe
 });
 
 /**
- * Accepts a heartbeat that changes nothing, as nearly all do. Returns undefined for news, which is
- * not processed yet.
+ * Accepts a heartbeat that reports no change, as nearly all of them do. Returns undefined for any
+ * other and has no effect then.
  */
 export function acceptUnchanged(
   session: AgentSession,
@@ -86,22 +86,22 @@ export function acceptUnchanged(
  * `received_at` is set for a deferred report, which is dropped if the machine has changed tenants
  * since.
  */
-async function recordNews(
+async function recordChange(
   session: AgentSession,
   beat: ReportedBeat,
   services: ApiServices,
   { pace, received_at }: { pace: Pace; received_at?: Date },
 ): Promise<void> {
   const { node_id, node_instance_id } = session;
-  const { node_instance_id: _, ...claim } = beat;
-  const claiming = {
+  const { node_instance_id: _, ...report } = beat;
+  const reporter = {
     node_id,
     node_instance_id,
     stale_seconds: pace.stale_seconds,
     ...(received_at && { received_at }),
   };
   const db = services.outside.database(services.db, instanceWriter(session));
-  const outcome = await recordReport(db, claiming, claim, now(services.clock), services.environment);
+  const outcome = await recordReport(db, reporter, report, now(services.clock), services.environment);
   if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
   session.node_status = outcome.status;
   session.reported_status = outcome.reported_status;
@@ -110,30 +110,35 @@ async function recordNews(
 }
 
 /**
- * A machine that flaps faster than its write limit still counts as alive; its newest report is
- * recorded later.
+ * A machine that flaps faster than its write quota allows still counts as alive. Its newest report
+ * is recorded once the quota allows.
  */
-async function acceptNews(session: AgentSession, beat: ReportedBeat, services: ApiServices, pace: Pace): Promise<void> {
+async function acceptChange(
+  session: AgentSession,
+  beat: ReportedBeat,
+  services: ApiServices,
+  pace: Pace,
+): Promise<void> {
   buffer(session, beat, services, pace);
   const { outside, deferred, log } = services;
   const writer = instanceWriter(session);
   const release = outside.tryReserve(writer, statusReportCost);
   if (release) {
     deferred.forget(session.node_instance_id);
-    return recordNews(session, beat, services, { pace }).finally(release);
+    return recordChange(session, beat, services, { pace }).finally(release);
   }
   outside.countCoalesced(writer);
   const wait = () => outside.waitSeconds(writer);
   const report = { beat, received_at: now(services.clock) };
   deferred.defer(session.node_instance_id, report, wait, ({ beat: newest, received_at }) => {
-    // The next heartbeat repeats the report, and its caller sees the error.
-    recordNews(session, newest, services, { pace, received_at }).catch((error) =>
+    // The next heartbeat repeats the report, and its sender gets the error.
+    recordChange(session, newest, services, { pace, received_at }).catch((error) =>
       log.debug({ error }, 'a deferred report was not recorded'),
     );
   });
 }
 
-/** `pace` is given for clients that choose their own interval. */
+/** The caller passes `pace` for clients that choose their own interval. */
 export async function acceptBeat(
   session: AgentSession,
   beat: ReportedBeat,
@@ -142,18 +147,18 @@ export async function acceptBeat(
 ): Promise<HeartbeatReply> {
   const reply = acceptUnchanged(session, beat, services, pace);
   if (reply) return reply;
-  await acceptNews(session, beat, services, pace);
+  await acceptChange(session, beat, services, pace);
   return replyTo(session, pace);
 }
 
 /**
- * In an overload, the problem that asks the sender of a single plain heartbeat to send fewer; the
- * heartbeat counts. Batches and streams are slowed by their interval alone.
+ * Returns the problem that tells the sender of a single heartbeat to slow down in an overload. The
+ * heartbeat counts nevertheless. Batches and streams are slowed by their interval alone.
  */
 export const shedOf = (reply: HeartbeatReply, { overload }: ApiServices): ApiProblem | undefined =>
   overload.shedding().beats ? overload.slowDown(reply.heartbeat_interval_seconds) : undefined;
 
-/** A heartbeat that came as a request of its own. */
+/** Accepts a heartbeat that came as a request of its own. */
 export async function acceptSingleBeat(
   session: AgentSession,
   beat: ReportedBeat,

@@ -17,7 +17,7 @@ function recorder() {
     redact: builtInRedactor,
     evidenceWritten() {},
     async query(_: string, [rows]: [string]) {
-      if (fails) throw new Error('the store is away');
+      if (fails) throw new Error('the store is unavailable');
       written.push(JSON.parse(rows).length);
       return [];
     },
@@ -58,14 +58,14 @@ test('records a refused machine once per status and once an hour', async () => {
   expect(written).toEqual([1, 1, 1]);
 });
 
-test('writes a rack in batches; a machine beyond the limit, or whose write failed, is recorded with its next heartbeat', async () => {
+test('records a machine with its next heartbeat if the batch was full or its write failed', async () => {
   const { clock, written, errors, beat, fail, stop } = recorder();
-  const rack = () => Array.from({ length: 1_500 }, (_, node) => beat(node));
-  rack();
+  const beatRack = () => Array.from({ length: 1_500 }, (_, node) => beat(node));
+  beatRack();
   await clock.advance(1_000);
-  rack();
+  beatRack();
   await clock.advance(1_000);
-  rack();
+  beatRack();
   await clock.advance(1_000);
   expect(written).toEqual([1_000, 500]);
   fail(true);

@@ -1,7 +1,8 @@
 /**
- * Records on a machine's timeline that its heartbeats arrive and are refused, since neither the
- * machine nor a rule that judges its silence could know. One fact per status of the machine and per
- * hour, written in batches; a machine that finds no room is recorded with its next heartbeat.
+ * Records on a machine's timeline that its heartbeats arrive but are refused. Without this fact, a
+ * rule that judges silence could not tell refused heartbeats from missing ones. Writes one fact per
+ * machine status and hour, in batches. A machine beyond the limit of a batch is recorded with its
+ * next heartbeat.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import {
@@ -34,7 +35,7 @@ interface RefusedJoinBeat {
 
 interface RefusedRelayBeat {
   session: RefusedSession;
-  /** Null if no relay was involved, or was not the reason. */
+  /** Null if no relay was involved, or if the relay was not the reason. */
   relay: Relay | null;
   code: BeatRefusal;
 }
@@ -46,7 +47,7 @@ export type ReportRefusedBeat = (beat: RefusedBeat) => void;
 
 const batchMs = 500;
 const maxWaiting = 1_000;
-/** Rows per hour. Further machines would add nothing new. */
+/** Limits the rows per hour. Rows of further machines would add nothing new. */
 const maxReported = 50_000;
 
 const factOf = (beat: RefusedBeat, at: Date): Fact =>
@@ -59,7 +60,7 @@ function joinFactOf({ session, code, join_token_id, ended_at }: RefusedJoinBeat,
     at,
     layer: 'api',
     kind: refusedBeatKind,
-    summary: `its heartbeats arrive and are refused: ${why_not}`,
+    summary: `the node's heartbeats arrive but are refused: ${why_not}`,
     data: {
       code,
       why_not,
@@ -76,15 +77,15 @@ function joinFactOf({ session, code, join_token_id, ended_at }: RefusedJoinBeat,
 
 function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact {
   const { node_id, node_instance_id, pool } = session;
-  const refusing = { relay: relay?.name ?? '', relay_pool: relay?.pool ?? '' };
-  const why_not = beatRefusals[code].why(refusing, pool);
-  const way_out = beatRefusals[code].way_out(refusing, pool);
+  const relayNames = { relay: relay?.name ?? '', relay_pool: relay?.pool ?? '' };
+  const why_not = beatRefusals[code].why(relayNames, pool);
+  const way_out = beatRefusals[code].way_out(relayNames, pool);
   return {
     at,
     layer: 'api',
     kind: refusedBeatKind,
-    summary: `its heartbeats arrive and are refused: ${why_not}`,
-    data: { code, why_not, way_out, shown: 'credential', pool, ...(relay && refusing) },
+    summary: `the node's heartbeats arrive but are refused: ${why_not}`,
+    data: { code, why_not, way_out, shown: 'credential', pool, ...(relay && relayNames) },
     actor: relay && actorOf(relay),
     node_id,
     node_instance_id,
@@ -127,9 +128,9 @@ export function createRefusedBeats(
   return {
     report(beat) {
       const { node_instance_id: id, node_status: status } = beat.session;
-      const before = reported.get(id);
-      if (before?.status === status && isRecent(before)) return;
-      if (waiting.length >= maxWaiting || (!before && !hasRoom())) return;
+      const lastReport = reported.get(id);
+      if (lastReport?.status === status && isRecent(lastReport)) return;
+      if (waiting.length >= maxWaiting || (!lastReport && !hasRoom())) return;
       reported.delete(id);
       reported.set(id, { status, at_ms: clock.nowMs() });
       const fact = factOf(beat, now(clock));

@@ -42,7 +42,7 @@ function admit(token: TokenRow | undefined, services: ApiServices): Person {
 }
 
 /**
- * The prefix tells the kind of token, so that an agent's credential costs no look-up among tokens.
+ * A relay token has its own prefix, so that an agent's credential costs no look-up among tokens.
  */
 const isRelayToken = (secret: string): boolean => secret.startsWith(`${relayPrefix}_`);
 
@@ -69,15 +69,15 @@ async function admitRelay(secret: string, services: ApiServices): Promise<Relay>
   return relay;
 }
 
-/** Undefined if the caller shows no relay token. */
+/** Returns undefined if the caller sends no relay token. */
 export async function relayOf(request: FastifyRequest, services: ApiServices): Promise<Relay | undefined> {
   const secret = bearerOf(request);
   return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
 }
 
 /**
- * Null for a relay whose token ended: the handler reads the batch to see which machines are
- * affected, then refuses it.
+ * Returns null for a relay whose token expired or was revoked: the handler reads the batch to see
+ * which machines are affected, then refuses the batch.
  */
 async function relayBeforeBody(request: FastifyRequest, services: ApiServices): Promise<Relay | null> {
   try {
@@ -104,8 +104,9 @@ async function personBySession(secret: string, services: ApiServices): Promise<P
   const session = await findSession(secret, services);
   const person = admit(session, services);
   const { session_id, session_expires_at } = session;
-  const ends = person.expires_at && person.expires_at < session_expires_at ? person.expires_at : session_expires_at;
-  return { ...person, session_id, expires_at: ends };
+  const expires_at =
+    person.expires_at && person.expires_at < session_expires_at ? person.expires_at : session_expires_at;
+  return { ...person, session_id, expires_at };
 }
 
 async function identify(request: FastifyRequest, services: ApiServices): Promise<Person> {
@@ -117,14 +118,14 @@ async function identify(request: FastifyRequest, services: ApiServices): Promise
 }
 
 /** The problem that a fenced instance gets. */
-export const fencedProblem = (reason: string, kept?: { acknowledged_seq: number }) =>
-  new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...kept });
+export const fencedProblem = (reason: string, extra?: { acknowledged_seq: number }) =>
+  new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...extra });
 
 const expiredProblem = () => new ApiProblem('credential_expired');
 
 /**
- * Refuses an expired credential. The refusal is reported, so that the machine's silence is not held
- * against it.
+ * Refuses an expired credential. The refusal is recorded, so that a verdict on the machine's
+ * silence can name the expired credential as the cause.
  */
 export function refuseExpired(session: AgentSession, relay: Relay | null, services: ApiServices): void {
   if (!services.credential_age.isExpired(session.expires_seconds)) return;
@@ -179,8 +180,8 @@ const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1']);
 const hostName = (host: string) => host.replace(/:\d+$/, '').toLowerCase();
 
 /**
- * Keeps foreign pages from using a person's session: refuses other origins, and names that merely
- * resolve to this server.
+ * Keeps foreign pages from using a person's session. Refuses other origins and, on a server for
+ * localhost only, host names that merely resolve to the server (DNS rebinding).
  */
 export function checkOrigin(request: RawRequest, { settings }: Pick<ApiServices, 'settings'>): void {
   const { loopback_only, proxies } = settings;

@@ -1,4 +1,4 @@
-/** The callers: people and programs with a token, and relays. */
+/** Types of callers: people and programs with a token, and relays. */
 
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Role } from '../../contract/security/token.ts';

@@ -1,7 +1,7 @@
 /**
- * Runs a person's change in one transaction: its idempotency key, its work, its answer and its
- * evidence. A crash leaves all of it or nothing, so a retry neither repeats the work nor finds it
- * done without an answer.
+ * Runs a person's change in one transaction, together with its idempotency key, its answer and its
+ * evidence. A crash leaves all of these or none. A retry after a crash therefore either runs the
+ * change for the first time or gets the stored answer.
  */
 import { createHash, createHmac } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -29,13 +29,13 @@ const contentOf = (request: FastifyRequest): string =>
   `${request.method} ${request.url}\n${canonicalJson(request.body ?? null)}`;
 
 /**
- * Keyed with the idempotency key, which the database does not hold: a plain hash would let its
- * readers guess the body.
+ * Keyed with the idempotency key, which the database does not hold. With a plain hash, anyone who
+ * can read the database could confirm a guess of the body.
  */
 const hashOf = (request: FastifyRequest, { key }: KeyScope): Buffer =>
   createHmac('sha256', key).update(contentOf(request)).digest();
 
-/** The hash of earlier versions. Keys are kept for a day. */
+/** The hash of earlier versions, whose keys are still stored for a day after an update. */
 const formerHashOf = (request: FastifyRequest): Buffer => createHash('sha256').update(contentOf(request)).digest();
 
 interface Answer {
@@ -43,15 +43,15 @@ interface Answer {
   body: unknown;
 }
 
-/** The answer to the first request with this key, if this is a retry. */
-async function answeredBefore(
+/** Returns the answer to the first request with this key, if this is a retry. */
+async function storedAnswer(
   tx: Transaction,
   scope: KeyScope,
   request: FastifyRequest,
   services: ApiServices,
 ): Promise<Answer | undefined> {
-  const found = await claimKey(tx, scope, [hashOf(request, scope), formerHashOf(request)], now(services.clock));
-  switch (found.state) {
+  const keyState = await claimKey(tx, scope, [hashOf(request, scope), formerHashOf(request)], now(services.clock));
+  switch (keyState.state) {
     case 'new':
       return undefined;
     case 'mismatch':
@@ -59,11 +59,11 @@ async function answeredBefore(
     case 'in_progress':
       throw new ApiProblem('idempotency_in_progress', { retry_after_seconds: 1 });
     case 'answered':
-      return { status: found.status, body: found.reply ?? undefined };
+      return { status: keyState.status, body: keyState.reply ?? undefined };
   }
 }
 
-/** The ids that a call touched, taken from its answer. */
+/** Reads the ids that a call touched from its answer. */
 export function idsIn(answer: unknown): KnownIds {
   const { allocation, operation, node, residue, finding } = (answer ?? {}) as {
     allocation?: KnownIds;
@@ -119,25 +119,25 @@ export async function changeOnce(
   work: (services: ApiServices) => Promise<unknown>,
 ): Promise<unknown> {
   const scope = scopeOf(request, person);
-  const afterwards: (() => Promise<void>)[] = [];
-  const { answer, again } = await services.db.transaction(async (tx) => {
-    afterwards.length = 0;
-    const before = scope && (await answeredBefore(tx, scope, request, services));
-    if (before) return { answer: before, again: true };
+  const afterCommit: (() => Promise<void>)[] = [];
+  const { answer, isReplayed } = await services.db.transaction(async (tx) => {
+    afterCommit.length = 0;
+    const earlierAnswer = scope && (await storedAnswer(tx, scope, request, services));
+    if (earlierAnswer) return { answer: earlierAnswer, isReplayed: true };
     const body = await work({
       ...services,
       db: withinTransaction(services.db, tx),
       // Cancel after the commit: a run that wakes earlier would not see the change.
       cancelRun: async (workflow_id, attempt) => {
-        afterwards.push(() => services.cancelRun(workflow_id, attempt));
+        afterCommit.push(() => services.cancelRun(workflow_id, attempt));
       },
     });
     const answer = { status: body === undefined ? 204 : reply.statusCode, body };
     if (!isDryRun(request)) await recordServed(tx, request, person, answer, services);
     if (scope) await keepAnswer(tx, scope, answer.status, body);
-    return { answer, again: false };
+    return { answer, isReplayed: false };
   });
-  for (const act of afterwards)
+  for (const act of afterCommit)
     await act().catch((error) =>
       request.log.error(
         { error, correlation_id: request.correlation_id },
@@ -145,6 +145,6 @@ export async function changeOnce(
       ),
     );
   reply.status(answer.status);
-  if (again) reply.header('idempotency-replayed', 'true');
+  if (isReplayed) reply.header('idempotency-replayed', 'true');
   return answer.body;
 }

@@ -4,7 +4,7 @@ import { createCredentialAge } from './credential-age.ts';
 
 const settings = { credential_seconds: 86_400, credential_grace_seconds: 3600 };
 
-test('refuses an expired credential, and lets it rotate within the grace period', () => {
+test('expires a credential, and lets it rotate within the grace period', () => {
   const clock = virtualClock();
   const { isExpired, mayRotate } = createCredentialAge(clock, settings);
   const now_seconds = Math.floor(clock.nowMs() / 1000);

@@ -1,4 +1,7 @@
-/** How long agent credentials are valid, and when an expired one is refused. */
+/**
+ * Computes when agent credentials expire and until when an expired one may be rotated. An expiry of
+ * 0 means that the credential does not expire.
+ */
 import type { Clock } from '../../base/clock.ts';
 import { secondsLater } from '../../base/clock.ts';
 

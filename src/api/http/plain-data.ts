@@ -1,9 +1,9 @@
 /**
- * Checks what schemas do not: that input is plain data which PostgreSQL can hold. NUL and lone
- * surrogates fit neither text nor jsonb; deep nesting and foreign prototypes are attacks.
+ * Checks what schemas cannot: that input is plain data that PostgreSQL can store. Its text and
+ * jsonb types refuse NUL and lone surrogates. Deep nesting and foreign prototypes are attacks.
  */
 const maxDepth = 32;
-/** Five times the largest batch. The check runs on the one thread that serves everybody. */
+/** Five times the largest batch. The check blocks the thread that serves all callers. */
 const maxValues = 50_000;
 
 export interface Fault {
@@ -22,11 +22,11 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** The first part of `value` that is not plain data, if any. */
+/** Finds the first part of `value` that is not plain data. */
 export const faultIn = (value: unknown): Fault | undefined => faultBelow(value, 0, { values: 0 });
 
-function faultBelow(value: unknown, depth: number, seen: { values: number }): Fault | undefined {
-  if (++seen.values > maxValues) return { path: '', message: `exceeds the limit of ${maxValues} values` };
+function faultBelow(value: unknown, depth: number, count: { values: number }): Fault | undefined {
+  if (++count.values > maxValues) return { path: '', message: `exceeds the limit of ${maxValues} values` };
   if (typeof value === 'string')
     return isStorable(value) ? undefined : { path: '', message: 'must be text without NUL and lone surrogates' };
   if (typeof value === 'number')
@@ -37,7 +37,7 @@ function faultBelow(value: unknown, depth: number, seen: { values: number }): Fa
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
     if (key === '__proto__' || !isStorable(key)) return { path: pointer(key), message: 'must not have this name' };
-    const fault = faultBelow(item, depth + 1, seen);
+    const fault = faultBelow(item, depth + 1, count);
     if (fault) return { ...fault, path: pointer(key) + fault.path };
   }
   return undefined;

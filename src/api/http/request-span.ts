@@ -1,4 +1,4 @@
-/** The trace span of a request, and the ids that it and the log line carry. */
+/** Builds the trace span of a request, and collects the ids for the span and the log line. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
@@ -7,8 +7,8 @@ import { type ProtocolOperation, protocolPath, protocolRoutes } from '../../cont
 import { type OperationName, routes } from '../../contract/routes.ts';
 
 /**
- * Traces people's requests, and those whose `traceparent` asks for it. Agents repeat the same calls
- * every few seconds.
+ * Traces people's requests, and other requests only if their `traceparent` asks for it: agents
+ * repeat the same calls every few seconds.
  */
 export function isTraced(request: FastifyRequest): boolean {
   const parent = parseTraceparent(request.headers.traceparent);
@@ -22,30 +22,30 @@ export function beginSpan(request: FastifyRequest): string {
   return traceparentOf({ trace_id: traceIdOf(request.correlation_id), span_id: request.span_id, sampled });
 }
 
-const fields: Record<string, keyof KnownIds> = {
+const fieldByPrefix: Record<string, keyof KnownIds> = {
   node: 'node_id',
   inst: 'node_instance_id',
   alloc: 'allocation_id',
   op: 'workflow_id',
 };
 
-/** The prefix of an id in the address says what it names. */
+/** The prefix of an id in the address shows its kind. */
 function idInAddress(request: FastifyRequest): KnownIds {
   const { id } = (request.params ?? {}) as { id?: unknown };
-  const field = typeof id === 'string' ? fields[id.slice(0, id.indexOf('_'))] : undefined;
+  const field = typeof id === 'string' ? fieldByPrefix[id.slice(0, id.indexOf('_'))] : undefined;
   return field ? { [field]: id } : {};
 }
 
-const given = (ids: KnownIds): KnownIds => Object.fromEntries(Object.entries(ids).filter(([, id]) => id));
+const withoutEmpty = (ids: KnownIds): KnownIds => Object.fromEntries(Object.entries(ids).filter(([, id]) => id));
 
 /** The known ids of the caller, of the address and of the answer. */
 export function idsOfRequest(request: FastifyRequest): KnownIds {
   const { node_id, node_instance_id, allocation_id } = request.agent_session ?? {};
   return {
-    ...given({ node_id, node_instance_id, allocation_id } as KnownIds),
-    // A foreign protocol names nodes in the address by names of its own.
+    ...withoutEmpty({ node_id, node_instance_id, allocation_id } as KnownIds),
+    // In a foreign protocol, the id in the address is the client's own name for its node.
     ...(request.operation !== null && request.operation in protocolRoutes ? {} : idInAddress(request)),
-    ...given(request.touched ?? {}),
+    ...withoutEmpty(request.touched ?? {}),
     correlation_id: request.correlation_id,
   };
 }
@@ -64,7 +64,7 @@ export function spanOf(request: FastifyRequest, reply: FastifyReply, ids: KnownI
   return {
     trace_id,
     span_id: request.span_id,
-    // A correlation id that was sent names the trace; a parent of another trace is not our parent.
+    // The correlation id names the trace. A traceparent of another trace is not our parent.
     parent_span_id: parent?.trace_id === trace_id ? parent.span_id : null,
     name: request.operation ?? request.method,
     kind: 'server',

@@ -1,6 +1,6 @@
 /**
- * The action, target and reason of a request, for its record. Keeps only texts shaped like names or
- * ids.
+ * Reads the action, target and reason of a refused request, for its record. Action and target are
+ * kept only if they look like a name or an id, since a refused request may hold any text.
  */
 import type { FastifyRequest } from 'fastify';
 import { Compile } from 'typebox/compile';
@@ -17,25 +17,25 @@ import type { Person } from './callers.ts';
 
 export interface RequestedAction {
   action: string;
-  /** The target, as the address names it. */
+  /** The target in the address: an id, a pool or a name. */
   target_id: string | null;
   reason: string | null;
   dry_run: boolean;
 }
 
-/** As long as the schema of a reason allows. */
+/** The limit in the schema of a reason. */
 const maxReasonLength = 1024;
 
 const idShape = Compile(Id);
-const named = (value: unknown): string | null => (idShape.Check(value) ? (value as string) : null);
+const nameOrNull = (value: unknown): string | null => (idShape.Check(value) ? (value as string) : null);
 
 /** A refused request may have an unchecked address and an unread body. */
 export function requestedAction({ params, body, operation, method }: FastifyRequest): RequestedAction {
   const address = (params ?? {}) as Record<string, unknown>;
   const fields = (typeof body === 'object' && body ? body : {}) as Record<string, unknown>;
   return {
-    action: named(address.action) ?? named(fields.action) ?? operation ?? method,
-    target_id: named(address.id) ?? named(address.pool) ?? named(address.name),
+    action: nameOrNull(address.action) ?? nameOrNull(fields.action) ?? operation ?? method,
+    target_id: nameOrNull(address.id) ?? nameOrNull(address.pool) ?? nameOrNull(address.name),
     reason: typeof fields.reason === 'string' ? fields.reason : null,
     dry_run: fields.dry_run === true,
   };
@@ -45,7 +45,7 @@ export function requestedAction({ params, body, operation, method }: FastifyRequ
 export function dropBody(request: FastifyRequest): void {
   const { action, reason, dry_run } = (request.body ?? {}) as Record<string, unknown>;
   request.body = {
-    action: named(action),
+    action: nameOrNull(action),
     reason: typeof reason === 'string' && reason.length <= maxReasonLength ? reason : null,
     dry_run: dry_run === true,
   };
@@ -61,16 +61,16 @@ const lookups: Record<string, (db: Queryable, id: string) => Promise<object | un
 };
 
 /**
- * The ids that a fact about this target carries. Tenants read the facts of their allocations. If
- * somebody of another tenant tried something there, only the fleet's operators may see who, so that
- * fact does not carry the allocation.
+ * Returns the ids for a fact about this target. Tenants can read all facts with the id of their
+ * allocation. If a person of another tenant was refused there, only the fleet's operators may see
+ * who it was, so the allocation is left out.
  */
 export async function idsOfTarget(target_id: string | null, person: Person | null, db: Queryable): Promise<KnownIds> {
   if (target_id === null || !person) return {};
   const kind = kindOfId(target_id);
-  const found = (await lookups[kind ?? '']?.(db, target_id)) as KnownIds | undefined;
-  if (!found) return {};
-  const { node_id, node_instance_id, allocation_id, workflow_id } = found;
+  const target = (await lookups[kind ?? '']?.(db, target_id)) as KnownIds | undefined;
+  if (!target) return {};
+  const { node_id, node_instance_id, allocation_id, workflow_id } = target;
   const { visibility } = person;
   const owner = allocation_id && visibility.kind !== 'fleet' ? await allocationRow(db, allocation_id) : undefined;
   const isOwn = canSee(visibility, owner?.tenant ?? null);

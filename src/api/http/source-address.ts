@@ -1,13 +1,13 @@
 /**
- * Where a request came from. The only reader of X-Forwarded-*, which it trusts only from trusted
- * proxies.
+ * Finds out where a request came from. No other file reads X-Forwarded-*, since these headers count
+ * only if they come from a trusted proxy.
  */
 import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { plainAddress, type TrustedProxies } from '../../base/network/trusted-proxies.ts';
 
-type Headed = Pick<IncomingMessage, 'headers'> & { socket: { remoteAddress?: string | undefined } };
+type RawRequest = Pick<IncomingMessage, 'headers'> & { socket: { remoteAddress?: string | undefined } };
 
 /** Real proxy chains are shorter; a forged header may be long. */
 const maxHops = 16;
@@ -22,10 +22,10 @@ const forwardedHops = (header: string | string[] | undefined): string[] =>
   [header ?? []].flat().join(',').split(',').slice(-maxHops).reverse();
 
 /**
- * The nearest address that is not a trusted proxy. An invalid entry ends the walk at the hop before
- * it.
+ * Returns the nearest address that is not a trusted proxy. If an entry of the header is invalid,
+ * returns the hop that sent it.
  */
-function walk({ headers, socket }: Headed, proxies: TrustedProxies): string {
+function walkHops({ headers, socket }: RawRequest, proxies: TrustedProxies): string {
   let address = plainAddress(socket.remoteAddress ?? '') ?? unknownAddress;
   for (const hop of forwardedHops(headers['x-forwarded-for'])) {
     if (!proxies.trusts(address)) return address;
@@ -37,7 +37,7 @@ function walk({ headers, socket }: Headed, proxies: TrustedProxies): string {
 }
 
 /** The caller's IP address, for the audit and for limits on callers without a credential. */
-export const sourceAddress = (request: FastifyRequest): string => walk(request.raw, request.server.proxies);
+export const sourceAddress = (request: FastifyRequest): string => walkHops(request.raw, request.server.proxies);
 
 /** A subscriber usually has a whole IPv6 /64, so limits count per /64. */
 export function networkOf(address: string): string {
@@ -55,7 +55,7 @@ export function networkOf(address: string): string {
 export const sourceNetwork = (request: FastifyRequest): string => networkOf(sourceAddress(request));
 
 /** The host name that the caller used. The nearest proxy's value is the last in the header. */
-export function requestedHost({ headers, socket }: Headed, proxies: TrustedProxies): string {
+export function requestedHost({ headers, socket }: RawRequest, proxies: TrustedProxies): string {
   const forwarded = proxies.trusts(socket.remoteAddress)
     ? [headers['x-forwarded-host'] ?? []].flat().at(-1)
     : undefined;

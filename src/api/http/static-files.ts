@@ -15,7 +15,7 @@ const contentSecurityPolicy =
 
 export async function serveDocs(app: FastifyInstance, version: string): Promise<void> {
   const document = openapiDocument(version);
-  // Serialized once: it is large and never changes.
+  // The document is large and never changes, so it is serialized once.
   const text = JSON.stringify(document);
   app.get('/openapi.json', async (_, reply) => reply.type('application/json; charset=utf-8').send(text));
   const page = errorPage();
@@ -31,10 +31,10 @@ export async function serveDocs(app: FastifyInstance, version: string): Promise<
   });
 }
 
-/** Addresses of programs: an unknown one gets a problem, not the console. */
+/** Below these prefixes, an unknown address gets a problem instead of the console. */
 const programPrefixes = ['/v1', '/docs', '/compat', '/metrics', '/healthz', '/readyz', '/openapi.json'];
 
-/** The console routes in the browser, so every other address gets its one page. */
+/** The console routes in the browser, so every other address gets the same page. */
 export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
   const path = pathOf(request);
   return (
@@ -51,9 +51,9 @@ const headersFor = (caching: string) => (reply: { header(name: string, value: st
 };
 
 /**
- * Files with hashed names are cached forever; the page that names them is revalidated each time.
- * Files are looked up per request, so that a console rebuilt under a running server is served
- * whole.
+ * Files with hashed names are cached forever; the page that loads them is revalidated each time.
+ * Files are looked up per request, so that a console that is rebuilt while the server runs is
+ * served completely.
  */
 export async function serveConsole(app: FastifyInstance, directory: string | null): Promise<void> {
   if (directory !== null) {

@@ -9,16 +9,16 @@ import { faultIn } from './plain-data.ts';
 export type Check = (value: unknown) => unknown;
 
 const maxErrors = 20;
-/** The caller chooses the names; a refusal must not repeat a whole body. */
+/** The caller chooses the keys of a body, and a refusal must not repeat a whole body. */
 const maxNamedKeys = 10;
 const maxKeyLength = 64;
 const maxPathLength = 256;
 
-const shortened = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
+const shorten = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 
 function namesOf(keys: readonly string[]): string {
-  const named = keys.slice(0, maxNamedKeys).map((key) => shortened(key, maxKeyLength));
-  return named.join(', ') + (keys.length > maxNamedKeys ? ` and ${keys.length - maxNamedKeys} more` : '');
+  const names = keys.slice(0, maxNamedKeys).map((key) => shorten(key, maxKeyLength));
+  return names.join(', ') + (keys.length > maxNamedKeys ? ` and ${keys.length - maxNamedKeys} more` : '');
 }
 
 interface FieldError {
@@ -33,8 +33,8 @@ interface SchemaError {
   params?: unknown;
 }
 
-/** Names the unknown keys and the allowed values, which the validator's own messages do not. */
-function wordsOf({ keyword, message, params }: SchemaError): string {
+/** Unlike the validator's own messages, names the unknown keys and the allowed values. */
+function messageOf({ keyword, message, params }: SchemaError): string {
   const { additionalProperties, allowedValues } = (params ?? {}) as {
     additionalProperties?: string[];
     allowedValues?: unknown[];
@@ -48,13 +48,14 @@ function wordsOf({ keyword, message, params }: SchemaError): string {
 }
 
 /**
- * The validator reports an unknown key at the key and at its parent; this drops the second report.
+ * The validator reports an unknown key twice: at the key and at its parent. The report at the
+ * parent is dropped.
  */
 function isReportedAtKey({ keyword, instancePath, params }: SchemaError, errors: SchemaError[]): boolean {
   if (keyword !== 'additionalProperties') return false;
   const { additionalProperties: keys = [] } = (params ?? {}) as { additionalProperties?: string[] };
-  const reported = new Set(errors.filter((each) => each.keyword === 'boolean').map((each) => each.instancePath));
-  return keys.length > 0 && keys.every((key) => reported.has(`${instancePath}/${key}`));
+  const keyPaths = new Set(errors.filter((each) => each.keyword === 'boolean').map((each) => each.instancePath));
+  return keys.length > 0 && keys.every((key) => keyPaths.has(`${instancePath}/${key}`));
 }
 
 const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
@@ -62,16 +63,18 @@ const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
     .filter((error) => !isReportedAtKey(error, errors))
     .slice(0, maxErrors)
     .map((error) => ({
-      path: shortened(`${where}${error.instancePath}`, maxPathLength) || '/',
-      message: wordsOf(error),
+      path: shorten(`${where}${error.instancePath}`, maxPathLength) || '/',
+      message: messageOf(error),
     }));
 
 const isAt = (pattern: string, pointer: string) => {
-  const [wanted, given] = [pattern.split('/'), pointer.split('/')];
-  return wanted.length === given.length && wanted.every((part, index) => part === '*' || part === given[index]);
+  const [patternParts, parts] = [pattern.split('/'), pointer.split('/')];
+  return (
+    patternParts.length === parts.length && patternParts.every((part, index) => part === '*' || part === parts[index])
+  );
 };
 
-/** The first error decides, since it is the one in `detail`. */
+/** The first error decides the code, since `detail` shows the first error. */
 function codeOf(
   first: { instancePath: string; keyword: string } | undefined,
   refusals: readonly Refusal[],
@@ -89,9 +92,9 @@ const readers: Record<string, (text: string) => unknown> = {
 };
 
 /**
- * Addresses carry text only, so numbers and booleans are parsed from it. Bodies stay as they are.
+ * Parses numbers and booleans in an address, which consists of text only. Bodies are not converted.
  */
-function fromText(schema: TSchema, fields: Record<string, unknown>): Record<string, unknown> {
+function parseTexts(schema: TSchema, fields: Record<string, unknown>): Record<string, unknown> {
   const { properties = {} } = schema as { properties?: Record<string, { type?: string }> };
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => {
@@ -104,36 +107,36 @@ function fromText(schema: TSchema, fields: Record<string, unknown>): Record<stri
 type Validator = ReturnType<typeof Compile<TSchema>>;
 const validators = new WeakMap<TSchema, Validator>();
 
-/** Compiled on first use, once per schema. */
+/** Compiles a schema on first use. */
 function validatorOf(schema: TSchema): Validator {
-  const known = validators.get(schema);
-  if (known) return known;
-  const made = Compile(schema);
-  validators.set(schema, made);
-  return made;
+  const cached = validators.get(schema);
+  if (cached) return cached;
+  const validator = Compile(schema);
+  validators.set(schema, validator);
+  return validator;
 }
 
 const maxItems = 200;
 const maxItemsInList = 20;
 
-/** Naming errors takes the validator many times as long as finding that there are some. */
-function truncated(value: unknown, max = maxItems): unknown {
+/** The validator takes far longer to list errors than to find that there are any. */
+function truncate(value: unknown, max = maxItems): unknown {
   if (value === null || typeof value !== 'object') return value;
-  if (Array.isArray(value)) return value.slice(0, max).map((item) => truncated(item, Math.min(max, maxItemsInList)));
+  if (Array.isArray(value)) return value.slice(0, max).map((item) => truncate(item, Math.min(max, maxItemsInList)));
   const fields = Object.entries(value).slice(0, max);
-  return Object.fromEntries(fields.map(([key, item]) => [key, truncated(item, max)]));
+  return Object.fromEntries(fields.map(([key, item]) => [key, truncate(item, max)]));
 }
 
 /**
- * Validates the beginning of long lists first, which usually finds the error; then more of them, to
- * find lists that are too long.
+ * Validates the beginning of long lists first, which usually finds the error. If it finds none,
+ * validates more of each list, to find lists that are too long.
  */
 function firstErrors(validator: Validator, value: unknown): SchemaError[] {
-  const errors = validator.Errors(truncated(value));
-  return errors.length > 0 ? errors : validator.Errors(truncated(value, 5_000));
+  const errors = validator.Errors(truncate(value));
+  return errors.length > 0 ? errors : validator.Errors(truncate(value, 5_000));
 }
 
-/** Returns the value if it matches; throws a problem that names every wrong field. */
+/** The check returns the value if it matches, and throws a problem that names the wrong fields. */
 export function compileCheck(
   schema: TSchema,
   where: 'body' | 'query' | 'path',
@@ -141,24 +144,24 @@ export function compileCheck(
   refusals: readonly Refusal[] = [],
 ): Check {
   const isText = where !== 'body';
-  const refuse = (errors: FieldError[], own = code) => {
+  const refuse = (errors: FieldError[], errorCode = code) => {
     const [first] = errors;
     const detail = first ? `${first.path} ${first.message}.` : 'The request does not match its schema.';
-    return new ApiProblem(own, { detail, errors });
+    return new ApiProblem(errorCode, { detail, errors });
   };
-  return (given) => {
-    const value = isText ? { ...(given as object) } : given;
+  return (input) => {
+    const value = isText ? { ...(input as object) } : input;
     const fault = faultIn(value);
-    if (fault) throw refuse([{ ...fault, path: shortened(`/${where}${fault.path}`, maxPathLength) }]);
-    const read = isText ? fromText(schema, value as Record<string, unknown>) : value;
+    if (fault) throw refuse([{ ...fault, path: shorten(`/${where}${fault.path}`, maxPathLength) }]);
+    const parsedValue = isText ? parseTexts(schema, value as Record<string, unknown>) : value;
     const validator = validatorOf(schema);
-    if (validator.Check(read)) return read;
-    const errors = firstErrors(validator, read);
+    if (validator.Check(parsedValue)) return parsedValue;
+    const errors = firstErrors(validator, parsedValue);
     throw refuse(fieldErrors(errors, `/${where}`), codeOf(errors[0], refusals));
   };
 }
 
-/** A reply that does not match its schema is our bug; this finds it before a client does. */
+/** A reply that does not match its schema is our bug; the check finds it before a client does. */
 export function compileReply(schema: TSchema): (value: unknown) => void {
   return (value) => {
     const validator = validatorOf(schema);

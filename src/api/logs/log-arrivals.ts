@@ -1,9 +1,9 @@
-/** Wakes requests that follow a node's log when this replica receives new lines of it. */
+/** Wakes requests that follow a node's log when this replica receives new lines of that log. */
 import type { Clock } from '../../base/clock.ts';
 
 export interface LogArrivals {
   announce(node_id: string): void;
-  /** Resolves at the next arrival, or after `maxMs`. */
+  /** Resolves when the next lines arrive, or after `maxMs`. */
   next(node_id: string, maxMs: number): Promise<void>;
 }
 

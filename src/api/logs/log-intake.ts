@@ -1,7 +1,7 @@
 /**
  * Limits the log batches that a replica holds at once, before their bodies are read. A node that is
- * told to retry keeps its lines on disk, so a fleet that returns all at once costs time, not
- * memory.
+ * told to retry keeps its lines on disk. A fleet that returns all at once therefore waits longer
+ * instead of filling the replica's memory.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -20,7 +20,7 @@ export interface LogIntake {
 }
 
 const defaultMaxBytes = 64 * 1024 * 1024;
-/** An agent sends one batch at a time; a second is the retry of a call that it gave up. */
+/** An agent sends one batch at a time. A second one is the retry of a call that timed out. */
 const maxBatchesPerNode = 2;
 const retryAfterSeconds = 1;
 
@@ -38,16 +38,16 @@ export function createLogIntake(maxHeldBytes = defaultMaxBytes): LogIntake {
     admit(request, reply, maxBytes) {
       const node = request.agent_session?.node_instance_id ?? '';
       const bytes = declaredBytes(request, maxBytes);
-      const ofNode = inProgress.get(node) ?? 0;
-      if (ofNode >= maxBatchesPerNode) refuse(`${ofNode} batches of this node are already in progress.`);
+      const batches = inProgress.get(node) ?? 0;
+      if (batches >= maxBatchesPerNode) refuse(`${batches} batches of this node are already in progress.`);
       if (held_bytes > 0 && held_bytes + bytes > maxHeldBytes)
         refuse(`${held_bytes} bytes of log lines are waiting to be stored.`);
       held_bytes += bytes;
-      inProgress.set(node, ofNode + 1);
+      inProgress.set(node, batches + 1);
       onClose(reply, () => {
         held_bytes -= bytes;
-        const left = (inProgress.get(node) ?? 1) - 1;
-        if (left > 0) inProgress.set(node, left);
+        const remaining = (inProgress.get(node) ?? 1) - 1;
+        if (remaining > 0) inProgress.set(node, remaining);
         else inProgress.delete(node);
       });
     },

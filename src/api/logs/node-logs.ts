@@ -1,6 +1,6 @@
 /**
- * Wires up the logs of nodes: intake limit, writer, wake-up of followers, forwarding of stored
- * lines.
+ * Wires up the logs of nodes: the intake limit, the writer, the wake-up of followers and the
+ * forwarding of stored lines.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { ServerSettings } from '../../base/settings/settings.ts';
@@ -18,7 +18,7 @@ import { createLogIntake } from './log-intake.ts';
 export interface NodeLogs {
   services: Pick<ApiServices, 'arrivals' | 'logs' | 'intake'>;
   figures: Pick<ReplicaFigures, 'intake' | 'forwarders'>;
-  /** Call once nothing arrives any more. Finishes pending writes and tries once more to forward. */
+  /** Call once no more lines arrive. Finishes pending writes and tries a last time to forward. */
   stop(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** An agent's calls about its tasks: lease, renew, answer. */
+/** Handles an agent's calls about its tasks: lease, renew and answer. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/model/states.ts';
@@ -8,21 +8,21 @@ import type { Handlers } from '../services.ts';
 import { waitForFact } from '../stream/wait-for-fact.ts';
 import { leaseSigned } from '../task-delivery.ts';
 
-/** Statuses in which teardown tasks may still come. */
+/** Statuses in which the node may still get teardown tasks. */
 const beingTornDown: readonly NodeStatus[] = ['draining', 'cleaning'];
 
 /**
- * A fenced node still gets the tasks of its release and cleanup, also while quarantined. So it
- * learns that it is fenced only after it waited without one.
+ * A fenced node still gets the tasks of its release and cleanup, even while it is quarantined. It
+ * is refused only after it has waited and got no task.
  */
 function refuseFenced({ node_status }: AgentSession): void {
   if (isFenced(node_status) && !beingTornDown.includes(node_status))
     throw new ApiProblem('node_fenced', `The node is ${node_status}; it only gets tasks of its release.`);
 }
 
-const waiting: readonly string[] = ['task.queued', 'task.requeued'];
+const queuedKinds: readonly string[] = ['task.queued', 'task.requeued'];
 /** An abandoned earlier poll of the same agent may get the task while this one waits. */
-const delivered: readonly string[] = ['task.leased', 'task.redelivered'];
+const deliveredKinds: readonly string[] = ['task.leased', 'task.redelivered'];
 
 export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-progress' | 'agent-task-result'> = {
   async 'agent-task-next'({ agent, query, request }, services) {
@@ -30,28 +30,28 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
     const polled_at = now(services.clock);
     const idle = query?.idle ?? false;
     const until = secondsLater(polled_at, query?.wait ?? 0);
-    const wakes = (kind: string) => waiting.includes(kind) || (idle && delivered.includes(kind));
+    const isAboutTasks = (kind: string) => queuedKinds.includes(kind) || (idle && deliveredKinds.includes(kind));
     for (;;) {
       const at = now(services.clock);
       // Subscribe before leasing, so that a task queued in between is not missed.
-      const left = until.getTime() - at.getTime();
-      const next =
-        left > 0
+      const remainingMs = until.getTime() - at.getTime();
+      const nextFact =
+        remainingMs > 0
           ? waitForFact(
               services,
               request,
-              left,
-              (fact) => wakes(fact.kind) && fact.node_instance_id === session.node_instance_id,
+              remainingMs,
+              (fact) => isAboutTasks(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
           : undefined;
       // A task sent to a closed connection would be stuck until its lease ends.
       const task = request.raw.destroyed ? undefined : await leaseSigned(session, services, { polled_at, idle });
       if (task) return { task };
-      if (!next || request.raw.destroyed) {
+      if (!nextFact || request.raw.destroyed) {
         refuseFenced(session);
         return { task: null };
       }
-      await next;
+      await nextFact;
     }
   },
   async 'agent-task-progress'({ agent, params, body }, services) {

@@ -1,5 +1,6 @@
 /**
- * Calls of agents: registration, heartbeats, logs, boot stages, prerequisites, facts, credentials.
+ * Handles the calls of agents: registration, heartbeats, logs, boot stages, prerequisites, facts
+ * and credentials.
  */
 import { now } from '../../base/clock.ts';
 import { readBundle } from '../../base/files/agent-bundle.ts';
@@ -27,8 +28,8 @@ import { refuseReservedKinds } from './reserved-kinds.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
 /**
- * Tolerates small clock differences; a boot further in the future would be misplaced on its
- * timeline.
+ * Tolerates small clock differences. A boot stage further in the future would be misplaced on the
+ * node's timeline.
  */
 const maxAheadMs = 5 * 60_000;
 
@@ -39,7 +40,7 @@ function refuseFuture(stages: BootStage[], path: string, services: ApiServices):
   if (!stage) return;
   const at = `${path}/${index}/started_at`;
   throw new ApiProblem('claim_from_future', {
-    detail: `Boot stage ${stage.name} started at ${stage.started_at}, but here it is ${now(services.clock).toISOString()}.`,
+    detail: `Boot stage ${stage.name} started at ${stage.started_at}, but the server's clock shows ${now(services.clock).toISOString()}.`,
     errors: [{ path: at, message: 'must not be more than 5 minutes ahead' }],
   });
 }
@@ -63,8 +64,8 @@ function parseLines(body: unknown): ShippedLine[] {
   });
 }
 
-/** A fenced instance learns that it is fenced before anything about its lines. */
-function linesOfFormer(body: unknown, reason: string): ShippedLine[] {
+/** A fenced instance is refused as fenced even if its lines are invalid. */
+function parseLinesOfFenced(body: unknown, reason: string): ShippedLine[] {
   try {
     return parseLines(body);
   } catch (error) {
@@ -154,7 +155,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   'agent-heartbeat': ({ agent, body }, services) => acceptSingleBeat(agent(), body ?? {}, services),
   async 'agent-heartbeats'({ body, request }, services) {
     const address: LookupSource = { kind: 'address', id: sourceNetwork(request) };
-    const find = async () => {
+    const findRelay = async () => {
       try {
         return await relayOf(request, services);
       } catch (error) {
@@ -163,7 +164,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
         throw error;
       }
     };
-    const relay = request.relay ?? (await find());
+    const relay = request.relay ?? (await findRelay());
     return {
       results: await acceptBatch(body.beats, { relay, source: relay ? relaySource(relay) : address }, services),
     };
@@ -171,11 +172,11 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   async 'agent-logs'({ agent, request }, services) {
     const session = agent();
     const { fence } = session;
-    const lines = fence.kind === 'fenced' ? linesOfFormer(request.body, fence.reason) : parseLines(request.body);
+    const lines = fence.kind === 'fenced' ? parseLinesOfFenced(request.body, fence.reason) : parseLines(request.body);
     const acknowledged_seq = await services.logs.store(session, lines);
     services.arrivals.announce(session.node_id);
-    // The lines are kept as evidence, visible to the fleet's operators only, since no tenant may
-    // own them.
+    // The lines of a fenced instance are stored, but only the fleet's operators can see them: they
+    // may belong to another tenant than the current one.
     if (fence.kind === 'fenced') throw fencedProblem(fence.reason, { acknowledged_seq });
     return { acknowledged_seq };
   },
@@ -201,7 +202,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   async 'agent-evidence'({ agent, body, correlation_id }, services) {
     refuseReservedKinds(body.facts);
     const { node_id, node_instance_id } = agent();
-    const own = (await nodeRow(services.db, node_id))?.correlation_id;
+    const nodeCorrelationId = (await nodeRow(services.db, node_id))?.correlation_id;
     const facts = body.facts.map((fact) => ({
       at: now(services.clock),
       layer: fact.layer,
@@ -210,10 +211,10 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       data: { ...fact.data, reported_at: fact.at },
       node_id,
       node_instance_id,
-      correlation_id: own ?? correlation_id,
+      correlation_id: nodeCorrelationId ?? correlation_id,
     }));
-    // The row knows the current tenant; the cached session may still hold the former one, who must
-    // not see this.
+    // Read the tenant from the node's row: the cached session may still hold the former tenant, who
+    // must not see these facts.
     await services.db.transaction(async (tx) => {
       await fillAllocationIds(tx, facts);
       await recordOutsideFacts(tx, 'node', facts);

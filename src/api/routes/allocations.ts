@@ -1,4 +1,4 @@
-/** Allocations and operations: create, read, release, retry, cancel. */
+/** Handles allocations and operations: create, read, release, retry and cancel. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
@@ -35,19 +35,19 @@ async function mustFindOperation(id: string, visibility: Visibility, services: A
   return operation;
 }
 
-/** A fleet-wide caller may ask for one tenant; a tenant may only name itself. */
-function narrowed(visibility: Visibility, only: string | undefined): Visibility {
-  if (only === undefined) return visibility;
-  if (!canSee(visibility, only)) throw new ApiProblem('scope_insufficient');
-  return tenantOnly(only);
+/** A fleet-wide caller may filter by any tenant; a tenant may only filter by itself. */
+function narrowToTenant(visibility: Visibility, tenant: string | undefined): Visibility {
+  if (tenant === undefined) return visibility;
+  if (!canSee(visibility, tenant)) throw new ApiProblem('scope_insufficient');
+  return tenantOnly(tenant);
 }
 
-/** The effect of an action, or of its dry run. */
-export const predictionWire = <Status extends string>(predicted: Prediction<Status>) => ({
-  status: predicted.status,
-  deadline_at: predicted.deadline_at?.toISOString() ?? null,
-  says: predicted.says,
-  ...(predicted.fingerprint && { fingerprint: predicted.fingerprint }),
+/** The predicted effect of an action or its dry run, as sent to the caller. */
+export const predictionWire = <Status extends string>(prediction: Prediction<Status>) => ({
+  status: prediction.status,
+  deadline_at: prediction.deadline_at?.toISOString() ?? null,
+  says: prediction.says,
+  ...(prediction.fingerprint && { fingerprint: prediction.fingerprint }),
 });
 
 /** The operation that an action queued, if any. */
@@ -79,7 +79,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   'allocation-create': async (call, services) =>
     touchedWire(await requestAllocation(services, call.body, callerOf(call)), call.person(), services),
   async 'allocation-list'({ query, person }, services) {
-    const visibility = narrowed(person().visibility, query?.tenant);
+    const visibility = narrowToTenant(person().visibility, query?.tenant);
     const { tenant: _, ...filter } = pageOf(query);
     return listAllocations(services.db, { ...filter, visibility }, now(services.clock));
   },
@@ -103,12 +103,12 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   },
   async 'allocation-act'(call, services) {
     const { id, action } = call.params;
-    const done = await actOnAllocation(services, id, action, call.body, callerOf(call, call.body.reason));
+    const outcome = await actOnAllocation(services, id, action, call.body, callerOf(call, call.body.reason));
     return {
       allocation: await mustFindAllocation(id, call.person().visibility, services),
-      operation: await operationOf(done, call.person(), services),
+      operation: await operationOf(outcome, call.person(), services),
       dry_run: call.body.dry_run ?? false,
-      predicts: predictionWire(done),
+      predicts: predictionWire(outcome),
     };
   },
   'operation-list': async ({ query, person }, services) =>

@@ -1,6 +1,6 @@
 /**
- * The boots of a pool: samples and survival, what another budget would have done, and setting a
- * budget.
+ * Handles the boots of a pool: shows samples and survival, computes what another budget would have
+ * done, and sets a budget.
  */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -28,7 +28,7 @@ import type { ApiServices, Handlers } from '../services.ts';
 
 const notFound = (name: string) => new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
 
-async function mustExist(name: string, services: ApiServices): Promise<PoolRow> {
+async function mustFindPool(name: string, services: ApiServices): Promise<PoolRow> {
   const pool = await currentPool(services.db, name);
   if (!pool) throw notFound(name);
   return pool;
@@ -62,7 +62,7 @@ async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices)
     phase,
     budget_seconds: budget.seconds,
     budget_source: budget.source,
-    // The same for both phases.
+    // Both phases have the same rescue budget.
     rescue_seconds: budgetNow('rescue', pool, services).seconds,
     policy: phase === 'provision' ? (pool.document.budgets?.policy ?? 'fixed') : ('fixed' as const),
     learning: phase === 'provision' ? await learningOf(pool, services) : null,
@@ -95,21 +95,21 @@ function mustBeLearnable(phase: SamplePhase, policy: 'fixed' | 'learned' | undef
 
 export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-budget'> = {
   async 'pool-boots'({ params }, services) {
-    const pool = await mustExist(params.pool, services);
+    const pool = await mustFindPool(params.pool, services);
     const since = await readGenerationTime(services.db, pool.name, pool.make_generation);
     const phases = await Promise.all((['provision', 'start'] as const).map((phase) => phaseOf(phase, pool, services)));
     const make = { generation: pool.make_generation, since: since.toISOString(), image: imageOf(pool.document) };
     return { pool: pool.name, make, phases };
   },
   async 'pool-what-if'({ params, body }, services) {
-    const pool = await mustExist(params.pool, services);
+    const pool = await mustFindPool(params.pool, services);
     const { phase = 'provision', budget_seconds } = body;
     const current = budgetNow(phase, pool, services);
     const document: PoolDocument = {
       ...pool.document,
       budgets: {
         ...pool.document.budgets,
-        // Ask about this budget as a fixed one; the learned value of the other phase stays.
+        // Treat the requested budget as fixed, since a learned one would take its place.
         ...(phase === 'provision' && { policy: 'fixed' }),
         [`${phase}_seconds`]: budget_seconds,
       },

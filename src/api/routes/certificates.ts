@@ -1,4 +1,4 @@
-/** The release certificate of an allocation. */
+/** Issues the release certificate of an allocation. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { certificateText, signCertificate } from '../../contract/evidence/integrity/certificate.ts';
@@ -19,16 +19,16 @@ import type { Database } from '../../store/pg/database.ts';
 import { allocationRow } from '../../store/rows/allocations.ts';
 import type { Handlers } from '../services.ts';
 
-/** About the time until rows are sealed. */
-const sealedInSeconds = 1;
+/** Rows are usually sealed within this time. */
+const sealRetrySeconds = 1;
 
-const notSealed = () => new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealedInSeconds });
+const notSealed = () => new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealRetrySeconds });
 
 /**
  * Compares every fact behind the certificate with its seal. Returns the place of the release in the
- * chain.
+ * chain of seals.
  */
-async function checkedPlace(db: Database, signer: EvidenceSigner, facts: ReleaseFacts): Promise<SealedPlace> {
+async function checkFacts(db: Database, signer: EvidenceSigner, facts: ReleaseFacts): Promise<SealedPlace> {
   const rows = [facts.released, ...facts.changes, ...facts.proofs, ...facts.machines];
   const checks = await checkSeals(db, signer, rows);
   for (const [index, check] of checks.entries()) {
@@ -57,7 +57,7 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
     if (!facts) throw notSealed();
     const signer = evidenceSigner(key_ring);
     const { released } = facts;
-    const place = await checkedPlace(db, signer, facts);
+    const place = await checkFacts(db, signer, facts);
     if (await areProofsCut(db, allocation, facts))
       throw new ApiProblem(
         'evidence_cut',
@@ -81,7 +81,7 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
       },
       key.private_key,
     );
-    // The signature covers exact bytes, so they are sent as they are.
+    // The signature covers exact bytes, so the text must not be serialized again.
     await reply
       .type('application/json; charset=utf-8')
       .header('content-disposition', `attachment; filename="${params.id}.certificate.json"`)

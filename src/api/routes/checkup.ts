@@ -1,6 +1,6 @@
 /**
- * Checkups and pings for doctor. The verdicts are made here, so that every caller gets the same
- * ones.
+ * Handles checkups and pings for doctor. The server makes the verdicts, so that every caller gets
+ * the same ones.
  */
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -30,7 +30,7 @@ const checkWire = ({ layer, ok, code, detail, owner }: CheckedLayer): LayerCheck
   };
 };
 
-/** Also known before the machine exists: its pool's driver decides whether an agent will run. */
+/** Works before the machine exists: the pool's driver decides whether an agent will run. */
 async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise<boolean> {
   const pool = await poolGeneration(db, node.pool, node.pool_generation);
   if (drivers.get(pool?.driver ?? '')?.supervision === 'observe') return true;
@@ -61,7 +61,7 @@ const pingWire = ({ task, checks }: PingSeen): Ping => ({
   checks: checks.map(checkWire),
 });
 
-/** Waits for the end of a ping, at most as long as the caller asked for and the ping may take. */
+/** Waits until the ping ends or expires, but no longer than the caller asked for. */
 async function followPing(
   { request }: Pick<Call<'agent-ping-get'>, 'request'>,
   services: ApiServices,
@@ -70,21 +70,21 @@ async function followPing(
   wait_seconds: number,
 ): Promise<Ping> {
   const until_ms = services.clock.nowMs() + wait_seconds * 1000;
-  let seen = await readPing(services, task_id, node_instance_id);
-  while (!isPingOver(seen.checks) && !request.raw.destroyed) {
-    const left_ms = Math.min(until_ms, seen.task.expires_at.getTime()) - services.clock.nowMs();
+  let ping = await readPing(services, task_id, node_instance_id);
+  while (!isPingOver(ping.checks) && !request.raw.destroyed) {
+    const remaining_ms = Math.min(until_ms, ping.task.expires_at.getTime()) - services.clock.nowMs();
     if (until_ms <= services.clock.nowMs()) break;
     // Subscribe before reading, so that an answer in between is not missed.
-    const news = waitForFact(services, request, Math.max(1, left_ms), (fact) => fact.data.task_id === task_id);
-    seen = await readPing(services, task_id, node_instance_id);
-    if (isPingOver(seen.checks)) break;
-    await news;
-    seen = await readPing(services, task_id, node_instance_id);
+    const nextFact = waitForFact(services, request, Math.max(1, remaining_ms), (fact) => fact.data.task_id === task_id);
+    ping = await readPing(services, task_id, node_instance_id);
+    if (isPingOver(ping.checks)) break;
+    await nextFact;
+    ping = await readPing(services, task_id, node_instance_id);
   }
-  return pingWire(seen);
+  return pingWire(ping);
 }
 
-async function mustSee(id: string, visibility: Visibility, services: ApiServices) {
+async function mustFindNode(id: string, visibility: Visibility, services: ApiServices) {
   const node = await readNode(services.db, id, visibility);
   if (!node) throw new ApiProblem('node_not_found');
   return node;
@@ -99,21 +99,21 @@ type CheckupRoutes = 'node-checkup' | 'node-ping' | 'node-ping-get' | 'agent-che
 
 export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-checkup'({ params, person }, services) {
-    await mustSee(params.id, person().visibility, services);
+    await mustFindNode(params.id, person().visibility, services);
     return checkupOf(params.id, services);
   },
   async 'node-ping'({ params, body, person, correlation_id }, services) {
-    const node = await mustSee(params.id, person().visibility, services);
+    const node = await mustFindNode(params.id, person().visibility, services);
     const node_instance_id = instanceOf(node) as NodeInstanceId;
     const row = await joinedRow(services.db, params.id, person().visibility);
     if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
-    const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
-    const task_id = await queuePing(services, who, body?.within_seconds);
+    const target = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
+    const task_id = await queuePing(services, target, body?.within_seconds);
     return pingWire(await readPing(services, task_id, node_instance_id));
   },
   async 'node-ping-get'(call, services) {
     const { params, query } = call;
-    const node = await mustSee(params.id, call.person().visibility, services);
+    const node = await mustFindNode(params.id, call.person().visibility, services);
     return followPing(call, services, params.task_id, instanceOf(node), query?.wait ?? 0);
   },
   'agent-checkup': ({ agent }, services) => checkupOf(agent().node_id, services),

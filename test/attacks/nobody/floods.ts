@@ -14,8 +14,8 @@ export const tightBehindProxy = ['--behind-proxy', ...tightLimits];
 const withoutBudget: SourceEdit[] = [
   {
     file: 'src/api/limits/quotas/outside-writes.ts',
-    find: 'const allowed = waitSeconds(writer) === 0;',
-    replace: 'const allowed = true;',
+    find: 'const isAllowed = waitSeconds(writer) === 0;',
+    replace: 'const isAllowed = true;',
   },
 ];
 

@@ -17,11 +17,11 @@ const lookUpByInstanceId: SourceEdit[] = [
   },
   {
     file: 'src/api/heartbeats/accept-batch.ts',
-    find: 'if (open.length === 0) return',
+    find: 'if (uncached.length === 0) return',
     replace: `for (const [index, beat] of beats.entries())
       if (beat.credential === undefined)
-        found[index] = await (sessions as any).findInstance((beat as any).node_instance_id);
-    if (open.length === 0) return`,
+        byIndex[index] = await (sessions as any).findInstance((beat as any).node_instance_id);
+    if (uncached.length === 0) return`,
   },
   {
     file: 'src/store/agents/sessions/agent-sessions.ts',

@@ -49,8 +49,8 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/limits/quotas/outside-writes.ts',
-        find: 'const allowed = waitSeconds(writer) === 0;',
-        replace: 'const allowed = true;',
+        find: 'const isAllowed = waitSeconds(writer) === 0;',
+        replace: 'const isAllowed = true;',
       },
     ],
     async succeeds(server) {

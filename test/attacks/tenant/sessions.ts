@@ -64,8 +64,8 @@ export const tenantSessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/http/auth.ts',
-        find: 'return { ...person, session_id, expires_at: ends };',
-        replace: 'return { ...person, visibility: wholeFleet, session_id, expires_at: ends };',
+        find: 'return { ...person, session_id, expires_at };',
+        replace: 'return { ...person, visibility: wholeFleet, session_id, expires_at };',
       },
     ],
     async succeeds(server) {

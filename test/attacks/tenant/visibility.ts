@@ -115,7 +115,11 @@ export const visibilityAttacks: Attack[] = [
   lists(
     'tenancy: lists the allocations of another tenant',
     'allocation-list',
-    edit(allocations, 'narrowed(person().visibility, query?.tenant)', "narrowed({ kind: 'fleet' }, query?.tenant)"),
+    edit(
+      allocations,
+      'narrowToTenant(person().visibility, query?.tenant)',
+      "narrowed({ kind: 'fleet' }, query?.tenant)",
+    ),
   ),
   lists(
     'tenancy: lists the operations of another tenant',

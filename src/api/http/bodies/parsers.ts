@@ -15,7 +15,7 @@ const alsoYaml = ['text/yaml', 'application/x-yaml'];
 
 export const jsonOnly: readonly string[] = [json];
 
-/** A route for NDJSON lines reads nothing else. */
+/** A route that reads NDJSON does not also read JSON. */
 export const typesReadBy = ({ also_reads = [] }: RouteDeclaration): readonly string[] =>
   also_reads.includes(ndjson) ? also_reads : [json, ...also_reads];
 
@@ -52,17 +52,17 @@ const isEmpty = (body: unknown) =>
 const typeOf = (request: FastifyRequest) => request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
 
 /**
- * Runs before the body is read. The message names the types that the route reads, which Fastify's
- * own does not.
+ * Runs before the body is read. Unlike Fastify's own message, this one names the types that the
+ * route reads.
  */
 export function checkContentType(request: FastifyRequest, route: RouteDeclaration): void {
-  const given = typeOf(request);
-  if (!given || route.method === 'GET') return;
-  const taken = typesReadBy(route);
-  if (!taken.includes(alsoYaml.includes(given) ? yaml : given))
+  const contentType = typeOf(request);
+  if (!contentType || route.method === 'GET') return;
+  const acceptedTypes = typesReadBy(route);
+  if (!acceptedTypes.includes(alsoYaml.includes(contentType) ? yaml : contentType))
     throw new ApiProblem(
       'unsupported_media_type',
-      `This route reads ${taken.join(' or ')}, not ${given.slice(0, 64)}.`,
+      `This route reads ${acceptedTypes.join(' or ')}, not ${contentType.slice(0, 64)}.`,
     );
 }
 

@@ -1,6 +1,6 @@
 /**
- * How YAML is read, and which texts are refused. How its cost grows:
- * test/api/input/linear-input.test.ts.
+ * Tests how YAML is read and which texts are refused. test/api/input/linear-input.test.ts measures
+ * how the cost grows with the size of a text.
  */
 import { expect, it } from 'vitest';
 import { hostileYaml } from '../../../../test/api/support/hostile-input.ts';
@@ -62,7 +62,7 @@ it('refuses a text over the size limit, and reads one just below it', () => {
   expect(codeOf(`a: ${'x'.repeat(maxYamlBytes - 3)}`)).toBe('read');
 });
 
-// The limits on size and tokens hide the cost of the parser itself, so it is measured without them.
-it.for(['many keys', 'closing brackets'])('parses %s in linear time by itself', async (what) => {
+// The limits on size and tokens hide the cost of the parser, so it is measured without them.
+it.for(['many keys', 'closing brackets'])('parses %s in linear time without the limits', async (what) => {
   await expectLinear(what, 40_000, (size) => hostileYaml[what]?.(size) ?? '', parseWithoutStacks);
 });

@@ -1,7 +1,7 @@
 /**
- * Reads YAML in time linear to its length. The library checks duplicate keys and formats errors in
- * quadratic time, so both are switched off and duplicate keys are refused here. Limits on tokens,
- * depth and aliases bound its cost before it parses.
+ * Reads YAML in time linear in the length of the text. The library checks duplicate keys and
+ * formats errors in quadratic time, so both are switched off and this file refuses duplicate keys.
+ * Limits on tokens, depth and aliases are checked before parsing, to bound the cost of the parser.
  */
 import { isScalar, Lexer, parseDocument, visit } from 'yaml';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -12,7 +12,7 @@ const maxTokens = 8_000;
 const maxDepth = 64;
 const maxAliases = 50;
 
-/** The lexer announces a scalar with this token; its text is the next one. */
+/** The lexer emits this token before a scalar; the next token is the text of the scalar. */
 const scalarMark = '\u001f';
 
 const invalid = (why: string) => new ApiProblem('malformed_json', `The body is not valid YAML: ${why}`);
@@ -39,16 +39,16 @@ function checkTokens(text: string): void {
 }
 
 /**
- * The library creates an error per mistake. Without stack traces a text full of mistakes costs a
- * fifth.
+ * The library creates an error for each mistake. Without stack traces, a text full of mistakes
+ * costs a fifth of the time.
  */
 export function parseWithoutStacks(text: string) {
-  const before = Error.stackTraceLimit;
+  const stackTraceLimit = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {
     return parseDocument(text, { uniqueKeys: false, prettyErrors: false, logLevel: 'error' });
   } finally {
-    Error.stackTraceLimit = before;
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

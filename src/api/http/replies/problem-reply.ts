@@ -37,8 +37,8 @@ function asProblem(error: unknown): ApiProblem | undefined {
 }
 
 /**
- * Whether a refusal counts against its caller: not if the fault is ours, and not if the caller only
- * came too early and was told when to retry. A 429 counts, so that a flood that ignores it is
+ * Whether a refusal counts against its caller. It does not if the fault is ours, or if the caller
+ * only came too early and was told when to retry. A 429 counts, so that a flood that ignores it is
  * slowed down.
  */
 export function countsAsRefused(error: unknown): boolean {
@@ -53,10 +53,10 @@ export function problemOf(
   error: unknown,
   request: Pick<FastifyRequest, 'correlation_id' | 'operation'> & { log: Pick<FastifyRequest['log'], 'error'> },
 ): { problem: ApiProblem; body: Problem } {
-  const known = asProblem(error);
+  const expected = asProblem(error);
   const { correlation_id, operation } = request;
-  if (!known) request.log.error({ error, correlation_id, operation }, 'a request failed unexpectedly');
-  const problem = known ?? new ApiProblem('internal_error');
+  if (!expected) request.log.error({ error, correlation_id, operation }, 'a request failed unexpectedly');
+  const problem = expected ?? new ApiProblem('internal_error');
   return { problem, body: problemBody(problem, correlation_id) };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Records denied callers and refused changes as evidence, with actor, target and reason. The first
- * of a kind is a row; repeats are counted.
+ * refusal of a kind gets a row; repeats are counted.
  */
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../../base/clock.ts';
@@ -22,10 +22,10 @@ function isDenial({ code }: ApiProblem): boolean {
   return owner_layer === 'auth' || detail_layer === 'fence';
 }
 
-/** These concern the retry, not the change; the same request may still be served. */
+/** These refuse a retry, not the change itself, so they are not recorded as refused changes. */
 const idempotencyCodes: readonly ErrorCode[] = ['idempotency_mismatch', 'idempotency_in_progress'];
 
-/** Some reads use POST because the question does not fit into an address. */
+/** Some reads use POST because their parameters do not fit into an address. */
 function isReadOnly({ operation }: FastifyRequest): boolean {
   if (operation === null || !(operation in routes)) return false;
   const route: RouteDeclaration = routes[operation as OperationName];
@@ -33,8 +33,8 @@ function isReadOnly({ operation }: FastifyRequest): boolean {
 }
 
 /**
- * A person requested a change and the current state forbids it. To a tenant, another tenant's
- * things do not exist: 404.
+ * A person requested a change that the current state forbids. A 404 counts too: a tenant gets it
+ * for another tenant's resources.
  */
 function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
   const { status } = errorCatalogue[code];
@@ -45,7 +45,7 @@ function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
   return status === 409 && !requestedAction(request).dry_run;
 }
 
-/** The sign-in page checks each time whether a session exists; that none does is no refusal. */
+/** The sign-in page checks whether a session exists. If none does, nobody was refused. */
 const isSignInCheck = ({ operation }: FastifyRequest, { code }: ApiProblem) =>
   operation === 'session-get' && code === 'token_missing';
 
@@ -61,7 +61,7 @@ export function createRefusalRecorder(
     const actor = person ? actorOf(person) : { kind: 'address', id: address, name: address };
     const { action, target_id, reason } = requestedAction(request);
     const { code, message } = problem;
-    // A new reason is news, even if target and code stay the same.
+    // A refused change with a new reason gets an entry, even if target and code are the same.
     const what = [operation, action, code, ...(denied ? [] : [message])].join(' ');
     const notice = { actor: actor.id, what, target: target_id };
     const entry = notices.admit(notice);

@@ -7,6 +7,6 @@ it.each([
   ['localhost.example', true],
   ['localhost', false],
   ['LOCALHOST:7070', false],
-])('HSTS on %s: %s', (host, named) => {
-  expect(isNamedHost({ headers: { host } })).toBe(named);
+])('sends HSTS on %s: %s', (host, isNamed) => {
+  expect(isNamedHost({ headers: { host } })).toBe(isNamed);
 });

@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../../contract/errors/errors.ts';
 import { documentedProblems } from '../../../contract/openapi/problems.ts';
 
-/** Only logs it; the caller still gets the problem. */
+/** Only logs the problem; the caller still gets it. */
 export function reportUndocumented(
   { operation, correlation_id, log }: FastifyRequest,
   { code }: { code: ErrorCode },

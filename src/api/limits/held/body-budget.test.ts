@@ -13,10 +13,11 @@ const limits = {
   deadline_ms: 1_000,
 };
 
-function scene() {
+function openBudget() {
   const clock = virtualClock();
   const late: unknown[] = [];
   const budget = createBodyBudget(clock, (socket) => late.push(socket), limits);
+  /** Admits a request of this address; `null` bytes for a chunked body. */
   const open = (address: string, bytes: number | null, more: object = {}) => {
     const raw = new EventEmitter();
     const headers = bytes === null ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(bytes) };
@@ -35,35 +36,35 @@ function scene() {
 const refused = expect.objectContaining({ code: 'rate_limited' });
 
 test('limits each source, and keeps room for small bodies', () => {
-  const { open, budget } = scene();
+  const { open, budget } = openBudget();
   open('192.0.2.1', null);
   expect(() => open('192.0.2.1', 1)).toThrow(refused);
   open('192.0.2.2', 40);
-  expect(() => open('192.0.2.3', 6), 'a large one').toThrow(refused);
+  expect(() => open('192.0.2.3', 6), 'a large body').toThrow(refused);
   for (let times = 0; times < 4; times++) open('192.0.2.3', 5);
   expect(() => open('192.0.2.4', 1)).toThrow(refused);
-  open('192.0.2.4', 40, { relay: { token_id: 'its token was checked' } });
+  open('192.0.2.4', 40, { relay: { token_id: 'tok_1' } });
   expect(budget.heldBytes()).toBe(100);
 });
 
 test('frees room when the handler ends, or when the caller disconnects before it starts', async () => {
-  const { open, budget } = scene();
-  const left = open('192.0.2.1', 10);
-  left.raw.emit('close');
+  const { open, budget } = openBudget();
+  const disconnected = open('192.0.2.1', 10);
+  disconnected.raw.emit('close');
   expect(budget.heldBytes()).toBe(0);
-  await expect(serve(left.request, async () => 'served')).rejects.toMatchObject({ code: 'request_timeout' });
-  const served = open('192.0.2.1', 10);
-  const answer = serve(served.request, async () => {
-    served.raw.emit('close');
-    expect(budget.heldBytes(), 'its handler still runs').toBe(10);
+  await expect(serve(disconnected.request, async () => 'served')).rejects.toMatchObject({ code: 'request_timeout' });
+  const connected = open('192.0.2.1', 10);
+  const answer = serve(connected.request, async () => {
+    connected.raw.emit('close');
+    expect(budget.heldBytes(), 'the handler still runs').toBe(10);
     return 'served';
   });
   expect(await answer).toBe('served');
   expect(budget.heldBytes()).toBe(0);
 });
 
-test('gives up a body that arrives too slowly, but not a request being served', async () => {
-  const { open, late, clock } = scene();
+test('reports a body that arrives too slowly as late, but not a request whose body is complete', async () => {
+  const { open, late, clock } = openBudget();
   const slow = open('192.0.2.1', 10);
   open('192.0.2.2', 10, { raw: { headers: {}, socket: { remoteAddress: '192.0.2.2' }, complete: true } });
   await clock.advance(999);

@@ -1,7 +1,7 @@
 /**
- * Limits the bodies that this replica reads at once for callers it cannot identify yet, because
- * their credential is in the body. Each source has a share, large bodies leave room for small ones,
- * and a body that arrives too slowly is given up.
+ * Limits the bodies that this replica reads at once for callers that it cannot identify yet,
+ * because their credential is in the body. Each source has a share, and large bodies leave room for
+ * small ones. A body that arrives too slowly is aborted.
  */
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -12,18 +12,19 @@ import { sourceNetwork } from '../../http/source-address.ts';
 import { holdUntilServed } from './until-served.ts';
 
 export interface BodyBudget {
-  /** Call before the body is read. Throws 429 if there is no room for it. */
+  /** Call before the body is read. Throws 429 if there is no room for the body. */
   admit(request: FastifyRequest, reply: FastifyReply, maxBytes: number): void;
   heldBytes(): number;
 }
 
 const kb = 1024;
 const mb = 1024 * kb;
-const usualLimits = {
+const defaultLimits = {
   total_bytes: 64 * mb,
   source_bytes: 16 * mb,
-  /** Sign-ins and most registrations are small; large batches cannot take this room. */
+  /** Sign-ins and most registrations are smaller than this. */
   small_body_bytes: 16 * kb,
+  /** Room that large batches cannot take. */
   for_small_bytes: 16 * mb,
   deadline_ms: 20_000,
 };
@@ -32,15 +33,15 @@ const retryAfterSeconds = 1;
 export function createBodyBudget(
   clock: Clock,
   onLate: (socket: Socket) => void,
-  limits: typeof usualLimits = usualLimits,
+  limits: typeof defaultLimits = defaultLimits,
 ): BodyBudget {
   const bySource = new Map<string, number>();
   let total = 0;
 
   const change = (source: string, bytes: number) => {
     total += bytes;
-    const held = (bySource.get(source) ?? 0) + bytes;
-    if (held > 0) bySource.set(source, held);
+    const sourceBytes = (bySource.get(source) ?? 0) + bytes;
+    if (sourceBytes > 0) bySource.set(source, sourceBytes);
     else bySource.delete(source);
   };
   const refuse = (detail: string) => {

@@ -1,5 +1,6 @@
 /**
- * Which connections are closed when there are too many, on a real HTTP server with small limits.
+ * Tests which connections are closed when there are too many, on a real HTTP server with small
+ * limits.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -23,17 +24,17 @@ let server: Server;
 let connections: Connections;
 let notices: number;
 let clients: Socket[];
-let held: ServerResponse[];
+let heldResponses: ServerResponse[];
 
 /**
- * `/known` shows a credential; `/held` too, and is not answered; `/busy` shows none and is not
- * answered; `/tasks` waits for tasks.
+ * `/known` and `/tasks` are identified; `/tasks` is a wait for tasks. `/held` is identified but not
+ * answered. `/busy` is neither identified nor answered.
  */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   if (request.url === '/busy') return;
   if (request.url !== '/') markIdentified(request.socket);
   if (request.url === '/held') {
-    held.push(response);
+    heldResponses.push(response);
     return;
   }
   const name: OperationName = request.url === '/tasks' ? 'agent-task-next' : 'node-get';
@@ -48,7 +49,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
 async function open(behindProxy = false) {
   notices = 0;
   clients = [];
-  held = [];
+  heldResponses = [];
   server = createServer(serve);
   connections = createConnections({
     clock: systemClock,
@@ -68,85 +69,85 @@ afterEach(() => {
 });
 
 /** Resolves once the server has counted the connection. */
-async function client(path?: string): Promise<Socket & { heard: string }> {
+async function client(path?: string): Promise<Socket & { received: string }> {
   const counted = once(server, 'connection');
-  const socket = Object.assign(connect((server.address() as AddressInfo).port, '127.0.0.1'), { heard: '' });
+  const socket = Object.assign(connect((server.address() as AddressInfo).port, '127.0.0.1'), { received: '' });
   socket.on('error', () => {});
   socket.on('data', (bytes) => {
-    socket.heard += bytes;
+    socket.received += bytes;
   });
   clients.push(socket);
   await counted;
-  if (path) await ask(socket, path);
+  if (path) await get(socket, path);
   return socket;
 }
 
-async function ask(socket: Socket & { heard: string }, path: string): Promise<string> {
-  socket.heard = '';
-  const seen = once(server, 'request');
+async function get(socket: Socket & { received: string }, path: string): Promise<string> {
+  socket.received = '';
+  const requested = once(server, 'request');
   socket.write(`GET ${path} HTTP/1.1\r\nhost: here\r\n\r\n`);
-  await seen;
+  await requested;
   return path === '/held' || path === '/busy'
     ? ''
-    : until('an answer', () => (/\r\n\r\n\S/.test(socket.heard) ? socket.heard : undefined));
+    : until('an answer', () => (/\r\n\r\n\S/.test(socket.received) ? socket.received : undefined));
 }
 
-const many = async (count: number, path?: string) => {
-  const opened = [];
-  for (let each = 0; each < count; each++) opened.push(await client(path));
-  return opened;
+const openClients = async (count: number, path?: string) => {
+  const sockets = [];
+  for (let each = 0; each < count; each++) sockets.push(await client(path));
+  return sockets;
 };
-const closed = (sockets: Socket[]) => sockets.filter((socket) => socket.closed || socket.readableEnded).length;
+const closedCount = (sockets: Socket[]) => sockets.filter((socket) => socket.closed || socket.readableEnded).length;
 
-test('closes the oldest connections without a credential of a source, and reports it once', async () => {
-  const silent = await many(5);
-  await until('the two oldest to be closed', () => closed(silent) === 2);
-  expect(closed(silent.slice(2))).toBe(0);
+test('closes the oldest connections of a source without a credential, and reports the pressure once', async () => {
+  const silent = await openClients(5);
+  await until('the two oldest to be closed', () => closedCount(silent) === 2);
+  expect(closedCount(silent.slice(2))).toBe(0);
   expect(connections.figures()).toMatchObject({ open: 3, closed_unknown: 2 });
   expect(notices).toBe(1);
 });
 
-test('keeps connections with a credential, however many come without one', async () => {
-  const known = await many(7, '/known');
-  await many(30);
-  expect(closed(known)).toBe(0);
-  for (const each of known) expect(await ask(each, '/known')).toContain('served');
+test('keeps connections with a credential, however many others are opened', async () => {
+  const known = await openClients(7, '/known');
+  await openClients(30);
+  expect(closedCount(known)).toBe(0);
+  for (const each of known) expect(await get(each, '/known')).toContain('served');
 });
 
 test('applies only the total limit behind a trusted proxy', async () => {
   server.close();
   await open(true);
-  const silent = await many(8);
-  await until('the two oldest to be closed', () => closed(silent) === 2);
+  const silent = await openClients(8);
+  await until('the two oldest to be closed', () => closedCount(silent) === 2);
   expect(connections.figures()).toMatchObject({ open: 6, closed_unknown: 2 });
 });
 
-test('serves short requests from the reserve, and refuses long waits there', async () => {
-  const held = await many(8, '/held');
+test('serves short requests on reserved connections, and refuses long waits there', async () => {
+  const held = await openClients(8, '/held');
   const short = await client('/known');
-  expect(short.heard).toContain('served');
-  expect(short.heard.toLowerCase()).toContain('connection: close');
-  expect((await client('/tasks')).heard).toContain('refused');
-  expect(closed(held)).toBe(0);
+  expect(short.received).toContain('served');
+  expect(short.received.toLowerCase()).toContain('connection: close');
+  expect((await client('/tasks')).received).toContain('refused');
+  expect(closedCount(held)).toBe(0);
 });
 
 test('closes an idle connection before refusing a new one', async () => {
-  const idle = await many(2, '/known');
-  await many(6, '/held');
+  const idle = await openClients(2, '/known');
+  await openClients(6, '/held');
   const served = await client('/known');
-  expect(served.heard).toContain('served');
-  await until('an idle one to be closed', () => closed(idle) === 1);
+  expect(served.received).toContain('served');
+  await until('an idle connection to be closed', () => closedCount(idle) === 1);
   expect(connections.figures()).toMatchObject({ closed_idle: 1, refused: 0 });
 });
 
 test('closes the new connection when all others are busy', async () => {
-  const known = await many(6, '/held');
-  await many(3, '/busy');
-  held[0]?.end('served');
-  await until('one to be idle', () => known[0]?.heard.includes('served'));
-  const fresh = await client();
-  await until('the new one to be closed', () => closed([fresh]) === 1);
-  expect(closed(known)).toBe(0);
+  const known = await openClients(6, '/held');
+  await openClients(3, '/busy');
+  heldResponses[0]?.end('served');
+  await until('a connection to be idle', () => known[0]?.received.includes('served'));
+  const newClient = await client();
+  await until('the new connection to be closed', () => closedCount([newClient]) === 1);
+  expect(closedCount(known)).toBe(0);
   expect(connections.figures()).toMatchObject({ open: 9, closed_unknown: 1, closed_idle: 0, refused: 0 });
 });
 

@@ -1,8 +1,8 @@
 /**
- * Decides which connections to close when more are open than this process may hold. First the
- * oldest without a credential, so that slow clients cannot keep others out; machines behind one
- * address identify themselves at once and are not counted. Then idle ones. The rest is reserved for
- * short requests and for people.
+ * Decides which connections to close when more are open than this process may hold. The oldest
+ * connections without a credential go first, so that slow clients cannot keep others out. Machines
+ * behind one address identify themselves at once and do not count as such. Idle connections go
+ * next. The last free connections are reserved for short requests and for people.
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -16,16 +16,16 @@ import { networkOf } from '../../http/source-address.ts';
 export interface ConnectionCaps {
   /** All connections. */
   total: number;
-  /** Of these, reserved for short requests and people: no agent waits for tasks or streams here. */
+  /** The part of `total` for short requests and people. Agents cannot wait or stream there. */
   reserved: number;
   /**
-   * Connections without a credential, in total and per address. Beyond that, the oldest is closed.
+   * Connections without a credential, in total and per address. The oldest beyond it are closed.
    */
   unknown: number;
   unknown_source: number;
 }
 
-/** For the database, logs, child processes and other files of the server itself. */
+/** Files that the server needs for the database, logs, child processes and so on. */
 const ownFiles = 128;
 
 export function connectionCaps(openFiles: number): ConnectionCaps {
@@ -58,14 +58,14 @@ interface Connection {
   socket: Socket & { _httpMessage?: { req?: { complete?: boolean } } | null };
   source: string;
   hasCredential: boolean;
-  /** It uses one of the reserved connections. */
+  /** The connection is one of the reserved ones. */
   isReserved: boolean;
-  /** A stream: never idle. */
+  /** The connection is a stream, which is never idle. */
   isUpgraded: boolean;
 }
 type Counted = { [state]?: Connection };
 
-/** Marks a connection on which a request showed a valid credential. */
+/** Marks a connection on which a request had a valid credential. */
 export function markIdentified(socket: object): void {
   const connection = (socket as Counted)[state];
   if (connection) connection.hasCredential = true;
@@ -73,14 +73,14 @@ export function markIdentified(socket: object): void {
 
 const isReserved = (socket: object): boolean => (socket as Counted)[state]?.isReserved ?? false;
 
-/** Long waits of machines, which the reserve is not for. */
-const holds: readonly OperationName[] = ['agent-task-next', 'agent-stream'];
+/** Long waits of machines, which are refused on a reserved connection. */
+const longWaits: readonly OperationName[] = ['agent-task-next', 'agent-stream'];
 const retryAfterSeconds = 5;
 
 /** Call this once the caller is identified. */
 export function admitOnConnection({ raw, person, agent_session, relay }: FastifyRequest, name: OperationName): void {
   if (person || agent_session || relay) markIdentified(raw.socket);
-  if (holds.includes(name) && isReserved(raw.socket))
+  if (longWaits.includes(name) && isReserved(raw.socket))
     throw new ApiProblem('rate_limited', {
       detail: 'This replica has no connection left for long waits.',
       retry_after_seconds: retryAfterSeconds,
@@ -95,7 +95,7 @@ export function createConnections(needs: {
   clock: Clock;
   caps: ConnectionCaps;
   proxies: TrustedProxies;
-  /** At most every 10 s while connections are closed or refused. */
+  /** Called at most every 10 s while connections are closed or refused. */
   onPressure(figures: ConnectionFigures & { caps: ConnectionCaps; source: string }): void;
 }): Connections {
   const { clock, caps, proxies, onPressure } = needs;
@@ -105,17 +105,17 @@ export function createConnections(needs: {
   const bySource = new Map<string, Set<Connection>>();
   const byPeer = new Map<string, Connection>();
   const counts = { closed_unknown: 0, closed_idle: 0, refused: 0 };
-  let noticedMs = Number.NEGATIVE_INFINITY;
+  let lastNoticeMs = Number.NEGATIVE_INFINITY;
 
   const figures = (): ConnectionFigures => ({ open: all.size, ...counts });
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
-  const ofSource = (source: string) => bySource.get(source) ?? new Set<Connection>();
+  const connectionsOf = (source: string) => bySource.get(source) ?? new Set<Connection>();
 
   const forgetUnknown = (connection: Connection) => {
     unknown.delete(connection);
-    const same = ofSource(connection.source);
-    same.delete(connection);
-    if (same.size === 0) bySource.delete(connection.source);
+    const sameSource = connectionsOf(connection.source);
+    sameSource.delete(connection);
+    if (sameSource.size === 0) bySource.delete(connection.source);
   };
   const forget = (connection: Connection) => {
     all.delete(connection);
@@ -126,12 +126,12 @@ export function createConnections(needs: {
     connection.socket.destroy();
     counts[why]++;
     const nowMs = clock.monotonicMs();
-    if (nowMs - noticedMs < noticeEveryMs) return;
-    noticedMs = nowMs;
+    if (nowMs - lastNoticeMs < noticeEveryMs) return;
+    lastNoticeMs = nowMs;
     onPressure({ ...figures(), caps, source: connection.source });
   };
 
-  /** The oldest connection without a credential that is not waiting for our answer. */
+  /** Finds the oldest connection without a credential that is not waiting for our answer. */
   const oldestUnknown = (queue: Set<Connection>): Connection | undefined => {
     let examined = 0;
     for (const connection of queue) {
@@ -164,14 +164,14 @@ export function createConnections(needs: {
     return undefined;
   };
 
-  const makeRoom = (fresh: Connection) => {
+  const makeRoom = (newest: Connection) => {
     if (all.size <= caps.total - caps.reserved) return;
-    const stranger = oldestUnknown(unknown);
-    if (stranger && stranger !== fresh) return close(stranger, 'closed_unknown');
-    const idle = oldestIdle(fresh);
+    const oldest = oldestUnknown(unknown);
+    if (oldest && oldest !== newest) return close(oldest, 'closed_unknown');
+    const idle = oldestIdle(newest);
     if (idle) return close(idle, 'closed_idle');
-    if (all.size > caps.total) return close(fresh, 'refused');
-    fresh.isReserved = true;
+    if (all.size > caps.total) return close(newest, 'refused');
+    newest.isReserved = true;
   };
 
   const onConnection = (socket: Socket) => {
@@ -189,12 +189,12 @@ export function createConnections(needs: {
       forget(connection);
     });
     if (source !== '') {
-      const same = ofSource(source).add(connection);
-      bySource.set(source, same);
-      closeUnknownBeyond(same, caps.unknown_source);
+      const sameSource = connectionsOf(source).add(connection);
+      bySource.set(source, sameSource);
+      closeUnknownBeyond(sameSource, caps.unknown_source);
     }
     closeUnknownBeyond(unknown, caps.unknown);
-    // If all others are busy, the new connection itself was closed and no other has to be.
+    // If all others are busy, the new connection itself was closed and there is room.
     if (all.has(connection)) makeRoom(connection);
   };
 

@@ -6,18 +6,18 @@ import { tenantOnly, wholeFleet } from '../../../lifecycle/visibility.ts';
 import type { Person } from '../../http/callers.ts';
 import { createPlaces, type Shares } from './places.ts';
 
-const byShares = {
+const testShares = {
   ...{ total: 10, all_tenants: 6, one_tenant: 4, one_token: 3 },
   ...{ kept: 0, few: 1, retry_after_seconds: 15 },
 };
 
-function scene(shares: Shares = byShares) {
+function openTestPlaces(shares: Shares = testShares) {
   const places = createPlaces('event streams', shares);
   const open: EventEmitter[] = [];
-  /** Takes places until it is refused; returns how many it got. */
+  /** Takes places until one is refused; returns the number of places taken. */
   const fill = (token_id: string, tenant: string | null): number => {
     const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
-    for (let got = 0; ; got++) {
+    for (let count = 0; ; count++) {
       const raw = new EventEmitter();
       try {
         places.hold({ token_id, name: token_id, visibility } as Person, { raw } as unknown as FastifyReply);
@@ -25,41 +25,41 @@ function scene(shares: Shares = byShares) {
       } catch (error) {
         expect(error).toBeInstanceOf(ApiProblem);
         expect(error).toMatchObject({ code: 'rate_limited', extras: { retry_after_seconds: 15 } });
-        return got;
+        return count;
       }
     }
   };
   return { places, fill, open };
 }
 
-it('limits tokens, tenants and all tenants together, and keeps the rest for the fleet', () => {
-  const { fill } = scene();
+it('limits tokens, tenants and all tenants together, and leaves places for fleet tokens', () => {
+  const { fill } = openTestPlaces();
   expect(fill('a1', 'acme'), 'one token').toBe(3);
   expect(fill('a2', 'acme'), 'one tenant').toBe(1);
   expect(fill('g1', 'globex'), 'all tenants').toBe(2);
-  expect(fill('f1', null), 'the fleet, by one token').toBe(3);
-  expect(fill('f2', null), 'the fleet, by all there is').toBe(1);
+  expect(fill('f1', null), 'one fleet token').toBe(3);
+  expect(fill('f2', null), 'all places are taken').toBe(1);
 });
 
-it('keeps a part for tenants that hold few', () => {
-  const { fill } = scene({ ...byShares, kept: 3, few: 2 });
+it('reserves places for tenants that hold few', () => {
+  const { fill } = openTestPlaces({ ...testShares, kept: 3, few: 2 });
   expect(fill('a1', 'acme')).toBe(3);
-  expect(fill('a2', 'acme'), 'the kept part is not for it').toBe(0);
-  expect(fill('g1', 'globex'), 'a newcomer gets a few').toBe(2);
-  expect(fill('i1', 'initech'), 'until all is gone').toBe(1);
+  expect(fill('a2', 'acme'), 'the reserved places are not for this tenant').toBe(0);
+  expect(fill('g1', 'globex'), 'another tenant gets a few of them').toBe(2);
+  expect(fill('i1', 'initech'), 'a third tenant gets the last one').toBe(1);
 });
 
-it('frees a place once, however often it is given back', () => {
-  const { places } = scene();
-  const giveBack = places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
+it('frees a place only once if it is released twice', () => {
+  const { places } = openTestPlaces();
+  const release = places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
   places.take({ token_id: 'a', name: 'a', visibility: tenantOnly('acme') });
-  giveBack();
-  giveBack();
+  release();
+  release();
   expect(places.held()).toBe(1);
 });
 
 it('frees a place when its response closes', () => {
-  const { fill, open, places } = scene();
+  const { fill, open, places } = openTestPlaces();
   fill('a1', 'acme');
   open.pop()?.emit('close');
   expect(places.held()).toBe(2);
@@ -69,7 +69,7 @@ it('frees a place when its response closes', () => {
 });
 
 it('holds no place for a caller that has disconnected', () => {
-  const { places } = scene();
+  const { places } = openTestPlaces();
   const raw = Object.assign(new EventEmitter(), { closed: true });
   places.hold(
     { token_id: 'a', name: 'a', visibility: tenantOnly('acme') } as Person,

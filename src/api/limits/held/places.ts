@@ -1,7 +1,7 @@
 /**
- * Limits the connections and long calls that people hold on this replica. Tokens, tenants and all
- * tenants together have a share each; the rest is for the fleet's operators. Part of the tenants'
- * share is kept for tenants that hold few, so that large tenants cannot shut the others out.
+ * Limits the connections and long calls that people hold on this replica. There is a limit for each
+ * token, each tenant and all tenants together; what is above it is left to the fleet's operators.
+ * Some places are reserved for tenants that hold few, so that large tenants cannot take them all.
  */
 import type { FastifyReply } from 'fastify';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -12,17 +12,17 @@ export interface Shares {
   all_tenants: number;
   one_tenant: number;
   one_token: number;
-  /** Of `all_tenants`, this many are for tenants that hold fewer than `few`. */
+  /** The part of `all_tenants` reserved for tenants that hold fewer than `few` places. */
   kept: number;
   few: number;
-  /** How long places are usually held; retrying sooner frees none. */
+  /** How long a place is usually held; an earlier retry would rarely find one. */
   retry_after_seconds: number;
 }
 
 type Holder = Pick<Person, 'token_id' | 'name' | 'visibility'>;
 
 export interface Places {
-  /** Takes a place or throws 429. Returns how to give it back. */
+  /** Takes a place or throws 429. Returns a function that releases the place. */
   take(holder: Holder): () => void;
   /** Takes a place until the response is closed. */
   hold(holder: Holder, reply: FastifyReply): void;
@@ -30,14 +30,15 @@ export interface Places {
 }
 
 /**
- * The response may have closed while the caller was looked up; then the event has passed already.
+ * Acts at once if the response has already closed, for example while the caller was looked up: the
+ * close event would not come again.
  */
 export function onClose({ raw }: FastifyReply, act: () => void): void {
   if (raw.closed || raw.destroyed) act();
   else raw.once('close', act);
 }
 
-function countOf(counts: Map<string, number>, key: string) {
+function counterOf(counts: Map<string, number>, key: string) {
   const change = (by: number) => {
     const count = (counts.get(key) ?? 0) + by;
     if (count > 0) counts.set(key, count);
@@ -46,12 +47,12 @@ function countOf(counts: Map<string, number>, key: string) {
   return { now: () => counts.get(key) ?? 0, change };
 }
 
-/** `what` is the plural noun for the message. */
+/** `what` is the plural noun for messages, such as "event streams". */
 export function createPlaces(what: string, shares: Shares): Places {
   const byToken = new Map<string, number>();
   const byTenant = new Map<string, number>();
   let total = 0;
-  let ofTenants = 0;
+  let tenantTotal = 0;
 
   const { retry_after_seconds } = shares;
   const refuse = (who: string, max: number) => {
@@ -60,21 +61,21 @@ export function createPlaces(what: string, shares: Shares): Places {
   };
 
   const take = ({ token_id, name, visibility }: Holder) => {
-    const token = countOf(byToken, token_id);
+    const tokenCount = counterOf(byToken, token_id);
     const tenant = visibility.kind === 'fleet' ? undefined : visibility.tenant;
-    const own = tenant === undefined ? undefined : countOf(byTenant, tenant);
-    if (token.now() >= shares.one_token) refuse(`The token ${name}`, shares.one_token);
-    if (own) {
-      if (own.now() >= shares.one_tenant) refuse(`The tenant ${tenant}`, shares.one_tenant);
-      const ofAll = own.now() < shares.few ? shares.all_tenants : shares.all_tenants - shares.kept;
-      if (ofTenants >= ofAll) refuse('This replica (all tenants together)', ofAll);
+    const tenantCount = tenant === undefined ? undefined : counterOf(byTenant, tenant);
+    if (tokenCount.now() >= shares.one_token) refuse(`The token ${name}`, shares.one_token);
+    if (tenantCount) {
+      if (tenantCount.now() >= shares.one_tenant) refuse(`The tenant ${tenant}`, shares.one_tenant);
+      const max = tenantCount.now() < shares.few ? shares.all_tenants : shares.all_tenants - shares.kept;
+      if (tenantTotal >= max) refuse('This replica (all tenants together)', max);
     }
     if (total >= shares.total) refuse('This replica', shares.total);
     const change = (by: 1 | -1) => {
       total += by;
-      if (own) ofTenants += by;
-      token.change(by);
-      own?.change(by);
+      if (tenantCount) tenantTotal += by;
+      tokenCount.change(by);
+      tenantCount?.change(by);
     };
     change(1);
     let isHeld = true;
@@ -92,26 +93,27 @@ export function createPlaces(what: string, shares: Shares): Places {
 }
 
 /**
- * With more readers a replica would serve them late. Further ones retry, or use another replica.
+ * With more readers than this, events would reach them late. Further readers retry or use another
+ * replica.
  */
 export const streamShares: Shares = {
   ...{ total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200 },
   ...{ kept: 200, few: 10, retry_after_seconds: 15 },
 };
 
-/** Each polls the store every two seconds. */
+/** Each followed log polls the store every two seconds. */
 const logFollowShares: Shares = {
   ...{ total: 400, all_tenants: 250, one_tenant: 100, one_token: 50 },
   ...{ kept: 60, few: 5, retry_after_seconds: 15 },
 };
 
-/** Each reads page after page; together they must leave database connections to the rest. */
+/** Each catch-up reads page after page; other requests must still get database connections. */
 const catchUpShares: Shares = {
   ...{ total: 12, all_tenants: 8, one_tenant: 4, one_token: 3 },
   ...{ kept: 3, few: 1, retry_after_seconds: 5 },
 };
 
-/** Each unpacks up to 32 MB of lines on the one thread that serves everybody. */
+/** Each search unpacks up to 32 MB of lines on the thread that serves all callers. */
 const logSearchShares: Shares = {
   ...{ total: 24, all_tenants: 16, one_tenant: 6, one_token: 4 },
   ...{ kept: 4, few: 1, retry_after_seconds: 2 },

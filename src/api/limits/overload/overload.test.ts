@@ -4,39 +4,39 @@ import type { OperationName } from '../../../contract/routes.ts';
 import { attentionStatuses } from '../../../lifecycle/explain/attention.ts';
 import { watchOverload } from './overload.ts';
 
-function watched(beat_rate = 100) {
+function watchTestOverload(beat_rate = 100) {
   const clock = virtualClock();
-  const heard = { added: 0, behind: 0 };
+  const load = { added: 0, behind: 0 };
   const overload = watchOverload({
     clock,
     beat_rate,
-    beats: { added: () => heard.added, storedAfterMs: () => heard.behind },
+    beats: { added: () => load.added, storedAfterMs: () => load.behind },
   });
-  /** `beats` per half second. */
-  const pass = async (seconds: number, beats = 0) => {
+  /** Adds `beats` every half second. */
+  const advance = async (seconds: number, beats = 0) => {
     for (let half = 0; half < seconds * 2; half++) {
-      heard.added += beats;
+      load.added += beats;
       await clock.advance(500);
     }
   };
-  return { overload, heard, pass };
+  return { overload, load, advance };
 }
 
-test('sheds after a few seconds of high load, not after a moment', async () => {
-  const { overload, pass } = watched();
-  await pass(10, 50);
+test('sheds after a few seconds of high load, but not after half a second', async () => {
+  const { overload, advance } = watchTestOverload();
+  await advance(10, 50);
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
-  await pass(0.5, 250);
+  await advance(0.5, 250);
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
-  await pass(10, 250);
+  await advance(10, 250);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
-  await pass(20, 50);
-  expect(overload.shedding(), 'it is over').toEqual({ reads: false, beats: false, stretch: 1 });
+  await advance(20, 50);
+  expect(overload.shedding(), 'the overload is over').toEqual({ reads: false, beats: false, stretch: 1 });
   overload.stop();
 });
 
 test('refuses lists first and the overview last, but never Attention and single nodes', async () => {
-  const { overload, heard, pass } = watched();
+  const { overload, load, advance } = watchTestOverload();
   const admits = (name: OperationName, query = {}) => {
     try {
       overload.admitRead(name, query);
@@ -57,12 +57,12 @@ test('refuses lists first and the overview last, but never Attention and single 
       (['brake-get', 'sweep-list', 'pool-list', 'residue-list', 'drift-list'] as const).every((name) => admits(name)),
   });
   expect(admitted()).toEqual({ lists: true, overview: true, one: true, attention: true });
-  heard.behind = 3_000;
-  await pass(10);
+  load.behind = 3_000;
+  await advance(10);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: false });
   expect(admitted()).toEqual({ lists: false, overview: true, one: true, attention: true });
-  heard.behind = 6_000;
-  await pass(20);
+  load.behind = 6_000;
+  await advance(20);
   expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
   expect(admitted()).toEqual({ lists: false, overview: false, one: true, attention: true });
   expect(overload.figures()).toMatchObject({ reads_shed: 7, beats_shed: 0 });
@@ -70,17 +70,17 @@ test('refuses lists first and the overview last, but never Attention and single 
 });
 
 test('does not shed after one late flush', async () => {
-  const { overload, heard, pass } = watched();
-  heard.behind = 60_000;
-  await pass(0.5);
-  heard.behind = 200;
+  const { overload, load, advance } = watchTestOverload();
+  load.behind = 60_000;
+  await advance(0.5);
+  load.behind = 200;
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
-  await pass(5);
+  await advance(5);
   expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
   overload.stop();
 });
 
-test('does not shed after a suspended minute, but while the loop stays late', async () => {
+test('does not shed after one suspended minute, but sheds while the event loop stays late', async () => {
   const clock = virtualClock();
   let stoppedMs = 0;
   const { shedding, stop } = watchOverload({
@@ -99,8 +99,8 @@ test('does not shed after a suspended minute, but while the loop stays late', as
   stop();
 });
 
-test('tells a shed heartbeat when to come again', () => {
-  const { overload } = watched();
+test('tells the sender of a shed heartbeat when to send the next one', () => {
+  const { overload } = watchTestOverload();
   const { code, extras } = overload.slowDown(41.5);
   expect({ code, ...extras }).toEqual({
     code: 'beats_slow_down',

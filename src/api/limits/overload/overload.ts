@@ -1,7 +1,7 @@
 /**
- * Measures the strain on this replica twice a second, smoothed over a few seconds: a garbage
- * collection or one slow statement is no overload. `lifecycle/limits/overload.ts` decides what to
- * shed.
+ * Measures the load of this replica twice a second. The load is smoothed over a few seconds, since
+ * a garbage collection or one slow statement is not an overload. `lifecycle/limits/overload.ts`
+ * decides what to shed.
  */
 import type { Clock } from '../../../base/clock.ts';
 import { ApiProblem } from '../../../contract/errors/errors.ts';
@@ -20,11 +20,11 @@ export interface OverloadFigures extends ReplicaLoad {
 export interface Overload {
   shedding(): Shedding;
   /**
-   * The problem for a heartbeat that was accepted, from a machine that should send fewer. Counts
-   * it.
+   * Returns the problem that tells the sender of an accepted heartbeat to slow down, and counts the
+   * heartbeat as shed.
    */
   slowDown(heartbeat_interval_seconds: number): ApiProblem;
-  /** Throws `server_busy` for a read that can wait, during an overload. */
+  /** During an overload, throws `server_busy` for a read that can wait. */
   admitRead(operation: OperationName, query: Record<string, unknown>): void;
   figures(): OverloadFigures;
   stop(): void;
@@ -32,16 +32,16 @@ export interface Overload {
 
 const everyMs = 500;
 /** Weight of the newest sample in the moving average. */
-const share = 0.2;
-/** Caps one late flush: after an outage the delay covers all of it and is already over. */
+const sampleWeight = 0.2;
+/** Caps one late flush: after an outage of the store, the delay is as long as the outage. */
 const maxLateMs = 6_000;
 /** Caps one late sample: a process that was suspended for a minute is not overloaded. */
 const maxLagMs = 4_000;
 const readRetrySeconds = 5;
 
-const begins =
+const beginMessage =
   'overloaded: refusing lists first, then plain heartbeats; Attention, single nodes and changes are served';
-const ends = 'overload is over';
+const endMessage = 'overload is over';
 const isShedding = ({ reads, beats }: Shedding) => reads || beats;
 
 export function watchOverload(needs: {
@@ -49,28 +49,28 @@ export function watchOverload(needs: {
   beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
   /** Called when shedding begins and when it ends. */
-  onChange?(how: string, strain: ReplicaLoad): void;
+  onChange?(message: string, load: ReplicaLoad): void;
 }): Overload {
   const { clock, beats, beat_rate, onChange } = needs;
-  const strain: ReplicaLoad = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
-  let shedding = decideShedding(strain);
+  const load: ReplicaLoad = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
+  let shedding = decideShedding(load);
   let beats_shed = 0;
   let reads_shed = 0;
   let added = beats.added();
   let sampledMs = clock.monotonicMs();
   let cancel: (() => void) | undefined;
 
-  const smooth = (before: number, present: number) => before + share * (present - before);
+  const smooth = (average: number, newest: number) => average + sampleWeight * (newest - average);
   const sample = () => {
     const elapsedMs = Math.max(1, clock.monotonicMs() - sampledMs);
     sampledMs += elapsedMs;
-    strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.min(Math.max(0, elapsedMs - everyMs), maxLagMs));
-    strain.behind_ms = smooth(strain.behind_ms, Math.min(beats.storedAfterMs(), maxLateMs));
-    strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
+    load.loop_lag_ms = smooth(load.loop_lag_ms, Math.min(Math.max(0, elapsedMs - everyMs), maxLagMs));
+    load.behind_ms = smooth(load.behind_ms, Math.min(beats.storedAfterMs(), maxLateMs));
+    load.beats_per_second = smooth(load.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
-    const before = shedding;
-    shedding = decideShedding(strain);
-    if (isShedding(shedding) !== isShedding(before)) onChange?.(isShedding(shedding) ? begins : ends, { ...strain });
+    const wasShedding = isShedding(shedding);
+    shedding = decideShedding(load);
+    if (isShedding(shedding) !== wasShedding) onChange?.(isShedding(shedding) ? beginMessage : endMessage, { ...load });
     cancel = clock.after(everyMs, sample);
   };
   cancel = clock.after(everyMs, sample);
@@ -89,7 +89,7 @@ export function watchOverload(needs: {
       reads_shed++;
       throw new ApiProblem('server_busy', { retry_after_seconds: readRetrySeconds });
     },
-    figures: () => ({ ...strain, shedding, beats: beats.added(), beats_shed, reads_shed }),
+    figures: () => ({ ...load, shedding, beats: beats.added(), beats_shed, reads_shed }),
     stop: () => cancel?.(),
   };
 }

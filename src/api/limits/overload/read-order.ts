@@ -1,12 +1,12 @@
 /**
- * Which reads an overloaded replica refuses, and in which order. Changes, registrations and
+ * Lists which reads an overloaded replica refuses, and in which order. Changes, registrations and
  * heartbeats have their own rules (docs/decisions/0022). A read without an entry does not compile.
  */
 import type { OperationName, Routes } from '../../../contract/routes.ts';
 import { attentionStatuses } from '../../../lifecycle/explain/attention.ts';
 
 /**
- * - first: refused at the start of an overload; reads much, and a stale copy will do
+ * - first: refused at the start of an overload; costs much, and people can do with an older copy
  * - last: refused only when plain heartbeats are shed too
  * - never: needed by people to see what is wrong, by machines or by probes
  */
@@ -24,7 +24,7 @@ export const readOrder: Record<ReadName, Turn> = {
   'pool-boots': 'first',
   'overview-get': 'last',
 
-  // Single things.
+  // Single resources.
   'node-get': 'never',
   'node-explain': 'never',
   'node-actions': 'never',
@@ -40,14 +40,14 @@ export const readOrder: Record<ReadName, Turn> = {
   'operation-get': 'never',
   'pool-get': 'never',
   'thing-find': 'never',
-  // Attention, besides the lists below.
+  // The Attention page also needs these, besides the lists below.
   'brake-get': 'never',
   'sweep-list': 'never',
   'pool-list': 'never',
   'residue-list': 'never',
   'drift-list': 'never',
   'fleet-count': 'never',
-  // The server itself, and its users.
+  // The server itself and its users.
   'health-get': 'never',
   'readiness-get': 'never',
   'metrics-get': 'never',
@@ -59,12 +59,12 @@ export const readOrder: Record<ReadName, Turn> = {
   'secret-list': 'never',
   'maintenance-list': 'never',
   'key-list': 'never',
-  // Limited separately, or run by hand.
+  // These have limits of their own, or are run by hand.
   'stream-open': 'never',
   'evidence-verify': 'never',
   'evidence-export': 'never',
   'store-verify': 'never',
-  // Machines.
+  // Calls of machines.
   'agent-checkup': 'never',
   'agent-ping-get': 'never',
   'agent-bundle': 'never',
@@ -73,22 +73,22 @@ export const readOrder: Record<ReadName, Turn> = {
   'agent-task-keys': 'never',
 };
 
-/** The lists behind Attention, by the status they ask for. */
+/** The lists of the Attention page: only with one of these statuses as the filter. */
 const attentionLists: Partial<Record<OperationName, readonly string[]>> = {
   'node-list': attentionStatuses.nodes,
   'allocation-list': attentionStatuses.allocations,
   'operation-list': attentionStatuses.operations,
 };
 
-/** Not validated yet. */
+/** The query is not validated yet. */
 type Query = Record<string, unknown>;
 
-const isOfAttention = (name: OperationName, { status }: Query) =>
+const isAttentionList = (name: OperationName, { status }: Query) =>
   typeof status === 'string' && (attentionLists[name]?.includes(status) ?? false);
 const isOneNode = (name: OperationName, { ids }: Query) =>
   name === 'node-list' && typeof ids === 'string' && !ids.includes(',');
 
-const turnOf = new Map<string, Turn>(Object.entries(readOrder));
+const turns = new Map<string, Turn>(Object.entries(readOrder));
 
 export const readTurn = (name: OperationName, query: Query): Turn =>
-  isOfAttention(name, query) || isOneNode(name, query) ? 'never' : (turnOf.get(name) ?? 'never');
+  isAttentionList(name, query) || isOneNode(name, query) ? 'never' : (turns.get(name) ?? 'never');

@@ -1,4 +1,7 @@
-/** Token buckets by key, in memory and bounded: the balance of each writer in rows and bytes. */
+/**
+ * Keeps a token bucket for each writer, with a balance in rows and in bytes. The buckets are in
+ * memory and their number is limited.
+ */
 import type { Clock } from '../../../base/clock.ts';
 import type { WriteQuota } from '../../../lifecycle/limits/limits.ts';
 
@@ -6,7 +9,7 @@ interface Balance {
   rows: number;
   bytes: number;
   atMs: number;
-  /** Held for writes in progress; not yet charged. */
+  /** Reserved for writes in progress, which are not charged yet. */
   reserved_rows: number;
   reserved_bytes: number;
   in_progress: number;
@@ -14,15 +17,15 @@ interface Balance {
 
 export interface Accounts {
   /**
-   * Writing is charged afterwards, so a balance may go below zero, but by no more than one full
-   * allowance. Negative amounts are refunds.
+   * Charges a write after it happened, so a balance may go below zero, but by no more than one full
+   * allowance. A negative amount is a refund.
    */
   charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   /** Holds an amount for a write in progress, so that concurrent writes cannot spend it twice. */
   reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   release(key: string, rows: number, bytes: number): void;
   inProgress(key: string): number;
-  /** Seconds until the balance minus reservations is positive; 1 if only reservations block it. */
+  /** Seconds until the balance minus reservations is positive; 1 if only reservations use it up. */
   waitSeconds(key: string, quota: WriteQuota): number;
   /** Refills the balance; reservations stay. */
   reset(key: string, quota: WriteQuota): void;
@@ -38,18 +41,18 @@ export function createAccounts(clock: Clock): Accounts {
   // recently used.
   const balances = new Map<string, Balance>();
 
-  const refilled = (before: Balance | undefined, quota: WriteQuota, atMs: number): Balance => {
-    if (!before)
+  const refill = (balance: Balance | undefined, quota: WriteQuota, atMs: number): Balance => {
+    if (!balance)
       return { rows: quota.rows, bytes: quota.bytes, atMs, reserved_rows: 0, reserved_bytes: 0, in_progress: 0 };
-    const seconds = Math.max(0, atMs - before.atMs) / 1000;
+    const seconds = Math.max(0, atMs - balance.atMs) / 1000;
     return {
-      ...before,
-      rows: Math.min(quota.rows, before.rows + seconds * quota.rows_per_second),
-      bytes: Math.min(quota.bytes, before.bytes + seconds * quota.bytes_per_second),
+      ...balance,
+      rows: Math.min(quota.rows, balance.rows + seconds * quota.rows_per_second),
+      bytes: Math.min(quota.bytes, balance.bytes + seconds * quota.bytes_per_second),
       atMs,
     };
   };
-  const keep = (key: string, balance: Balance) => {
+  const store = (key: string, balance: Balance) => {
     balances.delete(key);
     if (balances.size >= maxAccounts) {
       const [oldest] = balances.keys();
@@ -61,18 +64,18 @@ export function createAccounts(clock: Clock): Accounts {
 
   return {
     charge(key, quota, rows, bytes) {
-      const balance = refilled(balances.get(key), quota, clock.monotonicMs());
+      const balance = refill(balances.get(key), quota, clock.monotonicMs());
       // Without the floor one caller could run up a debt that takes hours to refill.
       balance.rows = Math.min(Math.max(balance.rows - rows, -quota.rows), quota.rows);
       balance.bytes = Math.max(balance.bytes - bytes, -quota.bytes);
-      keep(key, balance);
+      store(key, balance);
     },
     reserve(key, quota, rows, bytes) {
-      const balance = refilled(balances.get(key), quota, clock.monotonicMs());
+      const balance = refill(balances.get(key), quota, clock.monotonicMs());
       balance.reserved_rows += rows;
       balance.reserved_bytes += bytes;
       balance.in_progress++;
-      keep(key, balance);
+      store(key, balance);
     },
     release(key, rows, bytes) {
       const balance = balances.get(key);
@@ -84,9 +87,9 @@ export function createAccounts(clock: Clock): Accounts {
     },
     inProgress: (key) => balances.get(key)?.in_progress ?? 0,
     waitSeconds(key, quota) {
-      const before = balances.get(key);
-      if (!before) return 0;
-      const { rows, bytes, reserved_rows, reserved_bytes } = refilled(before, quota, clock.monotonicMs());
+      const balance = balances.get(key);
+      if (!balance) return 0;
+      const { rows, bytes, reserved_rows, reserved_bytes } = refill(balance, quota, clock.monotonicMs());
       const seconds = Math.max(secondsUntil(rows, quota.rows_per_second), secondsUntil(bytes, quota.bytes_per_second));
       const isReserved = rows - reserved_rows <= 0 || bytes - reserved_bytes <= 0;
       return seconds === 0 && isReserved ? reservedSeconds : seconds;

@@ -1,6 +1,6 @@
 /**
- * Applies the write limit to routes: reserves before the body is read, and charges what the request
- * stores.
+ * Applies the write limit to routes. Reserves an estimate before the body is read, and charges what
+ * the request stores.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../../contract/route.ts';
@@ -18,7 +18,7 @@ const limitedElsewhere: ReadonlySet<OperationName> = new Set([
   'agent-stream',
 ] as const);
 /**
- * Charged, but never refused. Results answer our own tasks, so they are bounded by these, and a
+ * Charged, but never refused. The number of our own tasks limits progress and results, and a
  * release waits for them. Rotations have a request rate of their own.
  */
 const neverRefused: ReadonlySet<OperationName> = new Set([
@@ -27,14 +27,14 @@ const neverRefused: ReadonlySet<OperationName> = new Set([
   'agent-credential-rotate',
 ] as const);
 
-/** About what the operation started by a request writes until it ends. */
+/** Estimates what the operation that a request starts will write until it ends. */
 const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>> = {
   'allocation-create': { rows: 20, bytes: 16 * 1024 },
   // The first use of the new credential is recorded.
   'agent-credential-rotate': { rows: 1, bytes: 256 },
   'allocation-release': { rows: 40, bytes: 32 * 1024 },
 };
-/** The key is kept for a day, with the encrypted answer. */
+/** An idempotency key is stored for a day, with the encrypted answer. */
 const idempotencyBytes = 2 * 1024;
 /** For the estimate before the body is read; the rows are charged exactly afterwards. */
 const bodyBytesPerRow = 256;
@@ -47,12 +47,13 @@ function writerOf({ agent_session, person }: FastifyRequest, name: OperationName
 }
 
 /**
- * The rows and bytes that a request stores besides its evidence, and that its operation will write.
+ * Returns the rows and bytes that a request stores besides its evidence, and that its operation
+ * will write.
  */
 function costOf(request: FastifyRequest, name: OperationName, bodyBytes: number): Amount {
   const { rows = 0, bytes = 0 } = laterCost[name] ?? {};
-  const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
-  return { rows, bytes: bytes + bodyBytes + kept };
+  const keyBytes = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
+  return { rows, bytes: bytes + bodyBytes + keyBytes };
 }
 
 const mayWrite = ({ method, reads_only }: RouteDeclaration) => method !== 'GET' && !reads_only;
@@ -79,7 +80,7 @@ export function admitWrite(
   holdUntilServed(request, reply, outside.reserve(writer, expected));
 }
 
-/** For limited callers: services that charge evidence to the caller. */
+/** If the caller is limited, returns services that charge evidence to the caller. */
 export function chargedServices(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
@@ -87,8 +88,8 @@ export function chargedServices(request: FastifyRequest, services: ApiServices):
 }
 
 /**
- * Charges, after a request was served, what it stored besides evidence and what its operation will
- * write. A refused request stored nothing.
+ * Call this after a request was served: a refused request stored nothing. Charges what the request
+ * stored besides evidence and what its operation will write.
  */
 export function chargeLater(request: FastifyRequest, name: OperationName, { outside }: ApiServices): void {
   const writer = writers.get(request);

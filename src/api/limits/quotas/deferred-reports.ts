@@ -1,6 +1,6 @@
 /**
- * Defers status reports of machines that change status faster than their write limit allows. The
- * newest report is kept, and recorded as soon as the machine has allowance again.
+ * Defers status reports of machines that change status faster than their write quota allows. The
+ * newest report of a machine is recorded as soon as its quota allows.
  */
 import type { Clock } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -8,14 +8,14 @@ import type { Heartbeat } from '../../../contract/agent/agent.ts';
 
 export interface DeferredReport {
   beat: Heartbeat;
-  /** Needed because the machine may have gone to another tenant since. */
+  /** A report from before the machine's current tenant is dropped. */
   received_at: Date;
 }
 
 export interface DeferredReports {
   /**
-   * Keeps this report instead of an earlier one; `waitSeconds` tells how long until it may be
-   * recorded.
+   * Keeps this report instead of an earlier one. `waitSeconds` returns how long the quota requires
+   * it to wait.
    */
   defer(
     id: NodeInstanceId,
@@ -23,13 +23,13 @@ export interface DeferredReports {
     waitSeconds: () => number,
     record: (newest: DeferredReport) => void,
   ): void;
-  /** Call when a later report contradicts it or was recorded. */
+  /** Call when a later report contradicts the deferred one or was recorded. */
   forget(id: NodeInstanceId): void;
   readonly size: number;
   stop(): void;
 }
 
-/** Further ones are not kept: every heartbeat repeats the status. */
+/** Further reports are dropped, since every heartbeat repeats the status. */
 const maxDeferred = 10_000;
 const minWaitMs = 100;
 
@@ -41,11 +41,11 @@ export function createDeferredReports(clock: Clock): DeferredReports {
   };
   return {
     defer(id, report, waitSeconds, record) {
-      const known = deferred.get(id);
-      if (known) {
+      const earlier = deferred.get(id);
+      if (earlier) {
         // A heartbeat without a status does not contradict the reported one. Reports are never
         // merged: they may have been made under two tenants.
-        if (report.beat.status !== undefined || known.report.beat.status === undefined) known.report = report;
+        if (report.beat.status !== undefined || earlier.report.beat.status === undefined) earlier.report = report;
         return;
       }
       if (deferred.size >= maxDeferred) return;

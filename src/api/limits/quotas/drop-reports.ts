@@ -1,6 +1,6 @@
 /**
- * Records what the limits dropped or refused: per window one fact for each machine and tenant, and
- * one for all source addresses together, since anybody can have many of those.
+ * Records what the limits dropped or refused. Each window gets one fact per machine and tenant, and
+ * one for all source addresses together, since a caller can have many addresses.
  */
 import { type Clock, now } from '../../../base/clock.ts';
 import type { NodeInstanceId } from '../../../base/ids.ts';
@@ -20,20 +20,20 @@ export interface DropReports {
   stop(): Promise<void>;
 }
 
-/** Writers named per window; the rest share a fact. */
+/** Writers with a fact of their own per window. Further writers share a fact. */
 const maxNamed = 1_000;
 const maxSources = 10;
 
-const nothing = (): Losses => ({ facts_dropped: 0, requests_refused: 0, reports_coalesced: 0 });
-const parts: readonly [Loss, string][] = [
+const noLosses = (): Losses => ({ facts_dropped: 0, requests_refused: 0, reports_coalesced: 0 });
+const lossLabels: readonly [Loss, string][] = [
   ['facts_dropped', 'facts dropped'],
   ['requests_refused', 'requests refused'],
   ['reports_coalesced', 'status reports coalesced'],
 ];
-const inWords = (losses: Losses) =>
-  parts
+const describeLosses = (losses: Losses) =>
+  lossLabels
     .filter(([loss]) => losses[loss] > 0)
-    .map(([loss, words]) => `${losses[loss]} ${words}`)
+    .map(([loss, label]) => `${losses[loss]} ${label}`)
     .join(', ');
 
 export function createDropReports(options: {
@@ -44,26 +44,26 @@ export function createDropReports(options: {
 }): DropReports {
   const { db, clock, window_seconds, onError } = options;
   const totals = new Map<Writer['kind'], Losses>();
-  /** Named writers, and those that share a fact: all addresses, and writers beyond the limit. */
+  /** Writers with a fact of their own. All addresses and further writers are in `shared`. */
   let named = new Map<string, { writer: Writer; losses: Losses }>();
-  let shared = { losses: nothing(), sources: new Map<string, number>() };
+  let shared = { losses: noLosses(), sources: new Map<string, number>() };
   let cancel: (() => void) | undefined;
   let writing: Promise<void> = Promise.resolve();
 
-  const factOf = (losses: Losses, rest: Partial<Fact>): Fact => ({
+  const factOf = (losses: Losses, details: Partial<Fact>): Fact => ({
     at: now(clock),
     layer: 'store',
     kind: droppedKind,
-    summary: `over its write limit in the last ${window_seconds} s: ${inWords(losses)}`,
-    ...rest,
+    summary: `over its write limit in the last ${window_seconds} s: ${describeLosses(losses)}`,
+    ...details,
   });
   const sharedFact = (): Fact[] => {
     const { losses, sources } = shared;
-    if (inWords(losses) === '') return [];
+    if (describeLosses(losses) === '') return [];
     const busiest = [...sources].toSorted(([, a], [, b]) => b - a).slice(0, maxSources);
     return [
       factOf(losses, {
-        summary: `callers over their write limit in the last ${window_seconds} s: ${inWords(losses)}`,
+        summary: `callers over their write limit in the last ${window_seconds} s: ${describeLosses(losses)}`,
         data: {
           ...losses,
           window_seconds,
@@ -92,16 +92,16 @@ export function createDropReports(options: {
     );
     facts.push(...sharedFact());
     named = new Map();
-    shared = { losses: nothing(), sources: new Map() };
+    shared = { losses: noLosses(), sources: new Map() };
     if (facts.length > 0) writing = writing.then(() => write(facts)).catch(onError);
   };
 
   function entryOf(writer: Writer): Losses {
     const key = `${writer.kind} ${writer.id}`;
-    const known = named.get(key);
-    if (known) return known.losses;
+    const entry = named.get(key);
+    if (entry) return entry.losses;
     if (writer.kind !== 'address' && named.size < maxNamed) {
-      const losses = nothing();
+      const losses = noLosses();
       named.set(key, { writer, losses });
       return losses;
     }
@@ -113,7 +113,7 @@ export function createDropReports(options: {
   return {
     count(writer, loss, times = 1) {
       entryOf(writer)[loss] += times;
-      const total = totals.get(writer.kind) ?? nothing();
+      const total = totals.get(writer.kind) ?? noLosses();
       total[loss] += times;
       totals.set(writer.kind, total);
       cancel ??= clock.after(1000 * window_seconds, flush);

@@ -28,7 +28,7 @@ export function openLimits(options: {
   const onError = options.onError('could not report dropped facts');
   const outside = createOutsideWrites({ db, clock, limits, onError });
   options.tail.subscribe(({ kind, node_instance_id }) => {
-    // A machine was assigned to an allocation.
+    // The machine was assigned to an allocation, whose tenant must not pay for earlier writes.
     if (kind === 'allocation.provisioning' && node_instance_id)
       outside.resetInstance(node_instance_id as NodeInstanceId);
   });

@@ -1,4 +1,4 @@
-/** Write limits on a real store and a virtual clock. */
+/** Tests the write limits on a real store and a virtual clock. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStore } from '../../../../test/support/store.ts';
 import { now } from '../../../base/clock.ts';
@@ -33,7 +33,7 @@ const limits: LimitSettings = {
 };
 const machine = (name: string) =>
   instanceWriter({ node_id: `node_${name}` as NodeId, node_instance_id: `inst_${name}` as NodeInstanceId });
-const small = { rows: 1, bytes: 0 };
+const oneRow = { rows: 1, bytes: 0 };
 const address = (id: string): Writer => ({
   kind: 'address',
   id,
@@ -43,7 +43,7 @@ const address = (id: string): Writer => ({
   ],
 });
 
-function outside() {
+function openWrites() {
   const clock = virtualClock();
   const errors: unknown[] = [];
   const writes = createOutsideWrites({ db: store.db, clock, limits, onError: (error) => errors.push(error) });
@@ -62,7 +62,7 @@ function outside() {
 }
 
 test('drops facts beyond the limit, and records how many once per window', async () => {
-  const { clock, writes, fact, recorded, errors } = outside();
+  const { clock, writes, fact, recorded, errors } = openWrites();
   for (let times = 0; times < 25; times++) await writes.record(machine('drop'), [fact('drop')]);
   expect(await recorded('drop')).toBe(10);
   await clock.advance(1000 * limits.window_seconds);
@@ -76,20 +76,20 @@ test('drops facts beyond the limit, and records how many once per window', async
   expect(errors).toEqual([]);
 });
 
-test('refills allowances, and keeps those of writers apart', async () => {
-  const { clock, writes, fact, recorded } = outside();
+test('gives each writer its own allowance, and refills it over time', async () => {
+  const { clock, writes, fact, recorded } = openWrites();
   for (let times = 0; times < 12; times++) await writes.record(machine('a'), [fact('a')]);
   await writes.record(machine('b'), [fact('b')]);
   expect([await recorded('a'), await recorded('b')]).toEqual([10, 1]);
-  expect(() => writes.reserve(machine('a'), small)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
+  expect(() => writes.reserve(machine('a'), oneRow)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
   expect(writes.waitSeconds(machine('a'))).toBeLessThanOrEqual(1);
   await clock.advance(3_000);
-  writes.reserve(machine('a'), small);
+  writes.reserve(machine('a'), oneRow);
   await writes.stop();
 });
 
 test('limits all addresses together, and reports them in one fact', async () => {
-  const { clock, writes, fact, recorded } = outside();
+  const { clock, writes, fact, recorded } = openWrites();
   for (let source = 0; source < 20; source++) await writes.record(address(`192.0.2.${source}`), [fact('many')]);
   expect(await recorded('many')).toBe(6);
   await clock.advance(1000 * limits.window_seconds);
@@ -104,7 +104,7 @@ test('limits all addresses together, and reports them in one fact', async () => 
 });
 
 test('charges evidence written through a charged database, also in a transaction', async () => {
-  const { writes, fact } = outside();
+  const { writes, fact } = openWrites();
   const db = writes.database(store.db, machine('paid'));
   await recordEvidence(db, Array(5).fill(fact('paid')));
   await db.transaction((tx) => recordEvidence(tx, Array(5).fill(fact('paid'))));
@@ -113,35 +113,35 @@ test('charges evidence written through a charged database, also in a transaction
 });
 
 test('limits bytes as well as rows', async () => {
-  const { writes } = outside();
+  const { writes } = openWrites();
   writes.charge(machine('bytes'), 1, 100_000);
-  expect(() => writes.reserve(machine('bytes'), small)).toThrow(
+  expect(() => writes.reserve(machine('bytes'), oneRow)).toThrow(
     expect.objectContaining({ code: 'write_limit_reached' }),
   );
   await writes.stop();
 });
 
 test('reserves for concurrent writes, and releases what they did not use', async () => {
-  const { writes } = outside();
+  const { writes } = openWrites();
   const writer = machine('concurrent');
   const releases = [4, 4, 4].map((rows) => writes.tryReserve(writer, { rows, bytes: 0 }));
-  expect(releases.every(Boolean), 'the last one overdraws').toBe(true);
-  expect(() => writes.reserve(writer, small)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
+  expect(releases.every(Boolean), 'the last reservation may exceed the balance').toBe(true);
+  expect(() => writes.reserve(writer, oneRow)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
   for (const release of releases) {
     release?.();
-    // A second release must not free what others hold.
+    // A second release must not free the reservations of others.
     release?.();
   }
   expect(writes.waitSeconds(writer)).toBe(0);
   await expect(
     writes.whileReserved(writer, { rows: 10, bytes: 0 }, () => Promise.reject(new Error('no'))),
   ).rejects.toThrow('no');
-  expect(writes.waitSeconds(writer), 'after a failure').toBe(0);
+  expect(writes.waitSeconds(writer), 'a failed write releases its reservation').toBe(0);
   await writes.stop();
 });
 
 test('limits the writes in progress of one writer', async () => {
-  const { writes } = outside();
+  const { writes } = openWrites();
   const nothing = { rows: 0, bytes: 0 };
   const max = maxWritesInProgress.instance ?? 0;
   const releases = Array.from({ length: max }, () => writes.reserve(machine('busy'), nothing));
@@ -155,7 +155,7 @@ test('limits the writes in progress of one writer', async () => {
   await writes.stop();
 });
 
-test('bounds the number of accounts', () => {
+test('limits the number of accounts by evicting the oldest', () => {
   const accounts = createAccounts(virtualClock());
   const quota = limits.instance;
   for (let key = 0; key < 100_100; key++) accounts.charge(String(key), quota, 20, 0);
@@ -164,7 +164,7 @@ test('bounds the number of accounts', () => {
   expect(accounts.waitSeconds('100099', quota)).toBeGreaterThan(0);
 });
 
-test('records the newest deferred report once there is allowance', async () => {
+test('records the newest deferred report once the quota allows', async () => {
   const clock = virtualClock();
   const deferred = createDeferredReports(clock);
   const id = 'inst_flap' as NodeInstanceId;
@@ -195,7 +195,7 @@ test('records the newest deferred report once there is allowance', async () => {
   expect(recorded).toHaveLength(1);
 });
 
-test('replaces deferred reports without merging, and keeps the time of receipt', async () => {
+test('replaces a deferred report by a newer one without merging, and keeps its time of receipt', async () => {
   const clock = virtualClock();
   const deferred = createDeferredReports(clock);
   const id = 'inst_merge' as NodeInstanceId;
@@ -216,8 +216,8 @@ test('replaces deferred reports without merging, and keeps the time of receipt',
   expect(recorded).toEqual([{ beat: { status: 'ready' }, received_at }]);
 });
 
-test('gives a machine its full allowance when it goes to another tenant', async () => {
-  const { writes, fact } = outside();
+test('gives a machine its full allowance again on resetInstance', async () => {
+  const { writes, fact } = openWrites();
   const db = writes.database(store.db, machine('reused'));
   await recordEvidence(db, Array(20).fill(fact('reused')));
   expect(writes.waitSeconds(machine('reused'))).toBeGreaterThan(0);
@@ -234,8 +234,8 @@ test('limits debt to one full allowance', () => {
   expect(accounts.waitSeconds('one', quota)).toBeLessThanOrEqual(12);
 });
 
-test('does not take reservations from the shared allowance', () => {
-  const { writes } = outside();
+test('does not take reservations from the allowance that all writers share', () => {
+  const { writes } = openWrites();
   const release = writes.reserve(machine('reserving'), { rows: 3_000_000, bytes: 0 });
   expect(writes.waitSeconds(machine('reserving'))).toBe(1);
   expect(writes.waitSeconds(machine('another'))).toBe(0);

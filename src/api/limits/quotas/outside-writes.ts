@@ -1,6 +1,6 @@
 /**
- * Limits the evidence that callers cause. All of it is charged where evidence is written
- * (`recordEvidence`). A caller without allowance gets 429; facts that no caller waits for are
+ * Limits the evidence that callers cause. It is charged where evidence is written
+ * (`recordEvidence`). A caller without allowance gets 429. Facts that no caller waits for are
  * dropped.
  */
 import type { Clock } from '../../../base/clock.ts';
@@ -21,24 +21,24 @@ export interface Amount {
 }
 
 export interface OutsideWrites {
-  /** Seconds until the writer has allowance; 0: it has some. */
+  /** Seconds until the writer has allowance; 0 if it has some. */
   waitSeconds(writer: Writer): number;
   /**
-   * Reserves the expected amount for a write that begins now; the caller releases it once the write
-   * was charged or has failed. Throws 429 for a writer without allowance, or with too many writes
-   * in progress.
+   * Reserves the expected amount for a write that begins now. The caller must call the returned
+   * function once the write was charged or has failed. Throws 429 for a writer without allowance or
+   * with too many writes in progress.
    */
   reserve(writer: Writer, expected: Amount): () => void;
-  /** As `reserve`, but returns undefined instead of throwing. */
+  /** Like `reserve`, but returns undefined instead of throwing. */
   tryReserve(writer: Writer, expected: Amount): (() => void) | undefined;
-  /** Reserves while `work` runs; throws as `reserve` does. */
+  /** Reserves the amount while `work` runs. Throws like `reserve`. */
   whileReserved<Result>(writer: Writer, expected: Amount, work: () => Promise<Result>): Promise<Result>;
   /**
-   * Charges what is stored besides evidence: a request's own rows, and later writes of its
-   * operation.
+   * Charges what is stored besides evidence: the rows of a request, and what its operation will
+   * write.
    */
   charge(writer: Writer, rows: number, bytes: number): void;
-  /** Charges evidence written through this database to the writer. */
+  /** Returns a database that charges the evidence written through it to the writer. */
   database(db: Database, writer: Writer): Database;
   /**
    * Whether facts that no caller waits for may be recorded. Charges them, or counts them as
@@ -46,8 +46,8 @@ export interface OutsideWrites {
    */
   allows(writer: Writer, facts: readonly Fact[]): boolean;
   /**
-   * Records facts that no caller waits for; false if they were dropped. `prepare` completes them in
-   * the same transaction.
+   * Records facts that no caller waits for. Returns false if they were dropped. `prepare` completes
+   * the facts in the same transaction.
    */
   record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<boolean>;
   /** Call when the machine goes to another tenant, who must not pay for earlier writes. */
@@ -63,9 +63,9 @@ export interface OutsideFigures {
   losses: ReadonlyMap<Writer['kind'], Losses>;
 }
 
-/** A caller that retries too early is refused again; none should wait for an hour. */
+/** Limits the advertised wait. A caller that retries too early is only refused again. */
 const maxRetrySeconds = 60;
-/** Until one of its writes in progress ends. */
+/** A write in progress usually ends within this time. */
 const busyRetrySeconds = 1;
 
 export function createOutsideWrites(options: {
@@ -95,10 +95,10 @@ export function createOutsideWrites(options: {
     const draws = writer.draws.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
     const withOverhead = bytes + rows * rowOverheadBytes;
     for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);
-    let held = true;
+    let isHeld = true;
     return () => {
-      if (held) for (const { key } of draws) accounts.release(key, rows, withOverhead);
-      held = false;
+      if (isHeld) for (const { key } of draws) accounts.release(key, rows, withOverhead);
+      isHeld = false;
     };
   };
   const reserve = (writer: Writer, expected: Amount) => {
@@ -109,14 +109,14 @@ export function createOutsideWrites(options: {
       retry_after_seconds: Math.ceil(Math.min(seconds, maxRetrySeconds)),
     });
   };
-  const database = (of: Database, writer: Writer) =>
-    chargedTo(of, { charge: (rows, bytes) => charge(writer, rows, bytes) });
+  const database = (base: Database, writer: Writer) =>
+    chargedTo(base, { charge: (rows, bytes) => charge(writer, rows, bytes) });
 
   const allows = (writer: Writer, facts: readonly Fact[]) => {
-    const allowed = waitSeconds(writer) === 0;
-    if (allowed) charge(writer, facts.length, Buffer.byteLength(JSON.stringify(facts)));
+    const isAllowed = waitSeconds(writer) === 0;
+    if (isAllowed) charge(writer, facts.length, Buffer.byteLength(JSON.stringify(facts)));
     else reports.count(writer, 'facts_dropped', facts.length);
-    return allowed;
+    return isAllowed;
   };
 
   return {

@@ -1,6 +1,6 @@
 /**
- * Limits how often one caller may call. A caller over its rate gets 429; one that is refused too
- * often is answered late, which slows a flood without refusing others at the same address.
+ * Limits how often one caller may call. A caller over its rate gets 429. A caller that is refused
+ * too often gets its refusals late, which slows a flood without refusing others at its address.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, pause } from '../../../base/clock.ts';
@@ -30,25 +30,25 @@ export interface RequestRates {
    */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
   /**
-   * As `admit`, for a caller that its body identifies. With `request`, its reply is charged as
-   * well.
+   * Like `admit`, for a caller that is identified by other means than `request`. If `request` is
+   * passed, its reply is charged as well.
    */
   admitKnown(kind: Kind, key: string, name: OperationName | ProtocolOperation, request?: FastifyRequest): void;
   /**
-   * Begins the look-up of credentials that this replica does not know. Call the result with the
-   * number that turned out unknown. Undefined for a source that showed too many of those.
+   * Begins the look-up of credentials that this replica does not know. Call the returned function
+   * with the number of unknown ones. Returns undefined for a source that sent too many of them.
    */
   beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
   /**
-   * Replaces the estimate for a page by the size of the reply: a long reply costs as much as many
-   * short ones.
+   * Replaces the estimated cost of a page by the cost of the actual reply, which grows with its
+   * size.
    */
   chargeReply(request: FastifyRequest, bytes: number): void;
-  /** Charges a page that a request read besides its reply. */
+  /** Charges a page that a request read but did not return as its reply. */
   chargePage(request: FastifyRequest, items: number): void;
   /** Delays a refusal to a caller that was refused too often. */
   holdRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
-  /** Delay before a heartbeat is answered: 0 unless the machine sends many per second. */
+  /** Returns the delay before a heartbeat is answered: 0 unless the machine sends very many. */
   beatHoldMs(session: AgentSession, nowMs: number): number;
   figures(): { held: number; limited: number };
 }
@@ -68,21 +68,21 @@ const callCosts: Partial<Record<OperationName | ProtocolOperation, number>> = {
   'agentfield-node-list': 20,
 };
 const requestsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / bytesPerRequest));
-/** The requested page length; 0 if the reply is no page. A wrong limit is refused later. */
+/** Returns the requested page length, or 0 if the route has no pages. Validation comes later. */
 function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
   if (!Object.hasOwn((route.query as { properties?: object } | undefined)?.properties ?? {}, 'limit')) return 0;
   const limit = Number((query as { limit?: string }).limit);
   return limit > 0 ? Math.min(limit, maxPageItems) : defaultPageSize;
 }
-/** Counted separately from the caller's other requests. */
+/** Operations that are counted separately from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
-/** For the message, if the kind is no name for the caller. */
-const callersOf: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
+/** Words for messages, where the kind itself is not the word for the caller. */
+const callerWords: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
 const maxRetrySeconds = 60;
 const holdMs = 1_000;
 const maxHeldPerCaller = 128;
 const maxHeld = 4_000;
-/** No agent sends that many; tests send twenty. */
+/** No agent sends this many. */
 const maxBeatsPerSecond = 50;
 
 /** A quota in rows only. */
@@ -96,18 +96,20 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     Kind,
     ReturnType<typeof quotaOf>
   >;
-  const held = new Map<string, number>();
+  const heldByCaller = new Map<string, number>();
   let heldTotal = 0;
   let limited = 0;
-  let beatsOf = new Map<AgentSession, number>();
-  let second = 0;
+  /** Counts the heartbeats of each machine in `beatSecond`. */
+  let beatCounts = new Map<AgentSession, number>();
+  let beatSecond = 0;
 
   /**
-   * The charges before a request is served. Addresses are left out: several callers may share one.
+   * What was charged before a request is served. Addresses are left out, since several callers may
+   * share one.
    */
-  const charged = new WeakMap<FastifyRequest, { key: string; kind: Kind; requests: number; isPage: boolean }>();
+  const charges = new WeakMap<FastifyRequest, { key: string; kind: Kind; requests: number; isPage: boolean }>();
 
-  /** Undefined for fleet-wide tokens, which run the fleet and are not limited. */
+  /** Returns undefined for callers without a limit: relays and fleet-wide tokens. */
   const callerOf = (request: FastifyRequest): { kind: Kind; key: string } | undefined => {
     const { agent_session, person, relay } = request;
     if (agent_session) return { kind: 'instance', key: agent_session.node_instance_id };
@@ -115,19 +117,17 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     if (visibility) return visibility.kind === 'fleet' ? undefined : { kind: 'tenant', key: visibility.tenant };
     return relay ? undefined : { kind: 'address', key: sourceNetwork(request) };
   };
-  /** Seconds to wait; 0: the caller was charged. */
-  const waitSeconds = (key: string, quota: ReturnType<typeof quotaOf>, requests = 1): number => {
+  /** Returns the seconds to wait, or charges the caller and returns 0. */
+  const chargeOrWait = (key: string, quota: ReturnType<typeof quotaOf>, requests = 1): number => {
     const seconds = accounts.waitSeconds(key, quota);
     if (seconds === 0) accounts.charge(key, quota, requests, 0);
     return seconds;
   };
-  /** Charges one request; false without allowance. */
-  const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => waitSeconds(key, quota) === 0;
 
   const refuse = (name: OperationName | ProtocolOperation, kind: Kind, seconds: number): never => {
     limited++;
     throw new ApiProblem('rate_limited', {
-      detail: `This ${callersOf[kind] ?? kind} calls ${name} too often.`,
+      detail: `This ${callerWords[kind] ?? kind} calls ${name} too often.`,
       retry_after_seconds: Math.min(Math.ceil(seconds), maxRetrySeconds),
     });
   };
@@ -136,16 +136,16 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     admitKnown(kind, caller, name, request) {
       const key = `${kind} ${caller}`;
       const requests = callCosts[name] ?? 1;
-      const seconds = waitSeconds(key, quotas[kind], requests);
+      const seconds = chargeOrWait(key, quotas[kind], requests);
       if (seconds > 0) refuse(name, kind, seconds);
-      if (request) charged.set(request, { key, kind, requests, isPage: false });
+      if (request) charges.set(request, { key, kind, requests, isPage: false });
     },
     beginLookup({ kind, id }, credentials) {
       const key = `unknown_credential ${kind} ${id}`;
       const quota = quotas.unknown_credential;
       if (accounts.waitSeconds(key, quota) > 0) return undefined;
-      // After a restart of this replica, a relay brings many machines at once that have to be
-      // looked up.
+      // Reserve nothing for a relay: after a restart of this replica, a relay sends many machines
+      // at once that have to be looked up.
       const reserved = kind === 'relay' ? 0 : credentials;
       accounts.reserve(key, quota, reserved, 0);
       return (unknown) => {
@@ -163,50 +163,50 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const key = `${kind} ${caller.key}`;
       const items = pageItems(request, route);
       const requests = callCosts[name] ?? requestsOf(items * usualItemBytes);
-      const seconds = waitSeconds(key, quotas[kind], requests);
+      const seconds = chargeOrWait(key, quotas[kind], requests);
       if (seconds > 0) refuse(name, caller.kind, seconds);
-      if (caller.kind !== 'address') charged.set(request, { key, kind, requests, isPage: items > 0 });
+      if (caller.kind !== 'address') charges.set(request, { key, kind, requests, isPage: items > 0 });
     },
     chargeReply(request, bytes) {
-      const before = charged.get(request);
-      if (!before) return;
-      charged.delete(request);
-      const more = requestsOf(bytes) - before.requests;
-      if (more > 0 || before.isPage) accounts.charge(before.key, quotas[before.kind], more, 0);
+      const estimate = charges.get(request);
+      if (!estimate) return;
+      charges.delete(request);
+      const difference = requestsOf(bytes) - estimate.requests;
+      if (difference > 0 || estimate.isPage) accounts.charge(estimate.key, quotas[estimate.kind], difference, 0);
     },
     chargePage(request, items) {
-      const before = charged.get(request);
-      if (before) accounts.charge(before.key, quotas[before.kind], requestsOf(items * usualItemBytes), 0);
+      const charge = charges.get(request);
+      if (charge) accounts.charge(charge.key, quotas[charge.kind], requestsOf(items * usualItemBytes), 0);
     },
     async holdRefusal(request, reply) {
       const caller = callerOf(request);
       if (!caller) return;
       const key = `${caller.kind} ${caller.key}`;
-      if (take(`refused ${key}`, quotas.refused)) return;
-      const ofCaller = held.get(key) ?? 0;
-      if (ofCaller >= maxHeldPerCaller || heldTotal >= maxHeld) {
+      if (chargeOrWait(`refused ${key}`, quotas.refused) === 0) return;
+      const heldCount = heldByCaller.get(key) ?? 0;
+      if (heldCount >= maxHeldPerCaller || heldTotal >= maxHeld) {
         reply.header('connection', 'close');
         return;
       }
-      held.set(key, ofCaller + 1);
+      heldByCaller.set(key, heldCount + 1);
       heldTotal++;
-      // Random delay: refusals sent together cause requests that arrive together.
+      // The delay is random, since refusals sent together cause requests that arrive together.
       await pause(clock, holdMs * (1 + Math.random()));
       heldTotal--;
-      const left = (held.get(key) ?? 1) - 1;
-      if (left > 0) held.set(key, left);
-      else held.delete(key);
+      const remaining = (heldByCaller.get(key) ?? 1) - 1;
+      if (remaining > 0) heldByCaller.set(key, remaining);
+      else heldByCaller.delete(key);
     },
     beatHoldMs(session, nowMs) {
-      const present = Math.ceil(nowMs / 1000);
-      // Nearly every heartbeat ends here: the last answer was in an earlier second.
-      if (session.assigned_at_seconds !== present) return 0;
-      if (second !== present) {
-        second = present;
-        beatsOf = new Map();
+      const second = Math.ceil(nowMs / 1000);
+      // Nearly every call returns here, since the last heartbeat was in an earlier second.
+      if (session.assigned_at_seconds !== second) return 0;
+      if (beatSecond !== second) {
+        beatSecond = second;
+        beatCounts = new Map();
       }
-      const beats = (beatsOf.get(session) ?? 1) + 1;
-      beatsOf.set(session, beats);
+      const beats = (beatCounts.get(session) ?? 1) + 1;
+      beatCounts.set(session, beats);
       return beats > maxBeatsPerSecond ? holdMs : 0;
     },
     figures: () => ({ held: heldTotal, limited }),

@@ -1,4 +1,4 @@
-/** The callers that cause evidence, and the allowances that limit them. */
+/** Describes the callers that cause evidence, and the allowances that limit each of them. */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { NodeId, NodeInstanceId } from '../../../base/ids.ts';
@@ -14,7 +14,7 @@ export interface Writer {
   /** The writer named in reports about dropped facts. */
   kind: 'instance' | 'join_token' | 'tenant' | 'relay' | 'address';
   id: string;
-  /** The allowances it draws on, besides the shared one. */
+  /** The allowances that the writer draws on, besides the one that all writers share. */
   draws: readonly { kind: QuotaKind; key: string }[];
   node_id?: NodeId;
   node_instance_id?: NodeInstanceId;
@@ -28,8 +28,8 @@ export const instanceWriter = (instance: { node_id: NodeId; node_instance_id: No
 };
 
 /**
- * By token and name, so that one machine that joins in a loop does not block the others of its
- * pool.
+ * Limits joins by token and by name, so that one machine that joins in a loop does not block the
+ * other machines of its pool.
  */
 export function joinWriter(join_token: string, name: string): Writer {
   const id = createHash('sha256').update(join_token).digest('base64url').slice(0, 16);
@@ -40,7 +40,7 @@ export function joinWriter(join_token: string, name: string): Writer {
   return { kind: 'join_token', id, draws };
 }
 
-/** Null for fleet-wide tokens, which run the fleet and are not limited. */
+/** Returns null for fleet-wide tokens, which are not limited. */
 export const tenantWriter = (person: Person): Writer | null =>
   person.visibility.kind === 'fleet'
     ? null
@@ -68,12 +68,12 @@ export function addressWriter(request: FastifyRequest): Writer {
   return { kind: 'address', id: network, draws, actor: { kind: 'address', id: address, name: address } };
 }
 
-/** About what a registration writes; reserved until the exact amount is charged. */
+/** An estimate of what a registration writes, reserved until the exact amount is charged. */
 export const registrationCost = { rows: 5, bytes: 4 * 1024 };
 
 /**
- * The writer charged for a registration: the instance if it is known without a query, else the join
- * token, else the address.
+ * Returns the writer to charge for a registration: the instance if it is known without a query,
+ * else the join token, else the address.
  */
 export function registrationWriter(
   request: FastifyRequest,
@@ -87,13 +87,13 @@ export function registrationWriter(
   return join_token ? joinWriter(join_token, name ?? '') : addressWriter(request);
 }
 
-/** For writes that are limited for fleet-wide tokens as well, per token. */
+/** For writes that are also limited for fleet-wide tokens. Each such token has its own limit. */
 export function personWriter(person: Person): Writer {
   const key = person.visibility.kind === 'fleet' ? `token ${person.token_id}` : person.visibility.tenant;
   return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
 }
 
-/** The writer charged for the record of a refused request. */
+/** Returns the writer to charge for the record of a refused request. */
 export function refusalWriter(request: FastifyRequest): Writer {
   const { person, agent_session, relay } = request;
   if (agent_session) return instanceWriter(agent_session);
