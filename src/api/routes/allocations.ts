@@ -36,10 +36,10 @@ async function mustFindOperation(id: string, visibility: Visibility, services: A
 }
 
 /** A fleet-wide caller may filter by any tenant; a tenant may only filter by itself. */
-function narrowToTenant(visibility: Visibility, tenant: string | undefined): Visibility {
-  if (tenant === undefined) return visibility;
-  if (!canSee(visibility, tenant)) throw new ApiProblem('scope_insufficient');
-  return tenantOnly(tenant);
+function narrowToTenant(visibility: Visibility, requestedTenant: string | undefined): Visibility {
+  if (requestedTenant === undefined) return visibility;
+  if (!canSee(visibility, requestedTenant)) throw new ApiProblem('scope_insufficient');
+  return tenantOnly(requestedTenant);
 }
 
 /** The predicted effect of an action or its dry run, as sent to the caller. */

@@ -48,7 +48,7 @@ export const nobody: Attacker = {
         ),
         ...test(
           'src/api/limits/held/body-budget.test.ts',
-          'gives up a body that arrives too slowly, but not a request being served',
+          'reports a body that arrives too slowly as late, but not a request whose body is complete',
         ),
       ],
     },

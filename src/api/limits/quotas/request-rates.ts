@@ -104,8 +104,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   let beatSecond = 0;
 
   /**
-   * What was charged before a request is served. Addresses are left out, since several callers may
-   * share one.
+   * The charges made before each request is served. Addresses are left out, since several callers
+   * may share one.
    */
   const charges = new WeakMap<FastifyRequest, { key: string; kind: Kind; requests: number; isPage: boolean }>();
 
