@@ -116,12 +116,12 @@ const whoActs = { tenant: "the tenant's operators too", fleet: 'operators of the
  * actions` shows them.
  */
 function actionTable(
-  actions: Record<string, Pick<ActionRow<string, never>, 'does' | 'for' | 'from' | 'unless'>>,
+  actions: Record<string, Pick<ActionRow<string, never>, 'does' | 'for' | 'from' | 'whyNot'>>,
 ): string {
-  const rows = Object.entries(actions).map(([name, { does, for: owner, from, unless }]) => [
+  const rows = Object.entries(actions).map(([name, { does, for: owner, from, whyNot }]) => [
     code(name),
     does,
-    from.map(code).join(', ') + (unless ? '; with a condition' : ''),
+    from.map(code).join(', ') + (whyNot ? '; with a condition' : ''),
     whoActs[owner],
   ]);
   return table(['action', 'what it does', 'open in', 'for'], rows);

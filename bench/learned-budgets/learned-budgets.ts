@@ -42,8 +42,8 @@ function secondsToLearn(count: number): number {
   const question = {
     boots: { make: boots.slice(0, count) },
     fixed_seconds: 720,
-    standing_seconds: 720,
-    lately_seconds: [],
+    current_seconds: 720,
+    recent_seconds: [],
   };
   const repeats = Math.ceil(50_000 / count);
   const from = monotonicSeconds();

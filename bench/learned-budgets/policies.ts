@@ -118,8 +118,8 @@ function ask(boots: Boots, record: Record, begun: number, at: number, standing: 
   const { seconds, moved } = learnBudget({
     boots: isEnough ? { make } : { make, pool: samples(boots, record, begun, at, 0) },
     fixed_seconds: defaultBudgets.provision,
-    standing_seconds: standing.seconds,
-    lately_seconds: standing.moves
+    current_seconds: standing.seconds,
+    recent_seconds: standing.moves
       .filter((move) => move.at > limitedSince)
       .flatMap((move) => [move.from_seconds, move.seconds]),
   });

@@ -1,6 +1,6 @@
 /**
- * The decisions that the server is composed of, as values. A counter-test replaces one with a
- * broken version, and must then fail.
+ * The decision functions that the server is built from. A counter-test starts the server with a
+ * broken version of one, and expects the test of that behaviour to fail.
  */
 import { nextRecoveryMove } from './actions/recovery.ts';
 import { learnBudget } from './boots/learned-budget.ts';

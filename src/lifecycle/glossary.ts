@@ -1,18 +1,20 @@
 /**
- * The words of the product, one meaning each. `docs/glossary.md` and the console's tooltips are
- * generated from this table. Every term of a screen, an error code or a folder has an entry; those
- * of statuses are in model/states.ts.
+ * The words of the product, with one meaning each. `docs/glossary.md` and the console's tooltips are
+ * generated from this table. Every term of a screen, an error code or a folder has an entry here;
+ * statuses are described in model/states.ts.
  */
 
 export interface GlossaryEntry {
   /** At most 30 words. */
   means: string;
-  /** Words that we used before, and that mean nothing else now. */
+  /** Words that we used before and no longer use for this. */
   formerly?: readonly string[];
 }
 
 const entries = {
-  action: { means: 'Something that an operator can do about a node or an allocation. A table says when, and who may.' },
+  action: {
+    means: 'Something that an operator can do with a node or an allocation. A table lists who may do it and when.',
+  },
   agent: { means: 'Our program on a machine. It registers, sends heartbeats, runs tasks and ships logs.' },
   agentless: {
     means: 'Supervised through its provider, because no agent runs on the machine.',
@@ -23,7 +25,7 @@ const entries = {
   attention: { means: 'The list of everything that waits for a person, worst first.' },
   audit: { means: 'The record of who changed or tried to change what, and why.' },
   batch: {
-    means: 'Many requests that are served by one statement or one call.',
+    means: 'Many requests that one statement or one call serves.',
     formerly: ['gathered', 'gatherer'],
   },
   bisect: { means: 'Finding the one bad row of a batch by halving the batch.', formerly: ['by-halves'] },
@@ -36,7 +38,7 @@ const entries = {
     means: 'How long a phase may take before a rule gives a verdict. Set by the pool, or learned from its boots.',
   },
   caller: { means: 'The person, program, agent or relay that made a request.', formerly: ['asker', 'asked'] },
-  canary: { means: 'The first machines of a recovery. The rest follows only if all of them recover.' },
+  canary: { means: 'The first machines of a recovery. The others follow only if all canaries recover.' },
   certificate: {
     means: 'A signed file that shows what ran for an allocation, when it was released, and by which proofs.',
   },
@@ -47,11 +49,11 @@ const entries = {
   },
   conformance: { means: 'The tests that every driver must pass, whatever its provider.' },
   'counter-test': {
-    means: 'A test that breaks the product on purpose, and expects the test of that behaviour to fail.',
+    means: 'A test that breaks the product on purpose and expects the test of that behaviour to fail.',
   },
   credential: { means: 'The secret by which one instance of a machine proves who it is.' },
   cursor: { means: 'The position in a list or a stream from which the next page continues.' },
-  deadline: { means: 'The moment at which a rule gives a verdict, unless something happens before.' },
+  deadline: { means: 'The time at which a rule gives a verdict, unless something else happens first.' },
   decider: {
     means: 'A pure function that makes one decision of the server. A counter-test replaces it with a broken one.',
   },
@@ -60,14 +62,14 @@ const entries = {
   },
   diagnostics: {
     means:
-      'Processes, log lines and console output, collected from a machine and its provider on request or before it goes.',
+      'Processes, log lines and console output, collected from a machine and its provider on request or before a teardown.',
   },
   doctor: {
     means:
       'The command that checks each layer between you, the server and a machine, and names the first one that fails.',
   },
-  drain: { means: 'To give a machine nothing new, and wait until it is empty.' },
-  drift: { means: 'A difference between our record and the world: rows, machines, or proofs that do not agree.' },
+  drain: { means: 'To give a machine no new work, and wait until it is empty.' },
+  drift: { means: 'A difference between our records and reality: rows, machines or proofs that do not agree.' },
   driver: { means: 'The code that launches, inspects, tears down and proves machines of one provider.' },
   engine: { means: 'The part that runs operations durably: it records each step and resumes after a crash.' },
   enrolment: { means: 'The first registration of a machine, by a token that works once.' },
@@ -78,17 +80,17 @@ const entries = {
   fact: { means: 'One row of evidence.' },
   fence: { means: 'To refuse everything that an earlier instance of a machine still sends.' },
   finding: {
-    means: 'Something that disagrees, repeats or got slower. Opened when seen twice, closed when it is settled.',
+    means: 'A difference, a repeated failure or a slowdown. Opened when seen twice, closed when it is settled.',
   },
   fleet: { means: 'All machines of an installation.' },
   generation: { means: 'The version number of a pool document. Each change makes the next one.' },
   goodbye: { means: 'The last message of a machine that stops on purpose.' },
-  heartbeat: { means: 'The message by which a machine shows, at an interval, that it lives.', formerly: ['beat'] },
-  hold: { means: 'A verdict that the brake, or a maintenance window, keeps from being written.' },
+  heartbeat: { means: 'The message that a machine sends at an interval to show that it is alive.', formerly: ['beat'] },
+  hold: { means: 'A period in which the brake or a maintenance window keeps verdicts from being written.' },
   holder: { means: 'The allocation that has a machine now.' },
   idempotency: { means: 'Sending the same request twice has the effect of one; the idempotency key marks the repeat.' },
   inspect: { means: 'To ask a provider what it shows of a machine.', formerly: ['looking'] },
-  installation: { means: 'One Slipway with its database. Tags at providers carry its id.' },
+  installation: { means: 'One Slipway with its database. Resources at providers are tagged with its id.' },
   instance: { means: 'One incarnation of a node. Imaging or enrolling it again makes the next one.' },
   join: { means: 'How a machine that somebody else started becomes a node of a pool, by a join token.' },
   layer: { means: 'The part of the system that states a fact or owns a problem: node, rule, provider, operator, …' },
@@ -106,10 +108,10 @@ const entries = {
     means: 'Whether a node is free, reserved, occupied or in cleanup. Derived from its allocation and its residue.',
   },
   operation: {
-    means: 'Durable work in named steps, such as bringing a machine up. It survives crashes and goes on elsewhere.',
+    means: 'Durable work in named steps, such as bringing a machine up. After a crash another replica continues it.',
   },
   origin: { means: 'Who stated a fact: the control plane, a machine, a person or a program.' },
-  orphan: { means: 'Something at a provider that carries our tags and has no owner in our records.' },
+  orphan: { means: 'Something at a provider that has our tags but no owner in our records.' },
   overload: {
     means: 'A replica has more work than it can do. It sheds lists first, then lengthens heartbeat intervals.',
   },
@@ -124,12 +126,12 @@ const entries = {
   progress: { means: 'How far an operation is, computed by the server from its steps and from earlier runs.' },
   proof: { means: 'A checked statement that a machine is clean, gone or cut off, bound to a fresh nonce.' },
   protocol: {
-    means: 'A foreign wire format that we speak, such as that of AgentField or molecule.',
+    means: 'A foreign wire format that we support, such as that of AgentField or molecule.',
     formerly: ['door', 'front door'],
   },
   provider: { means: 'Who runs the machines: this host, a container engine, a cloud, or somebody else.' },
   quota: { means: 'How much a caller may cause within a time: rows, bytes or requests.' },
-  recovery: { means: 'One action on many machines: a canary first, then the rest at a capped rate.' },
+  recovery: { means: 'One action on many machines: first on a canary, then on the others at a capped rate.' },
   redact: { means: 'To replace secrets in a text before it is stored, shown or sent.', formerly: ['strike', 'tame'] },
   relay: { means: 'A program that passes on the heartbeats of machines that cannot reach the server.' },
   release: { means: 'Giving an allocation back: fence, drain, stop, clean, prove.' },
@@ -139,7 +141,7 @@ const entries = {
   rescue: { means: 'Taking a failed machine back when it comes up late, within its rescue window.' },
   'rescue window': { means: 'The time after a failure in which a late machine can still be rescued.' },
   residue: { means: 'Something that a forced release may have left behind, on record until it is proven gone.' },
-  rule: { means: 'A sweep that gives verdicts. Its name stands on every verdict that it gave.' },
+  rule: { means: 'A sweep that gives verdicts. Every verdict names its rule.' },
   'runtime class': { means: 'A named set of budgets that pools refer to.' },
   sample: { means: 'The recorded duration and outcome of one phase of one boot.' },
   scope: { means: 'Which pool or tenant a token is valid for.' },
@@ -162,7 +164,7 @@ const entries = {
   sweep: { means: 'One rule or job, applied to every row that it concerns, at an interval or when something changed.' },
   task: { means: 'Signed work that an agent runs, such as stopping the workload or proving it clean.' },
   teardown: { means: 'Stopping and removing a machine.', formerly: ['ending', 'take-down'] },
-  tenant: { means: 'Whose allocations are kept apart from those of everybody else.' },
+  tenant: { means: 'A customer or team. Its allocations are invisible to other tenants.' },
   token: { means: 'The secret by which a person or a program signs in.' },
   transition: {
     means: 'A change of status by the transition table. Only store/transitions writes one.',

@@ -1,6 +1,6 @@
 /**
- * Tenant isolation: how much of the fleet a caller may see. Every read for a caller takes one;
- * there is no default. `store/visibility.ts` turns it into SQL.
+ * Tenant isolation: which part of the fleet a caller may see. Every read for a caller requires a
+ * `Visibility`; there is no default. `store/visibility.ts` turns it into SQL.
  */
 export type Visibility = { kind: 'fleet' } | { kind: 'tenant'; tenant: string };
 
@@ -9,6 +9,6 @@ export const wholeFleet: Visibility = { kind: 'fleet' };
 
 export const tenantOnly = (tenant: string): Visibility => ({ kind: 'tenant', tenant });
 
-/** `owner` is the tenant of a row. Only the whole fleet includes rows that have none. */
+/** `owner` is the tenant of a row. Rows without a tenant are visible only to the whole fleet. */
 export const canSee = (visibility: Visibility, owner: string | null): boolean =>
   visibility.kind === 'fleet' || visibility.tenant === owner;

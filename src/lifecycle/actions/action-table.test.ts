@@ -11,22 +11,24 @@ const fill: ActionRow<Status, Subject> = {
   does: 'fills it',
   for: 'tenant',
   from: ['up', 'down'],
-  elsewhere: { gone: 'Nothing is left to fill.' },
-  unless: ({ full }) => (full ? 'It is full.' : null),
+  wrongStatusReasons: { gone: 'Nothing is left to fill.' },
+  whyNot: ({ full }) => (full ? 'It is full.' : null),
 };
 const sink: ActionRow<Status, Subject> = { does: 'sinks it', for: 'fleet', from: ['up'] };
 
-test('makes an action available in its statuses if its condition holds', () => {
+test('makes an action available in its statuses if its precondition is met', () => {
   expect(whyNot(fill, { status: 'up', full: false })).toBeNull();
   expect(whyNot(fill, { status: 'down', full: false })).toBeNull();
   expect(whyNot(fill, { status: 'up', full: true })).toBe('It is full.');
   expect(whyNot(sink, { status: 'up', full: true })).toBeNull();
 });
 
-test("names the required statuses elsewhere, or the table's reason", () => {
+test("gives the table's reason in other statuses, or names the required statuses", () => {
   expect(whyNot(fill, { status: 'gone', full: true })).toBe('Nothing is left to fill.');
   expect(whyNot(sink, { status: 'gone', full: false })).toBe('It is gone; this needs up.');
-  expect(whyNot({ ...fill, elsewhere: {} }, { status: 'gone', full: false })).toBe('It is gone; this needs up, down.');
+  expect(whyNot({ ...fill, wrongStatusReasons: {} }, { status: 'gone', full: false })).toBe(
+    'It is gone; this needs up, down.',
+  );
 });
 
 test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
@@ -36,13 +38,18 @@ test.each<[ActionCaller['role'], string | null, string | null, string | null]>([
   ['operator', 'acme', null, 'Only operators of the whole fleet may do this.'],
   ['admin', null, null, null],
   ['admin', 'acme', null, 'Only operators of the whole fleet may do this.'],
-])('a %s of %s', (role, tenant, ofTenants, ofTheFleet) => {
-  const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
-  expect(whyNotForCaller('tenant', { role, visibility })).toBe(ofTenants);
-  expect(whyNotForCaller('fleet', { role, visibility })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
-});
+])(
+  'a %s of tenant %s may take actions for tenants (%s) and for the fleet (%s)',
+  (role, tenant, whyNotTenant, whyNotFleet) => {
+    const visibility = tenant === null ? wholeFleet : tenantOnly(tenant);
+    expect(whyNotForCaller('tenant', { role, visibility })).toBe(whyNotTenant);
+    expect(whyNotForCaller('fleet', { role, visibility })).toBe(
+      whyNotFleet === 'the same' ? whyNotTenant : whyNotFleet,
+    );
+  },
+);
 
-test('offers every action; the role is checked before the status', () => {
+test('offers every action, and checks the role before the status', () => {
   const table = { fill, sink };
   const subject: Subject = { status: 'down', full: false };
   expect(

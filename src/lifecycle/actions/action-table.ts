@@ -1,18 +1,27 @@
-/** Tables of actions: the callers and the statuses that each is for, and why not for others. */
+/**
+ * The shape of an action table: for each action, who may take it and in which statuses, and the
+ * reason to show if it is not available.
+ */
 import type { Visibility } from '../visibility.ts';
 
-/** `tenant`: operators of the owning tenant too. `fleet`: only operators of the whole fleet. */
+/**
+ * `tenant`: operators of the owning tenant and of the whole fleet. `fleet`: only operators of the
+ * whole fleet.
+ */
 export type ActionOwner = 'tenant' | 'fleet';
 
 export interface ActionRow<Status extends string, Subject> {
-  /** The caption of its button. */
+  /** Describes the effect, as the caption of its button. */
   does: string;
   for: ActionOwner;
   from: readonly Status[];
-  /** Why not in a status outside `from`. By default it lists the statuses in `from`. */
-  elsewhere?: Partial<Record<Status, string>>;
-  /** Returns why not, for reasons besides the status. */
-  unless?(subject: Subject): string | null;
+  /**
+   * The reason to show in a status outside `from`. Without an entry, the reason lists the statuses
+   * in `from`.
+   */
+  wrongStatusReasons?: Partial<Record<Status, string>>;
+  /** Checks preconditions besides the status. Returns the reason if one is not met. */
+  whyNot?(subject: Subject): string | null;
 }
 
 export type ActionTable<Name extends string, Status extends string, Subject> = Record<Name, ActionRow<Status, Subject>>;
@@ -24,13 +33,13 @@ export interface Offer<Name extends string> {
   why_not: string | null;
 }
 
-/** Null if the action is available. */
+/** Why the action is not available; null if it is. */
 export function whyNot<Status extends string, Subject extends { status: Status }>(
-  { from, elsewhere, unless }: ActionRow<Status, Subject>,
+  row: ActionRow<Status, Subject>,
   subject: Subject,
 ): string | null {
-  if (from.includes(subject.status)) return unless?.(subject) ?? null;
-  return elsewhere?.[subject.status] ?? `It is ${subject.status}; this needs ${from.join(', ')}.`;
+  if (row.from.includes(subject.status)) return row.whyNot?.(subject) ?? null;
+  return row.wrongStatusReasons?.[subject.status] ?? `It is ${subject.status}; this needs ${row.from.join(', ')}.`;
 }
 
 export interface ActionCaller {
@@ -38,7 +47,7 @@ export interface ActionCaller {
   visibility: Visibility;
 }
 
-/** Null if the caller may take it. */
+/** Why the caller may not take such an action; null if the caller may. */
 export function whyNotForCaller(owner: ActionOwner, { role, visibility }: ActionCaller): string | null {
   if (role === 'viewer') return 'Your token is read-only; this needs the role operator.';
   return owner === 'fleet' && visibility.kind !== 'fleet' ? 'Only operators of the whole fleet may do this.' : null;

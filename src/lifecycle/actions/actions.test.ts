@@ -50,7 +50,7 @@ test('offers no node action to a tenant', () => {
 });
 
 /** Where each action is available on a free node with a deadline and a held verdict. */
-const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
+const availableWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   retry: [],
   'extend-deadline': ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
   drain: ['ready', 'degraded', 'offline'],
@@ -69,8 +69,8 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
 };
 
 test.each(nodeActionNames)('%s is available exactly where a transition exists', (action) => {
-  const open = nodeStatusNames.filter((status) => offer(action, { status })?.open);
-  expect(open.toSorted()).toEqual(openWhenFree[action].toSorted());
+  const statuses = nodeStatusNames.filter((status) => offer(action, { status })?.open);
+  expect(statuses.toSorted()).toEqual(availableWhenFree[action].toSorted());
 });
 
 test.each([
@@ -81,16 +81,17 @@ test.each([
   ['retire', 'cleaning', 'retire'],
   ['reimage', 'cleaning', 'reimage'],
   ['re-enroll', 'provisioning', 're-enroll'],
-] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
-  for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
+] as const)('%s has an edge to %s from every status in which it is available', (action, to, by) => {
+  for (const from of availableWhenFree[action])
+    expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
 
-test('names reactivate for a drained machine that is quarantined', () => {
+test('advises to reactivate a machine that was quarantined after its drain', () => {
   expect(offer('undrain', { status: 'quarantined' })?.why_not).toContain('reactivate it instead');
   expect(offer('reactivate', { status: 'quarantined' })?.open).toBe(true);
 });
 
-test('does not undrain a fenced machine, which a re-enrolment may be replacing', () => {
+test('refuses to undrain a machine whose instance is fenced', () => {
   const fenced = { status: 'draining', instance_fenced: 'the machine enrols anew' } as const;
   expect(offer('undrain', fenced)).toMatchObject({ open: false, why_not: expect.stringContaining('enrols anew') });
   expect(offer('retire', fenced)?.open).toBe(true);
@@ -98,25 +99,25 @@ test('does not undrain a fenced machine, which a re-enrolment may be replacing',
 
 describe('a machine in use', () => {
   test.each([
-    ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],
-    ['occupied', 'active', 'An allocation uses it; release that first.'],
-    ['cleanup', 'releasing', 'Its last allocation is still being released; wait until that ends.'],
-  ] as const)('is not retired while it is %s', (occupancy, allocation_status, why_not) => {
+    ['reserved', 'provisioning', 'An allocation waits for it; release the allocation first.'],
+    ['occupied', 'active', 'An allocation uses it; release the allocation first.'],
+    ['cleanup', 'releasing', 'Its last allocation is still being released; wait until the release ends.'],
+  ] as const)('cannot be retired while it is %s', (occupancy, allocation_status, why_not) => {
     expect(offer('retire', { occupancy, allocation_status })).toMatchObject({ open: false, why_not });
   });
 
-  test('is not reimaged', () => {
+  test('cannot be reimaged', () => {
     const status = 'ready';
     expect(offer('reimage', { status, occupancy: 'occupied' })).toMatchObject({
       open: false,
-      why_not: 'An allocation uses it; release that first.',
+      why_not: 'An allocation uses it; release the allocation first.',
     });
   });
 
-  test('is reactivated only without residue', () => {
+  test('cannot be reactivated while a failed or releasing allocation holds it', () => {
     const why = {
-      reserved: 'A failed allocation still holds it; release that first.',
-      cleanup: 'Its last allocation left residue that is not proven gone; release that first.',
+      reserved: 'A failed allocation still holds it; release the allocation first.',
+      cleanup: 'Its last allocation left residue that is not proven gone; release the allocation first.',
     };
     for (const occupancy of ['reserved', 'cleanup'] as const)
       expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
@@ -125,38 +126,38 @@ describe('a machine in use', () => {
       });
   });
 
-  test('can be reactivated for its allocation, but not reimaged', () => {
-    const aside = { status: 'quarantined', occupancy: 'occupied', allocation_status: 'active' } as const;
-    expect(offer('reactivate', aside)).toMatchObject({ open: true, why_not: null });
-    expect(offer('reactivate', { ...aside, instance_fenced: 'let go' })?.open).toBe(false);
+  test('can be reactivated for its active allocation, but not reimaged, retired or re-enrolled', () => {
+    const quarantined = { status: 'quarantined', occupancy: 'occupied', allocation_status: 'active' } as const;
+    expect(offer('reactivate', quarantined)).toMatchObject({ open: true, why_not: null });
+    expect(offer('reactivate', { ...quarantined, instance_fenced: 'deleted as residue' })?.open).toBe(false);
     for (const action of ['reimage', 'retire', 're-enroll'] as const)
-      expect(offer(action, aside)).toMatchObject({
+      expect(offer(action, quarantined)).toMatchObject({
         open: false,
         why_not:
           'An allocation still uses it. Reactivate the machine to serve it again, or release the allocation first.',
       });
   });
 
-  test('is not reactivated during its teardown', () => {
+  test('cannot be reactivated during its teardown', () => {
     expect(offer('reactivate', { status: 'quarantined', taken_down_by: 'op_1' })).toMatchObject({
       open: false,
-      why_not: 'Operation op_1 is still tearing it down; wait for that.',
+      why_not: 'Operation op_1 is still tearing it down; wait until it ends.',
     });
   });
 
-  test('is reactivated only if its instance is not fenced', () => {
+  test('cannot be reactivated if its instance is fenced', () => {
     expect(offer('reactivate', { status: 'quarantined', instance_fenced: 'deleted as residue' })).toMatchObject({
       open: false,
-      why_not: 'Nothing that it says is believed any more (deleted as residue); re-enroll it, reimage it or retire it.',
+      why_not: 'Its instance is fenced (deleted as residue); re-enroll it, reimage it or retire it.',
     });
   });
 
-  test('is retried only for a waiting allocation', () => {
+  test('can be retried only for a waiting allocation', () => {
     expect(offer('retry', { status: 'failed', occupancy: 'reserved' })).toMatchObject({ open: true });
     expect(offer('retry', { status: 'failed' })).toMatchObject({ open: false, why_not: 'No allocation waits for it.' });
   });
 
-  test('has its release retried only after a failure', () => {
+  test('offers to retry its release only after the release failed', () => {
     for (const status of nodeStatusNames)
       expect(offer('retry-release', { status, allocation_status: 'release_failed' })?.open, status).toBe(
         status !== 'retired',
@@ -175,7 +176,7 @@ describe('a machine in use', () => {
 
 describe('a machine that lost its credential', () => {
   const why = (over: Partial<ActionSubject>) => offer('re-enroll', { status: 'offline', ...over })?.why_not;
-  test('keeps its allocation if it is external', () => {
+  test('can re-enroll with its allocation if it is external', () => {
     expect(why({ occupancy: 'occupied', external: true })).toBeNull();
     expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
     expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(
@@ -186,9 +187,9 @@ describe('a machine that lost its credential', () => {
     );
     expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/settle the residue/);
   });
-  test('would lose its allocation if a driver launches it again', () => {
-    expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);
-    expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry that to get a new instance/);
+  test('cannot re-enroll with an allocation if a driver launches it', () => {
+    expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release the allocation first/);
+    expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry the allocation to get a new instance/);
   });
 });
 
@@ -198,7 +199,7 @@ describe('an external machine', () => {
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('then re-enroll it') });
   });
 
-  test('has its release forced only if one runs or failed', () => {
+  test('offers to force a release only if one runs or has failed', () => {
     for (const status of nodeStatusNames)
       for (const allocation_status of ['releasing', 'release_failed'] as const)
         expect(offer('force-release', { status, allocation_status })?.open, status).toBe(status !== 'retired');
@@ -211,19 +212,20 @@ describe('an external machine', () => {
 });
 
 describe('residue of a forced release', () => {
-  const left = { status: 'quarantined', occupancy: 'cleanup', allocation_status: null } as const;
+  const withResidue = { status: 'quarantined', occupancy: 'cleanup', allocation_status: null } as const;
 
   test('prevents reactivation, but not teardown', () => {
-    expect(offer('reactivate', left)).toMatchObject({
+    expect(offer('reactivate', withResidue)).toMatchObject({
       open: false,
       why_not:
         'Its last allocation left residue that is not proven gone: release that allocation, settle the residue, or reimage or retire the machine.',
     });
-    expect(offer('retire', left)).toMatchObject({ open: true });
+    expect(offer('retire', withResidue)).toMatchObject({ open: true });
   });
 
-  test('is not a release to retry or force', () => {
-    for (const action of ['retry-release', 'force-release']) expect(offer(action, left)?.open, action).toBe(false);
+  test('does not count as a release to retry or force', () => {
+    for (const action of ['retry-release', 'force-release'])
+      expect(offer(action, withResidue)?.open, action).toBe(false);
   });
 });
 
@@ -233,7 +235,7 @@ describe('a deadline', () => {
       expect(offer('extend-deadline', { status })?.open, status).toBe(nodeStatuses[status].deadline !== null);
   });
 
-  test('gives the reason if it cannot be extended', () => {
+  test('cannot be extended without a deadline or in another status, and the offer says why', () => {
     expect(offer('extend-deadline', { deadline_at: null })).toMatchObject({
       open: false,
       why_not: 'It has no deadline.',
@@ -253,7 +255,7 @@ describe('a held verdict', () => {
     }
   });
 
-  test('must exist', () => {
+  test('cannot be applied if there is none', () => {
     expect(offer('apply-held-verdict', { held: null })).toMatchObject({
       open: false,
       why_not: 'No verdict is held.',
@@ -289,20 +291,20 @@ describe('diagnostics', () => {
     });
   });
 
-  test('are found in the timeline after the machine is gone', () => {
+  test('are offered in the timeline after the machine is retired', () => {
     expect(offer('collect-diagnostics', { status: 'retired' })).toMatchObject({
       open: false,
-      why_not: 'It is retired; its diagnostics were saved before it went: see evidence.frozen in its timeline.',
+      why_not: 'It is retired; its diagnostics were saved before it was removed: see evidence.frozen in its timeline.',
     });
   });
 });
 
-test('gives advice without a cycle for residue on an external machine', () => {
-  const left = { status: 'quarantined', occupancy: 'cleanup', external: true } as const;
+test('advises to retire an external machine with residue, and never to use an action that is refused', () => {
+  const withResidue = { status: 'quarantined', occupancy: 'cleanup', external: true } as const;
   for (const action of ['reactivate', 're-enroll', 'reimage'] as const) {
-    expect(whyNotOnNode(action, subject(left)), action).toMatch(/[Rr]etire it.* join again/);
-    expect(whyNotOnNode(action, subject({ ...left, external: false })) ?? '', action).not.toMatch(/join again/);
+    expect(whyNotOnNode(action, subject(withResidue)), action).toMatch(/[Rr]etire it.* join again/);
+    expect(whyNotOnNode(action, subject({ ...withResidue, external: false })) ?? '', action).not.toMatch(/join again/);
   }
-  expect(whyNotOnNode('retire', subject(left))).toBe(null);
-  expect(whyNotOnNode('reimage', subject({ ...left, occupancy: 'free' }))).toMatch(/then re-enroll it/);
+  expect(whyNotOnNode('retire', subject(withResidue))).toBe(null);
+  expect(whyNotOnNode('reimage', subject({ ...withResidue, occupancy: 'free' }))).toMatch(/then re-enroll it/);
 });

@@ -5,52 +5,52 @@
 import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
 
-/** The facts that the preconditions check. */
+/** The facts about a node that the preconditions check. */
 export interface ActionSubject {
   status: NodeStatus;
   node_instance_id: string | null;
   occupancy: Occupancy;
   /**
-   * The status of the allocation that holds the node. A node in cleanup without one has residue of
-   * a forced release.
+   * The status of the allocation that holds the node. If it is null although the occupancy is
+   * `cleanup`, the node has residue of a forced release.
    */
   allocation_status: AllocationStatus | null;
   deadline_at: Date | string | null;
   held: object | null;
   endpoint: string | null;
-  /** Why the instance is fenced; null if it is not. */
+  /** Why the current instance is fenced; null if it is not fenced. */
   instance_fenced: string | null;
   /** The unfinished operation that tears the machine down. */
   taken_down_by: string | null;
-  /** Somebody else provides the machines of its pool; no driver launches them. */
+  /** The pool is external: no driver launches its machines. */
   external: boolean;
   /** Supervised through its provider, without an agent. */
   agentless?: boolean;
   /** The agent's key replaced another one without being signed by it. */
   key_unproven?: boolean;
-  /** False: a release destroys the machine, and with it everything you could still inspect. */
+  /** False: a release destroys the machine, so nothing is left to inspect. */
   reuse?: boolean;
 }
 
 export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
 
 const inUse: Partial<Record<Occupancy, string>> = {
-  reserved: 'An allocation waits for it; release that first.',
-  occupied: 'An allocation uses it; release that first.',
-  cleanup: 'Its last allocation is still being released; wait until that ends.',
+  reserved: 'An allocation waits for it; release the allocation first.',
+  occupied: 'An allocation uses it; release the allocation first.',
+  cleanup: 'Its last allocation is still being released; wait until the release ends.',
 };
 /**
- * A node that was quarantined while it served can return to its allocation. All other actions need
- * it free.
+ * A node that was quarantined while an allocation used it can return to that allocation. All other
+ * actions need a free node.
  */
 const quarantinedInUse: Partial<Record<Occupancy, string>> = {
   ...inUse,
-  reserved: 'A failed allocation still holds it; release that first.',
+  reserved: 'A failed allocation still holds it; release the allocation first.',
   occupied: 'An allocation still uses it. Reactivate the machine to serve it again, or release the allocation first.',
 };
 /**
- * A person quarantines a machine to inspect it, so advice to release it must say that this destroys
- * it.
+ * People quarantine a machine to inspect it. Advice to release its allocation must therefore warn
+ * that the release destroys the machine.
  */
 export const releaseDestroysIt = 'In this pool a release destroys the machine, with everything you could inspect.';
 const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
@@ -62,12 +62,12 @@ const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
 const residueWords = ({ external }: ActionSubject) =>
   `Its last allocation left residue that is not proven gone: release that allocation, settle the residue, or ${external ? 'retire it and let the machine join again' : 'reimage or retire the machine'}.`;
-/** Residue belongs to no allocation, and a teardown is one way to remove it. */
-const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
+/** Residue does not prevent a teardown: it belongs to no allocation, and a teardown removes it. */
+const whyNotTearDown = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
 
 /**
- * Re-enrolling an external machine keeps the tenant's data on it. A driver would launch another
- * machine instead.
+ * A re-enrolled external machine keeps the tenant's data. For other machines the driver would launch
+ * a new machine without that data.
  */
 function whyNotEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external, agentless } = subject;
@@ -76,32 +76,32 @@ function whyNotEnrol(subject: ActionSubject): string | null {
   if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
   if (external) return null;
   return occupancy === 'reserved'
-    ? 'An allocation waits for it; retry that to get a new instance.'
-    : 'Its driver would launch another machine, without the data of its allocation; release that first.';
+    ? 'An allocation waits for it; retry the allocation to get a new instance.'
+    : 'Its driver would launch another machine, without the data of its allocation; release the allocation first.';
 }
 
 const whyFenced = ({ instance_fenced }: ActionSubject) =>
   instance_fenced === null
     ? null
-    : `Nothing that it says is believed any more (${instance_fenced}); re-enroll it, reimage it or retire it.`;
+    : `Its instance is fenced (${instance_fenced}); re-enroll it, reimage it or retire it.`;
 
 const allBut = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
-/** For requests for diagnostics after the machine is gone. */
-export const frozenWords = 'its diagnostics were saved before it went: see evidence.frozen in its timeline.';
+/** The answer to a request for diagnostics after the machine is gone. */
+export const frozenWords = 'its diagnostics were saved before it was removed: see evidence.frozen in its timeline.';
 
 export const nodeActions = {
   retry: {
     does: 'retries with a new instance, once the old one is torn down',
     for: 'fleet',
     from: ['failed'],
-    unless: ({ occupancy }) => (occupancy === 'reserved' ? null : 'No allocation waits for it.'),
+    whyNot: ({ occupancy }) => (occupancy === 'reserved' ? null : 'No allocation waits for it.'),
   },
   'extend-deadline': {
     does: 'gives it more time',
     for: 'fleet',
     from: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
-    unless: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
+    whyNot: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
   },
   drain: {
     does: 'gives it no new work; once empty it is quarantined, or retired on request',
@@ -112,10 +112,10 @@ export const nodeActions = {
     does: 'lets it take new work again',
     for: 'fleet',
     from: ['draining'],
-    // While the node drains, a re-enrolment may have fenced its instance; nobody may get a fenced
-    // machine.
-    unless: whyFenced,
-    elsewhere: {
+    // A re-enrolment may have fenced the instance while the node drained. No allocation may get a
+    // fenced machine.
+    whyNot: whyFenced,
+    wrongStatusReasons: {
       quarantined: 'It is empty and quarantined by now; reactivate it instead.',
     },
   },
@@ -128,44 +128,44 @@ export const nodeActions = {
     does: 'returns it to service, with its allocation if it has one, once it reports ready',
     for: 'fleet',
     from: ['quarantined'],
-    unless: (subject) => {
+    whyNot: (subject) => {
       if (hasResidue(subject)) return residueWords(subject);
       if (subject.occupancy === 'reserved') return whyInUse(subject);
       if (subject.occupancy === 'cleanup')
-        return 'Its last allocation left residue that is not proven gone; release that first.';
+        return 'Its last allocation left residue that is not proven gone; release the allocation first.';
       const fenced = whyFenced(subject);
       if (fenced) return fenced;
       return subject.taken_down_by === null
         ? null
-        : `Operation ${subject.taken_down_by} is still tearing it down; wait for that.`;
+        : `Operation ${subject.taken_down_by} is still tearing it down; wait until it ends.`;
     },
   },
   reimage: {
     does: 'tears it down with proof and launches it again as a new instance; its history stays',
     for: 'fleet',
     from: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
-    unless: (subject) =>
+    whyNot: (subject) =>
       subject.external
         ? `No driver here can image an external machine. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join again.' : 'Quarantine it, image it yourself, then re-enroll it.'}`
-        : unlessInUse(subject),
+        : whyNotTearDown(subject),
   },
   're-enroll': {
     does: 'lets the machine enrol again as a new instance after it lost its credential, and fences the old one',
     for: 'fleet',
     from: ['offline', 'failed', 'quarantined'],
-    unless: whyNotEnrol,
+    whyNot: whyNotEnrol,
   },
   retire: {
     does: 'tears it down for good, with proof',
     for: 'fleet',
     from: allBut('cleaning'),
-    unless: unlessInUse,
+    whyNot: whyNotTearDown,
   },
   'retry-release': {
     does: 'retries the failed release of its allocation now',
     for: 'fleet',
     from: liveNodeStatuses,
-    unless: ({ allocation_status }) => {
+    whyNot: ({ allocation_status }) => {
       if (allocation_status === 'release_failed') return null;
       return allocation_status === 'releasing'
         ? 'The release of its allocation is under way; it has not failed.'
@@ -176,7 +176,7 @@ export const nodeActions = {
     does: 'ends the release of its allocation; anything not proven gone goes on the residue ledger',
     for: 'fleet',
     from: liveNodeStatuses,
-    unless: ({ allocation_status }) =>
+    whyNot: ({ allocation_status }) =>
       allocation_status === 'releasing' || allocation_status === 'release_failed'
         ? null
         : 'No release of it runs or has failed; release its allocation first.',
@@ -185,19 +185,19 @@ export const nodeActions = {
     does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: liveNodeStatuses,
-    unless: ({ key_unproven }) => (key_unproven ? null : 'Its key is not in doubt.'),
+    whyNot: ({ key_unproven }) => (key_unproven ? null : 'Its key is not in doubt.'),
   },
   'apply-held-verdict': {
     does: 'applies the held verdict now',
     for: 'fleet',
     from: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
-    unless: ({ held }) => (held === null ? 'No verdict is held.' : null),
+    whyNot: ({ held }) => (held === null ? 'No verdict is held.' : null),
   },
   probe: {
     does: 'probes it now and records the result',
     for: 'fleet',
     from: liveNodeStatuses,
-    unless: ({ node_instance_id, endpoint, status }) => {
+    whyNot: ({ node_instance_id, endpoint, status }) => {
       if (node_instance_id === null) return 'It has no instance.';
       return endpoint === null && isFenced(status)
         ? 'It has no address to probe, and its agent gets no probe task while it is fenced.'
@@ -208,8 +208,8 @@ export const nodeActions = {
     does: 'collects diagnostics from its agent and its provider, and stores them as evidence',
     for: 'fleet',
     from: liveNodeStatuses,
-    elsewhere: { retired: `It is retired; ${frozenWords}` },
-    unless: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance.' : null),
+    wrongStatusReasons: { retired: `It is retired; ${frozenWords}` },
+    whyNot: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance.' : null),
   },
 } as const satisfies Record<string, NodeAction>;
 
@@ -220,6 +220,6 @@ export type OfferedAction = Offer<NodeActionName>;
 export const offeredActions = (subject: ActionSubject, caller: ActionCaller): OfferedAction[] =>
   offersOf<NodeActionName, NodeStatus, ActionSubject>(nodeActions, subject, caller);
 
-/** Null if the action is available. */
+/** Why the action is not available; null if it is. */
 export const whyNotOnNode = (action: NodeActionName, subject: ActionSubject): string | null =>
   whyNot<NodeStatus, ActionSubject>(nodeActions[action], subject);

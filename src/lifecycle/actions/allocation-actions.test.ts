@@ -33,7 +33,7 @@ const subject = (over: Partial<AllocationSubject> = {}): AllocationSubject => ({
   ...over,
 });
 const operator = { role: 'operator', visibility: wholeFleet } as const;
-const openIn = (action: AllocationActionName, over: Partial<AllocationSubject> = {}) =>
+const availableIn = (action: AllocationActionName, over: Partial<AllocationSubject> = {}) =>
   allocationStatusNames.filter((status) => whyNotOnAllocation(action, subject({ ...over, status })) === null);
 
 test('offers every action with its description and availability', () => {
@@ -52,7 +52,7 @@ test('offers every action with its description and availability', () => {
 /**
  * Where each action is available with a starting machine that has a deadline and a held verdict.
  */
-const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]> = {
+const availableWithMachine: Record<AllocationActionName, readonly AllocationStatus[]> = {
   retry: ['failed'],
   release: ['requested', 'provisioning', 'active', 'failed'],
   'retry-release': ['release_failed'],
@@ -64,22 +64,24 @@ const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]>
   'collect-diagnostics': allocationStatusNames,
 };
 
-test.each(allocationActionNames)('%s is available exactly here', (action) => {
-  expect(openIn(action).toSorted()).toEqual(openWithMachine[action].toSorted());
+test.each(allocationActionNames)('%s is available exactly in the listed statuses', (action) => {
+  expect(availableIn(action).toSorted()).toEqual(availableWithMachine[action].toSorted());
 });
 
-/** Without a machine, actions that need none stay available. */
-const openWithout: Record<AllocationActionName, readonly AllocationStatus[]> = {
-  ...openWithMachine,
+/** Without a machine, only actions that need no machine are available. */
+const availableWithoutMachine: Record<AllocationActionName, readonly AllocationStatus[]> = {
+  ...availableWithMachine,
   'extend-deadline': ['requested', 'releasing'],
   'apply-held-verdict': [],
   probe: [],
   'collect-diagnostics': [],
 };
 
-test.each(allocationActionNames)('%s without a machine', (action) => {
-  expect(openIn(action, { node: null }).toSorted()).toEqual(openWithout[action].toSorted());
-  expect(openIn(action, { node: null, node_id: null }).toSorted()).toEqual(openWithout[action].toSorted());
+test.each(allocationActionNames)('%s is available without a machine exactly in the listed statuses', (action) => {
+  expect(availableIn(action, { node: null }).toSorted()).toEqual(availableWithoutMachine[action].toSorted());
+  expect(availableIn(action, { node: null, node_id: null }).toSorted()).toEqual(
+    availableWithoutMachine[action].toSorted(),
+  );
 });
 
 test.each([
@@ -87,8 +89,8 @@ test.each([
   ['release', 'releasing', 'release'],
   ['retry-release', 'releasing', 'release'],
   ['force-release', 'released', 'force-release'],
-] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
-  for (const from of openWithMachine[action])
+] as const)('%s has an edge to %s from every status in which it is available', (action, to, by) => {
+  for (const from of availableWithMachine[action])
     expect(findEdge(allocationEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
 
@@ -102,7 +104,7 @@ test('offers a tenant only the actions on its own claim', () => {
   expect(offered.filter(({ open }) => open).map(({ action }) => action)).toEqual(['retry', 'release']);
 });
 
-describe('why not', () => {
+describe('the reason why an action is not available', () => {
   test.each<[AllocationActionName, Partial<AllocationSubject>, string | null]>([
     ['release', { status: 'releasing' }, 'Its release is under way.'],
     ['release', { status: 'release_failed' }, 'Its release failed; use retry-release.'],
@@ -121,7 +123,7 @@ describe('why not', () => {
     [
       'collect-diagnostics',
       { node: null },
-      'It no longer has its machine; its diagnostics were saved before it went: see evidence.frozen in its timeline.',
+      'It no longer has its machine; its diagnostics were saved before it was removed: see evidence.frozen in its timeline.',
     ],
     ['accept-key', {}, 'Its machine: Its key is not in doubt.'],
     ['accept-key', { node: null }, 'It no longer has its machine.'],
@@ -133,14 +135,14 @@ describe('why not', () => {
     expect(whyNotOnAllocation(action, subject(over))).toBe(why_not);
   });
 
-  test('extends its own deadline without a machine', () => {
+  test('extend-deadline uses the own deadline of a requested or releasing allocation', () => {
     for (const status of ['requested', 'releasing'] as const)
       expect(
         whyNotOnAllocation('extend-deadline', subject({ status, node: machine({ deadline_at: null }) })),
       ).toBeNull();
   });
 
-  test('extends a shared deadline through its machine', () => {
+  test("extend-deadline uses the machine's deadline of a provisioning or failed allocation", () => {
     for (const status of ['provisioning', 'failed'] as const)
       expect(whyNotOnAllocation('extend-deadline', subject({ status, deadline_at: null }))).toBeNull();
   });

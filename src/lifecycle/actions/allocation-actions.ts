@@ -1,5 +1,6 @@
 /**
- * The actions on an allocation, when each is available, and to whom. Some need no machine.
+ * The actions on an allocation: when each is available, and to whom. The preconditions of actions on
+ * the allocation's machine come from the node actions.
  */
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';
@@ -8,7 +9,7 @@ import { type ActionSubject, frozenWords, type NodeActionName, whyNotOnNode } fr
 export interface AllocationSubject {
   status: AllocationStatus;
   deadline_at: Date | string | null;
-  /** Set if it has, or had, a machine. */
+  /** Set if the allocation has, or had, a machine. */
   node_id: string | null;
   /** Null if the machine is gone or belongs to another allocation. */
   node: ActionSubject | null;
@@ -18,10 +19,10 @@ export type AllocationAction = ActionRow<AllocationStatus, AllocationSubject>;
 
 /** The precondition of an action on the allocation's machine. */
 const onMachine =
-  (action: NodeActionName, whenGone: string) =>
+  (action: NodeActionName, reasonIfGone: string) =>
   ({ node_id, node }: AllocationSubject): string | null => {
     if (node_id === null) return 'It has no machine.';
-    if (node === null) return whenGone;
+    if (node === null) return reasonIfGone;
     const why = whyNotOnNode(action, node);
     return why && `Its machine: ${why}`;
   };
@@ -39,7 +40,7 @@ export const allocationActions = {
     does: 'releases it; before it is active, this cancels it with proof',
     for: 'tenant',
     from: ['requested', 'provisioning', 'active', 'failed'],
-    elsewhere: {
+    wrongStatusReasons: {
       releasing: 'Its release is under way.',
       release_failed: 'Its release failed; use retry-release.',
       released: 'It is released.',
@@ -49,20 +50,20 @@ export const allocationActions = {
     does: 'retries the failed release now',
     for: 'tenant',
     from: ['release_failed'],
-    elsewhere: { releasing: 'Its release is under way; it has not failed.' },
+    wrongStatusReasons: { releasing: 'Its release is under way; it has not failed.' },
   },
   'force-release': {
     does: 'ends its release; anything not proven gone goes on the residue ledger',
     for: 'fleet',
     from: ['releasing', 'release_failed'],
-    elsewhere: { released: 'It is released.' },
+    wrongStatusReasons: { released: 'It is released.' },
   },
   'extend-deadline': {
     does: 'gives it more time',
     for: 'fleet',
     from: ['requested', 'provisioning', 'failed', 'releasing'],
-    // While the machine comes up or can be rescued, both share the machine's deadline.
-    unless: (subject) => {
+    // While the machine comes up or can be rescued, the allocation has the deadline of its machine.
+    whyNot: (subject) => {
       if (subject.status === 'provisioning' || subject.status === 'failed') return whyNotExtendMachine(subject);
       return subject.deadline_at === null ? 'It has no deadline.' : null;
     },
@@ -71,25 +72,25 @@ export const allocationActions = {
     does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('accept-key', `${goneWords}.`),
+    whyNot: onMachine('accept-key', `${goneWords}.`),
   },
   'apply-held-verdict': {
     does: 'applies the held verdict on its machine now',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('apply-held-verdict', `${goneWords}.`),
+    whyNot: onMachine('apply-held-verdict', `${goneWords}.`),
   },
   probe: {
     does: 'probes its machine now and records the result',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('probe', `${goneWords}.`),
+    whyNot: onMachine('probe', `${goneWords}.`),
   },
   'collect-diagnostics': {
     does: 'collects diagnostics from its machine, and stores them as evidence',
     for: 'fleet',
     from: allocationStatusNames,
-    unless: onMachine('collect-diagnostics', `${goneWords}; ${frozenWords}`),
+    whyNot: onMachine('collect-diagnostics', `${goneWords}; ${frozenWords}`),
   },
 } as const satisfies Record<string, AllocationAction>;
 
@@ -100,6 +101,6 @@ export type OfferedAllocationAction = Offer<AllocationActionName>;
 export const offeredAllocationActions = (subject: AllocationSubject, caller: ActionCaller): OfferedAllocationAction[] =>
   offersOf<AllocationActionName, AllocationStatus, AllocationSubject>(allocationActions, subject, caller);
 
-/** Null if the action is available. */
+/** Why the action is not available; null if it is. */
 export const whyNotOnAllocation = (action: AllocationActionName, subject: AllocationSubject): string | null =>
   whyNot<AllocationStatus, AllocationSubject>(allocationActions[action], subject);

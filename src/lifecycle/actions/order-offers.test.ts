@@ -17,7 +17,7 @@ test('puts retry-release first after a failed release', () => {
   expect(orderedActions({ repeated: null, release_failed: true })).toEqual(['retry-release', 'retry', 'quarantine']);
 });
 
-test('puts retry last after repeated equal failures, and says to change the pool first', () => {
+test('puts retry last after repeated failures of the same kind, and says to change the pool first', () => {
   const repeated = repeatedFailureIn([failureFinding(overdue, { ...overdue, reason: 'waited 5 s' }, overdue)]);
   expect(repeated).toEqual({ failures: 3, same_way: true, pool: 'render' });
   const ordered = orderOffers(offers, { repeated, release_failed: false });
@@ -27,7 +27,7 @@ test('puts retry last after repeated equal failures, and says to change the pool
   });
 });
 
-test('distinguishes failures by rule and code, and ignores other findings', () => {
+test('compares failures by rule and code, and ignores other findings', () => {
   const expectDifferent = (...newest: object[]) => {
     expect(repeatedFailureIn([failureFinding(...newest)])).toMatchObject({ failures: newest.length, same_way: false });
   };

@@ -4,7 +4,7 @@
  */
 import type { Offer } from './action-table.ts';
 
-/** A machine failed to come up so often that a finding is open. */
+/** A machine failed to come up so often that there is an open finding about it. */
 export interface RepeatedFailure {
   failures: number;
   /** Every failure had the same rule and code. */
@@ -20,17 +20,17 @@ interface FailureFinding {
 
 interface Failure {
   by?: unknown;
-  /** Null if the rule knows no code. Findings of earlier versions lack it. */
+  /** Null if the rule has no code. Undefined in findings of earlier versions. */
   code?: unknown;
 }
 
 export function repeatedFailureIn(findings: readonly FailureFinding[]): RepeatedFailure | null {
-  const found = findings.find(({ kind }) => kind === 'repeat-failure');
-  const { failures, newest } = found?.theirs ?? {};
-  if (!found?.pool || typeof failures !== 'number' || !Array.isArray(newest)) return null;
+  const finding = findings.find(({ kind }) => kind === 'repeat-failure');
+  const { failures, newest } = finding?.theirs ?? {};
+  if (!finding?.pool || typeof failures !== 'number' || !Array.isArray(newest)) return null;
   const [first, ...others]: Failure[] = newest;
   const isLikeFirst = ({ by, code }: Failure) => by === first?.by && code === first?.code;
-  return { failures, same_way: first?.code !== undefined && others.every(isLikeFirst), pool: found.pool };
+  return { failures, same_way: first?.code !== undefined && others.every(isLikeFirst), pool: finding.pool };
 }
 
 export const repeatedFailureWords = ({ failures, same_way }: RepeatedFailure): string =>
@@ -41,9 +41,9 @@ export interface OrderFacts {
   release_failed: boolean;
 }
 
-/** The most useful offer first. A retry that is likely to fail again says so. */
+/** Sorts the most useful offer first, and adds a warning to a retry that is likely to fail again. */
 export function orderOffers<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: OrderFacts) {
-  const place = ({ action }: Offer<Name>) => {
+  const rank = ({ action }: Offer<Name>) => {
     if (action === 'retry-release' && release_failed) return -1;
     return action === 'retry' && repeated ? 1 : 0;
   };
@@ -53,5 +53,5 @@ export function orderOffers<Name extends string>(offers: Offer<Name>[], { repeat
         ? { ...offer, does: `${offer.does}; ${repeatedFailureWords(repeated)}, so change pool ${repeated.pool} first` }
         : offer,
     )
-    .toSorted((one, other) => place(one) - place(other));
+    .toSorted((one, other) => rank(one) - rank(other));
 }

@@ -12,7 +12,7 @@ import {
   whyNotInBulk,
 } from './recovery.ts';
 
-const resting: RecoveryFacts = {
+const restPhase: RecoveryFacts = {
   phase: 'rest',
   per_minute: 60,
   stop_after_failures: 3,
@@ -24,41 +24,41 @@ const resting: RecoveryFacts = {
 };
 
 describe('the next move of a recovery', () => {
-  it('acts on one first, and on the next at the configured rate', () => {
-    expect(nextRecoveryMove(resting)).toMatchObject({ act: 1, stop: false, over: false, wait_seconds: 1 });
-    const soon = { ...resting, acting: 1, acted_last_minute: 1, seconds_since_act: 0.4 };
+  it('acts on one target at first, and on the next at the configured rate', () => {
+    expect(nextRecoveryMove(restPhase)).toMatchObject({ act: 1, stop: false, over: false, wait_seconds: 1 });
+    const soon = { ...restPhase, acting: 1, acted_last_minute: 1, seconds_since_act: 0.4 };
     expect(nextRecoveryMove(soon)).toMatchObject({ act: 0, wait_seconds: 0.6 });
     expect(nextRecoveryMove({ ...soon, seconds_since_act: 1 })).toMatchObject({ act: 1 });
   });
 
-  it("limits the burst after a long pause to one second's worth", () => {
-    const rested = { ...resting, per_minute: 120, seconds_since_act: 3600 };
-    expect(nextRecoveryMove(rested).act).toBe(2);
+  it("acts on at most one second's worth of targets after a long pause", () => {
+    const afterPause = { ...restPhase, per_minute: 120, seconds_since_act: 3600 };
+    expect(nextRecoveryMove(afterPause).act).toBe(2);
   });
 
   it('stops at the first failed canary, or at the limit of failures', () => {
-    expect(nextRecoveryMove({ ...resting, phase: 'canary', failed: 1 })).toMatchObject({
+    expect(nextRecoveryMove({ ...restPhase, phase: 'canary', failed: 1 })).toMatchObject({
       act: 0,
       stop: true,
       over: true,
     });
-    expect(nextRecoveryMove({ ...resting, failed: 2 })).toMatchObject({ act: 1, stop: false });
-    expect(nextRecoveryMove({ ...resting, failed: 3 })).toMatchObject({ act: 0, stop: true, over: true });
+    expect(nextRecoveryMove({ ...restPhase, failed: 2 })).toMatchObject({ act: 1, stop: false });
+    expect(nextRecoveryMove({ ...restPhase, failed: 3 })).toMatchObject({ act: 0, stop: true, over: true });
   });
 
-  it('is over only when nothing is in progress', () => {
-    expect(nextRecoveryMove({ ...resting, failed: 3, acting: 1 })).toMatchObject({ stop: true, over: false });
-    expect(nextRecoveryMove({ ...resting, waiting: 0, acting: 1 }).over).toBe(false);
-    expect(nextRecoveryMove({ ...resting, waiting: 0 }).over).toBe(true);
+  it('ends the phase only when no target is in progress', () => {
+    expect(nextRecoveryMove({ ...restPhase, failed: 3, acting: 1 })).toMatchObject({ stop: true, over: false });
+    expect(nextRecoveryMove({ ...restPhase, waiting: 0, acting: 1 }).over).toBe(false);
+    expect(nextRecoveryMove({ ...restPhase, waiting: 0 }).over).toBe(true);
   });
 
   it('limits the targets in progress', () => {
-    const full = { ...resting, per_minute: 6000, acting: maxUnderWay };
+    const full = { ...restPhase, per_minute: 6000, acting: maxUnderWay };
     expect(nextRecoveryMove(full).act).toBe(0);
     expect(nextRecoveryMove({ ...full, acting: maxUnderWay - 2 }).act).toBe(2);
   });
 
-  it('never exceeds the rate in any minute, and ends', () => {
+  it('never exceeds the rate in any minute, and reaches all targets', () => {
     const orders = fc.record({
       per_minute: fc.integer({ min: 1, max: 600 }),
       targets: fc.integer({ min: 1, max: 400 }),
@@ -71,7 +71,7 @@ describe('the next move of a recovery', () => {
         while (acted.length < targets) {
           const last = acted.at(-1);
           const { act, wait_seconds } = nextRecoveryMove({
-            ...resting,
+            ...restPhase,
             per_minute,
             waiting: targets - acted.length,
             acted_last_minute: acted.filter((each) => each > at - 60).length,
@@ -88,27 +88,27 @@ describe('the next move of a recovery', () => {
 });
 
 describe('the next check of a recovery', () => {
-  it('acts on none while the rate of the last minute is used up', () => {
-    const spent = { ...resting, acted_last_minute: 60, seconds_since_act: 30 };
-    expect(nextRecoveryMove(spent).act).toBe(0);
-    expect(nextRecoveryMove({ ...spent, acted_last_minute: 59 }).act).toBe(1);
+  it('acts on no target while the rate of the last minute is used up', () => {
+    const usedUp = { ...restPhase, acted_last_minute: 60, seconds_since_act: 30 };
+    expect(nextRecoveryMove(usedUp).act).toBe(0);
+    expect(nextRecoveryMove({ ...usedUp, acted_last_minute: 59 }).act).toBe(1);
   });
 
-  it('comes less and less often while it only waits', () => {
-    const waits = { ...resting, acted_last_minute: 1, seconds_since_act: 8 };
+  it('comes less and less often while the recovery only waits', () => {
+    const waits = { ...restPhase, acted_last_minute: 1, seconds_since_act: 8 };
     expect(nextRecoveryMove({ ...waits, acting: maxUnderWay }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, failed: 3, acting: 1 }).wait_seconds).toBe(2);
     expect(nextRecoveryMove({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
   });
 
-  it('comes soon after it acted on the last one or reached the limit', () => {
-    expect(nextRecoveryMove({ ...resting, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
-    expect(nextRecoveryMove({ ...resting, acting: maxUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+  it('comes soon after the recovery acted on the last target or reached its limit', () => {
+    expect(nextRecoveryMove({ ...restPhase, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+    expect(nextRecoveryMove({ ...restPhase, acting: maxUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
   });
 
-  it('comes when the rate allows the remaining ones', () => {
-    const quick = { ...resting, per_minute: 600, waiting: 12, acted_last_minute: 5, seconds_since_act: 0 };
+  it('comes when the rate allows the remaining targets', () => {
+    const quick = { ...restPhase, per_minute: 600, waiting: 12, acted_last_minute: 5, seconds_since_act: 0 };
     expect(nextRecoveryMove(quick)).toMatchObject({ act: 0, wait_seconds: 1 });
     expect(nextRecoveryMove({ ...quick, waiting: 5 })).toMatchObject({ act: 0, wait_seconds: 0.5 });
   });
@@ -121,25 +121,25 @@ describe('the result of a target', () => {
   const facts = { status: 'releasing', status_since: later, acted_at, operation_status: 'running' } as const;
 
   it.each([
-    ['on its way', facts, undefined],
+    ['releasing', facts, undefined],
     ['released', { ...facts, status: 'released' }, 'recovered'],
     ['released before its turn', { ...facts, status: 'released', acted_at: null }, 'recovered'],
     ['failed before its turn', { ...facts, status: 'release_failed', acted_at: null }, undefined],
     ['failed before it was acted on', { ...facts, status: 'release_failed', status_since: earlier }, undefined],
     ['failed again', { ...facts, status: 'release_failed' }, 'failed'],
     ['failed again, and tried by a rule since', { ...facts, operation_status: 'failed' }, 'failed'],
-  ] as const)('%s', (_, known, outcome) => {
-    expect(judgeTarget('retry-release', known)).toBe(outcome);
+  ] as const)('of %s is decided', (_, target, outcome) => {
+    expect(judgeTarget('retry-release', target)).toBe(outcome);
   });
 
-  it('counts as recovered once it returned to a status in which the action can start', () => {
+  it('is recovered only if it entered a status in which the action can start after the action', () => {
     const ready = { ...facts, status: 'ready' } as const;
     expect(judgeTarget('reimage', { ...ready, status_since: earlier })).toBe(undefined);
     expect(judgeTarget('reimage', { ...ready, acted_at: null })).toBe(undefined);
     expect(judgeTarget('reimage', ready)).toBe('recovered');
   });
 
-  it.each(bulkActionNames)('%s has disjoint end statuses', (action) => {
+  it.each(bulkActionNames)('of %s is unambiguous: no status is recovered and also failed or under way', (action) => {
     const { from, under_way, recovered, failed } = bulkAction(action);
     expect(recovered.filter((status) => failed.includes(status) || under_way.includes(status))).toEqual([]);
     expect(under_way.filter((status) => from.includes(status))).toEqual([]);
@@ -159,23 +159,23 @@ describe('a bulk action is refused', () => {
     taken_down_by: null,
     external: false,
   };
-  const open = { paused: false };
+  const running = { paused: false };
   const paused = { paused: true };
 
   it('if it launches machines in a paused or deleted pool', () => {
-    expect(whyNotInBulk('retry', failed, open)).toBe(null);
+    expect(whyNotInBulk('retry', failed, running)).toBe(null);
     expect(whyNotInBulk('retry', failed, paused)).toMatch(/paused/);
     expect(whyNotInBulk('retry', failed, null)).toMatch(/deleted; retire it/);
   });
 
-  it('but not for the pool if it launches nothing', () => {
-    const aside: ActionSubject = { ...failed, status: 'quarantined', occupancy: 'free' };
-    for (const pool of [open, paused, null]) expect(whyNotInBulk('retire', aside, pool)).toBe(null);
+  it('but not because of the pool if it launches no machine', () => {
+    const quarantined: ActionSubject = { ...failed, status: 'quarantined', occupancy: 'free' };
+    for (const pool of [running, paused, null]) expect(whyNotInBulk('retire', quarantined, pool)).toBe(null);
   });
 
-  it('for the status of the machine first', () => {
+  it('because of the status of the machine rather than its pool', () => {
     const serving: ActionSubject = { ...failed, status: 'ready' };
-    const why = whyNotInBulk('retry', serving, open);
+    const why = whyNotInBulk('retry', serving, running);
     expect(why).not.toBe(null);
     expect(whyNotInBulk('retry', serving, null)).toBe(why);
   });

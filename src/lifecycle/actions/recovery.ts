@@ -1,6 +1,6 @@
 /**
- * Bulk recovery: which actions it supports, when a target counts as recovered, and how fast it
- * proceeds.
+ * Rules for bulk recoveries: which actions they support, when a target counts as recovered, and how
+ * fast a recovery proceeds.
  */
 import { type AllocationStatus, type NodeStatus, nodeStatuses } from '../model/states.ts';
 import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
@@ -9,17 +9,17 @@ import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
 export const recoverableStatuses = ['release_failed', ...Object.keys(nodeStatuses)];
 
 interface BulkAction<Status> {
-  /** For people. */
+  /** A description for people. */
   does: string;
   /** Statuses in which the action can start. */
   from: readonly Status[];
-  /** Another operation already works on it: the recovery waits and does not act. */
+  /** Statuses in which another operation already works on the target, so the recovery only waits. */
   under_way: readonly Status[];
-  /** Recovered, by this recovery or by something else. */
+  /** Statuses that count as recovered, whether this recovery or something else caused them. */
   recovered: readonly Status[];
-  /** Failed, if entered after the action. */
+  /** Statuses that count as failed if the target enters them after the action. */
   failed: readonly Status[];
-  /** Launches a machine, which a paused pool does not allow. */
+  /** The action launches a machine, which a paused pool does not allow. */
   launches?: true;
 }
 
@@ -85,12 +85,12 @@ export const bulkActionNames = Object.keys(table) as BulkActionName[];
 export const isBulkAction = (action: string): action is BulkActionName => Object.hasOwn(table, action);
 export const bulkAction = (action: BulkActionName): BulkAction<AllocationStatus | NodeStatus> => table[action];
 
-/** Null: the pool was deleted. */
+/** Null if the pool was deleted. */
 export type PoolFacts = { paused: boolean } | null;
 
 /**
- * Why the action is not available for this machine; null if it is. The recovery skips such machines
- * without counting them as failed.
+ * Why the action is not available for this machine; null if it is. The recovery skips a machine with
+ * a reason, and does not count it as failed.
  */
 export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, pool: PoolFacts): string | null {
   const why_not = whyNotOnNode(action, subject);
@@ -101,33 +101,36 @@ export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, poo
 
 export const recoveryDefaults = { canary: 1, per_minute: 60, stop_after_failures: 3 } as const;
 
-/** More would wait for each other, and would all have started before the first failure is known. */
+/**
+ * The number of targets in progress at once. With more, the targets would compete with each other,
+ * and all of them would have started before the first failure is known.
+ */
 export const maxUnderWay = 20;
 
 export interface TargetFacts {
   status: AllocationStatus | NodeStatus;
   status_since: Date;
-  /** Null: not acted on yet. */
+  /** Null if the recovery has not acted on the target yet. */
   acted_at: Date | null;
-  /** The status of the operation that works on it, or null. */
+  /** The status of the operation that works on the target, or null. */
   operation_status: string | null;
 }
 
-/** Undefined while it is in progress. */
+/** The result of a target; undefined while it is in progress. */
 export function judgeTarget(action: BulkActionName, facts: TargetFacts): 'recovered' | 'failed' | undefined {
   const { from, recovered, failed } = table[action];
   const hasChanged = facts.acted_at !== null && facts.status_since > facts.acted_at;
   // A status in which the action can start counts as recovered only if the target returned to it.
   if (recovered.includes(facts.status) && (hasChanged || !from.includes(facts.status))) return 'recovered';
   if (!facts.acted_at) return undefined;
-  const fellBack = hasChanged && failed.includes(facts.status);
-  const gaveUp = facts.operation_status === 'failed' || facts.operation_status === 'cancelled';
-  return fellBack || gaveUp ? 'failed' : undefined;
+  const hasFailed = hasChanged && failed.includes(facts.status);
+  const hasOperationFailed = facts.operation_status === 'failed' || facts.operation_status === 'cancelled';
+  return hasFailed || hasOperationFailed ? 'failed' : undefined;
 }
 
 export type RecoveryPhase = 'canary' | 'rest';
 
-/** Counts of the targets of this phase. The rate applies to the whole recovery. */
+/** `waiting`, `acting` and `failed` count the targets of this phase; the rate covers all phases. */
 export interface RecoveryFacts {
   phase: RecoveryPhase;
   per_minute: number;
@@ -136,14 +139,14 @@ export interface RecoveryFacts {
   acting: number;
   failed: number;
   acted_last_minute: number;
-  /** Null: nothing was acted on yet. */
+  /** Null if the recovery has not acted on any target yet. */
   seconds_since_act: number | null;
 }
 
 export interface RecoveryMove {
   /** How many targets to act on now. */
   act: number;
-  /** Too many failed; act on no more. */
+  /** Too many targets failed, so the recovery acts on no more. */
   stop: boolean;
   /** The phase is complete. */
   over: boolean;
@@ -151,35 +154,35 @@ export interface RecoveryMove {
   wait_seconds: number;
 }
 
-/** One failed canary is enough: its cause most likely affects the others too. */
+/** One failed canary stops the recovery, because its cause most likely affects the others too. */
 const canaryFailures = 1;
 
-/** One second's worth at once, at least one. A whole minute's worth would defeat the cap. */
+/** At most one second's worth of targets at once. A minute's worth at once would defeat the cap. */
 const burstOf = ({ per_minute }: RecoveryFacts) => Math.max(1, Math.floor(per_minute / 60));
 
 function rateRoom(facts: RecoveryFacts): number {
   const { per_minute, acted_last_minute, seconds_since_act } = facts;
   const burst = burstOf(facts);
-  const saved = seconds_since_act === null ? burst : Math.floor((seconds_since_act * per_minute) / 60);
-  return Math.max(0, Math.min(burst, saved, per_minute - acted_last_minute));
+  const accrued = seconds_since_act === null ? burst : Math.floor((seconds_since_act * per_minute) / 60);
+  return Math.max(0, Math.min(burst, accrued, per_minute - acted_last_minute));
 }
 
-const soonestSeconds = 0.25;
-const latestSeconds = 10;
-const bounded = (seconds: number) => Math.min(latestSeconds, Math.max(soonestSeconds, seconds));
+const minWaitSeconds = 0.25;
+const maxWaitSeconds = 10;
+const boundedWait = (seconds: number) => Math.min(maxWaitSeconds, Math.max(minWaitSeconds, seconds));
 
 export function nextRecoveryMove(facts: RecoveryFacts): RecoveryMove {
   const { phase, waiting, acting, failed, per_minute } = facts;
   const stop = failed >= (phase === 'canary' ? canaryFailures : facts.stop_after_failures);
   const act = stop ? 0 : Math.max(0, Math.min(waiting, maxUnderWay - acting, rateRoom(facts)));
-  const since = act > 0 ? 0 : (facts.seconds_since_act ?? 0);
-  const isPaced = !stop && waiting > act && acting + act < maxUnderWay;
-  const untilRoom = (Math.min(burstOf(facts), waiting - act) * 60) / per_minute - since;
+  const idleSeconds = act > 0 ? 0 : (facts.seconds_since_act ?? 0);
+  const isRateLimited = !stop && waiting > act && acting + act < maxUnderWay;
+  const untilRateAllows = (Math.min(burstOf(facts), waiting - act) * 60) / per_minute - idleSeconds;
   return {
     act,
     stop,
     over: acting === 0 && (stop || waiting === 0),
-    // While it only waits for targets in progress, it polls less and less often.
-    wait_seconds: bounded(isPaced ? untilRoom : since / 4),
+    // A recovery that only waits for targets in progress polls less and less often.
+    wait_seconds: boundedWait(isRateLimited ? untilRateAllows : idleSeconds / 4),
   };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { stageStarts } from './boot-chart.ts';
 
-test('places stages in sequence and nested ones inside their parent', () => {
+test('places stages in sequence, and sub-stages inside their parent', () => {
   const stages = [
     { name: 'pull', seconds: 100 },
     { name: 'set-up', seconds: 300 },
@@ -20,7 +20,7 @@ test('uses reported start times', () => {
   expect(stageStarts(stages)).toEqual([0, 30, 40]);
 });
 
-test('uses reported offsets, and continues from there', () => {
+test('uses a reported offset, and places the next stage after that one', () => {
   const stages = [
     { name: 'a', seconds: 2, starts_seconds: 4.5 },
     { name: 'b', seconds: 1 },
@@ -36,7 +36,7 @@ test('places sub-stages in sequence if their parent is not reported', () => {
   expect(stageStarts(stages)).toEqual([0, 381]);
 });
 
-test('places stages with cyclic parents', () => {
+test('gives every stage a finite start if parents form a cycle', () => {
   const stages = [
     { name: 'a', seconds: 1, parent: 'b' },
     { name: 'b', seconds: 1, parent: 'a' },

@@ -18,15 +18,15 @@ export function stageStarts(stages: readonly ChartedStage[]): number[] {
   const stamps = stages.map((stage) => (stage.started_at ? Date.parse(stage.started_at) : Number.NaN));
   const first = Math.min(...stamps.filter((stamp) => !Number.isNaN(stamp)));
   const reportedNames = new Set(stages.map(({ name }) => name));
-  const free = new Map<string | undefined, number>([[undefined, 0]]);
-  const began = new Map<string, number>();
+  const nextStart = new Map<string | undefined, number>([[undefined, 0]]);
+  const startByName = new Map<string, number>();
   return stages.map((stage, at) => {
     const stamp = stamps[at] ?? Number.NaN;
     const parent = stage.parent !== undefined && reportedNames.has(stage.parent) ? stage.parent : undefined;
-    const follows = free.get(parent) ?? began.get(parent ?? '') ?? 0;
-    const from = stage.starts_seconds ?? (Number.isNaN(stamp) ? follows : (stamp - first) / 1000);
-    free.set(parent, from + stage.seconds);
-    began.set(stage.name, from);
-    return from;
+    const defaultStart = nextStart.get(parent) ?? startByName.get(parent ?? '') ?? 0;
+    const start = stage.starts_seconds ?? (Number.isNaN(stamp) ? defaultStart : (stamp - first) / 1000);
+    nextStart.set(parent, start + stage.seconds);
+    startByName.set(stage.name, start);
+    return start;
   });
 }

@@ -23,23 +23,23 @@ describe('a boot leaves a sample', () => {
     for (const had of [true, false]) expect(sampleOf(from, to, by, had)).toEqual(sample);
   });
 
-  test('late, when the machine registers after it failed', () => {
+  test('with the outcome late, if the machine registers after it failed', () => {
     expect(unregistered('failed', 'starting', 'late-registration')).toEqual({ phase: 'provision', outcome: 'late' });
   });
 
-  test('only one, if it had registered and failed during start-up', () => {
+  test('but no second one, if the machine had registered and failed during start-up', () => {
     expect(registered('failed', 'starting', 'late-registration')).toBeUndefined();
   });
 });
 
-test('samples each change out of a phase once, and nothing else', () => {
+test('samples every change that leaves a phase, and no other change', () => {
   const leaving = (edge: Edge<NodeStatus>) => edge.from === 'provisioning' || edge.from === 'starting';
   for (const edge of nodeEdges)
     for (const by of edge.by) {
       if (by === 'late-registration') continue;
       const sample = registered(edge.from, edge.to, by);
       expect(sample !== undefined, `${edge.from} → ${edge.to} by ${by}`).toBe(leaving(edge));
-      // Any other end is censored: nothing is known beyond it.
+      // Only a rule times a boot out; any other end is censored.
       if (sample?.outcome === 'timed_out') expect(causes[by].trigger).toBe('rule');
     }
 });

@@ -8,10 +8,10 @@ import type { Cause } from '../model/transitions.ts';
 export type SamplePhase = 'provision' | 'start';
 
 /**
- * - completed: arrived in time
- * - late: arrived after its deadline; its full time counts
- * - timed_out: failed at its deadline, so it needs longer than this
- * - cancelled: ended by something else, so nothing more is known
+ * - completed: the machine arrived in time
+ * - late: the machine arrived after its deadline; its full time counts
+ * - timed_out: the machine failed at its deadline, so its time is only a lower bound
+ * - cancelled: something else ended the phase, so its time is only a lower bound
  */
 export type SampleOutcome = 'completed' | 'late' | 'timed_out' | 'cancelled';
 
@@ -24,15 +24,18 @@ const phases: Partial<Record<NodeStatus | 'new', SamplePhase>> = { provisioning:
 const arrivals: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
 const deadlines: readonly Cause[] = ['provision-deadline', 'start-deadline'];
 
-/** The sample of a change that ends a phase. `registered`: the instance had registered before. */
+/**
+ * The sample of a status change; undefined if the change ends no phase. `registered`: the instance
+ * had registered before the change.
+ */
 export function sampleOf(
   from: NodeStatus | 'new',
   to: NodeStatus,
   by: Cause,
   registered: boolean,
 ): SampleEnd | undefined {
-  // An instance that had registered failed during start-up; that phase continues and leaves its own
-  // sample.
+  // An instance that had already registered failed during start-up. Its start-up continues now and
+  // leaves a sample when it ends.
   if (by === 'late-registration') return registered ? undefined : { phase: 'provision', outcome: 'late' };
   const phase = phases[from];
   if (!phase) return undefined;

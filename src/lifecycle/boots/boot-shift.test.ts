@@ -8,7 +8,7 @@ const from = Date.UTC(2026, 0, 1);
 const boots_a_day = 40;
 const budget_seconds = 720;
 
-/** Deterministic by seed. */
+/** A random number generator that repeats for the same seed. */
 function dice(seed: number): () => number {
   let state = seed;
   return () => {
@@ -51,21 +51,21 @@ function fleet(seed: number, count: number, shape: Shape = () => ({}), a_day = b
   });
 }
 
-const ask = (boots: readonly StagedBoot[], over: Partial<ShiftQuestion> = {}) => {
+const detect = (boots: readonly StagedBoot[], over: Partial<ShiftQuestion> = {}) => {
   const now = moment((boots.at(-1)?.started_at.getTime() ?? from) + 600_000);
-  return findShift(boots, { now, budget_seconds, settings, standing: false, ...over });
+  return findShift(boots, { now, budget_seconds, settings, is_known: false, ...over });
 };
 
-/** Tests repeatedly while boots arrive, as the sweep does. */
-const askedAllAlong = (boots: readonly StagedBoot[], first: number, step: number) => {
+/** Tests repeatedly while boots arrive, as the sweep does, until a shift is detected. */
+const firstDetection = (boots: readonly StagedBoot[], first: number, step: number) => {
   for (let count = first; count <= boots.length; count += step) {
-    const shift = ask(boots.slice(0, count));
+    const shift = detect(boots.slice(0, count));
     if (shift) return { shift, count };
   }
   return undefined;
 };
 
-/** Correlates all boots of six hours, as a busy host or a slow registry would. */
+/** Slows down or speeds up all boots of six hours together, as a busy host or registry would. */
 function weather(seed: number): Shape {
   const roll = dice(seed);
   const luck = Array.from({ length: 60 }, () => Math.exp(0.25 * normalOf(roll)));
@@ -77,20 +77,20 @@ function weather(seed: number): Shape {
 
 const seeds = (count: number) => Array.from({ length: count }, (_, seed) => seed + 1);
 const alarms = (count: number, shape?: Shape) =>
-  seeds(count).filter((seed) => askedAllAlong(fleet(seed, 400, shape), 70, 22)).length;
+  seeds(count).filter((seed) => firstDetection(fleet(seed, 400, shape), 70, 22)).length;
 
 describe('unchanged boots', () => {
   it('raise no alarm in repeated tests', () => {
     expect(alarms(300)).toBeLessThanOrEqual(3);
   });
-  it('raise hardly any alarm if boots of the same hours are correlated', () => {
-    const alarmed = seeds(40).filter((seed) => askedAllAlong(fleet(seed, 400, weather(seed * 7919)), 70, 22));
+  it('raise at most one alarm in 40 fleets if boots of the same hours are correlated', () => {
+    const alarmed = seeds(40).filter((seed) => firstDetection(fleet(seed, 400, weather(seed * 7919)), 70, 22));
     expect(alarmed.length).toBeLessThanOrEqual(1);
   });
-  it('that are slower every night raise none after a few nights', () => {
+  it('that are slower every night raise at most one alarm in 20 fleets after three nights', () => {
     const nightly: Shape = (_, started_at) => ({ setup: started_at.getUTCHours() < 9 ? 1.8 : 1 });
     const week = seeds(20).map((seed) => fleet(seed, 7 * 120, nightly, 120));
-    expect(week.filter((boots) => askedAllAlong(boots, 3 * 120, 30)).length).toBeLessThanOrEqual(1);
+    expect(week.filter((boots) => firstDetection(boots, 3 * 120, 30)).length).toBeLessThanOrEqual(1);
   });
 });
 
@@ -98,91 +98,90 @@ const changed = 240;
 const since = (place: number) => place >= changed;
 const slowPull: Shape = (place) => ({ pull: since(place) ? 2 : 1 });
 
-describe('an image pull of a third of the boot that takes twice as long', () => {
-  const found = seeds(100).map((seed) => {
+describe('an image pull that takes a third of the boot and becomes twice as slow', () => {
+  const detections = seeds(100).map((seed) => {
     const boots = fleet(seed, changed + 60, slowPull);
-    return { boots, shift: askedAllAlong(boots, changed + 20, 5)?.shift };
+    return { boots, shift: firstDetection(boots, changed + 20, 5)?.shift };
   });
-  it('is found within sixty boots', () => {
-    expect(found.filter(({ shift }) => shift).length).toBeGreaterThanOrEqual(0.95 * found.length);
+  it('is detected within sixty boots', () => {
+    expect(detections.filter(({ shift }) => shift).length).toBeGreaterThanOrEqual(0.95 * detections.length);
   });
   it('is dated to within a quarter of a day', () => {
-    const away = found.flatMap(({ boots, shift }) =>
+    const errors = detections.flatMap(({ boots, shift }) =>
       shift ? [Math.abs(shift.since.getTime() - (boots[changed]?.started_at.getTime() ?? 0)) / 1000] : [],
     );
-    expect(away.filter((seconds) => seconds <= day / 4).length).toBeGreaterThanOrEqual(0.9 * away.length);
+    expect(errors.filter((seconds) => seconds <= day / 4).length).toBeGreaterThanOrEqual(0.9 * errors.length);
   });
-  it('is named as the stage', () => {
-    const named = found.flatMap(({ shift }) => {
+  it('is named as the slower stage', () => {
+    const stages = detections.flatMap(({ shift }) => {
       if (!shift) return [];
       const [former, slower] = [shift.former, shift.slower].map((boots) => boots.map(({ stages }) => stages));
       return [slowerStages(former ?? [], slower ?? [], shift.slower_seconds - shift.former_seconds)[0]?.stage];
     });
-    expect(named.filter((stage) => stage === 'pull-image').length).toBeGreaterThanOrEqual(0.97 * named.length);
+    expect(stages.filter((stage) => stage === 'pull-image').length).toBeGreaterThanOrEqual(0.97 * stages.length);
   });
 });
 
-describe('raises no alarm', () => {
-  it('for faster boots', () => expect(alarms(40, (place) => ({ pull: since(place) ? 0.4 : 1 }))).toBe(0));
-  it.each([0.3, 0.7, 1])('for an outage in which %d of the boots never arrive', (share) => {
+describe('an alarm', () => {
+  it('is not raised for faster boots', () => expect(alarms(40, (place) => ({ pull: since(place) ? 0.4 : 1 }))).toBe(0));
+  it.each([0.3, 0.7, 1])('is not raised for an outage in which a share of %d of the boots never arrives', (share) => {
     expect(alarms(40, (place) => ({ stuck: since(place) ? share : 0.02 }))).toBe(0);
   });
-  it('for one second more, far from the budget', () => {
+  it('is not raised for one second more, far from the budget', () => {
     const small = fleet(3, 300, slowPull).map((boot) => ({ ...boot, seconds: boot.seconds / 100 }));
-    expect(ask(small)).toBeUndefined();
-    expect(ask(small, { budget_seconds: 10 })).toBeDefined();
+    expect(detect(small)).toBeUndefined();
+    expect(detect(small, { budget_seconds: 10 })).toBeDefined();
   });
-  it('for too few boots', () => {
-    expect(ask(fleet(1, changed + settings.fewest_boots - 1, (place) => ({ pull: since(place) ? 9 : 1 })))).toBe(
+  it('is not raised for too few boots', () => {
+    expect(detect(fleet(1, changed + settings.fewest_boots - 1, (place) => ({ pull: since(place) ? 9 : 1 })))).toBe(
       undefined,
     );
-    expect(ask(fleet(1, settings.fewest_former_boots + 19, (place) => ({ pull: place >= 49 ? 9 : 1 })))).toBe(
+    expect(detect(fleet(1, settings.fewest_former_boots + 19, (place) => ({ pull: place >= 49 ? 9 : 1 })))).toBe(
       undefined,
     );
-    expect(ask([])).toBeUndefined();
+    expect(detect([])).toBeUndefined();
   });
-  it('but one for slower boots of which many never arrive', () => {
+  it('is raised for slower boots even if many of them never arrive', () => {
     const both: Shape = (place) => ({ pull: since(place) ? 2 : 1, stuck: since(place) ? 0.4 : 0.02 });
-    expect(seeds(20).filter((seed) => ask(fleet(seed, changed + 160, both))).length).toBeGreaterThanOrEqual(19);
+    expect(seeds(20).filter((seed) => detect(fleet(seed, changed + 160, both))).length).toBeGreaterThanOrEqual(19);
   });
 });
 
 describe('the end of a shift', () => {
-  const spell = (count: number): Shape => {
+  const slowPullFor = (count: number): Shape => {
     return (place) => ({ pull: since(place) && place < changed + count ? 2 : 1 });
   };
   it('comes soon after boots are as fast as before', () => {
-    const boots = fleet(5, changed + 120 + 30, spell(120));
-    const standing = true;
-    expect(ask(boots.slice(0, changed + 120), { standing })).toBeDefined();
-    expect(ask(boots, { standing })).toBeUndefined();
+    const boots = fleet(5, changed + 120 + 30, slowPullFor(120));
+    expect(detect(boots.slice(0, changed + 120), { is_known: true })).toBeDefined();
+    expect(detect(boots, { is_known: true })).toBeUndefined();
   });
   it('does not come by chance, because a known shift needs less to stay', () => {
     const ended = seeds(40).filter((seed) => {
       const boots = fleet(seed, changed + 160, slowPull);
-      const first = askedAllAlong(boots, changed + 20, 5);
+      const first = firstDetection(boots, changed + 20, 5);
       if (!first) return false;
       for (let count = first.count; count <= boots.length; count += 17)
-        if (!ask(boots.slice(0, count), { standing: true })) return true;
+        if (!detect(boots.slice(0, count), { is_known: true })) return true;
       return false;
     });
     expect(ended.length).toBeLessThanOrEqual(1);
   });
   it('comes when the slower pace counts as normal; a further slowdown is reported again', () => {
-    const lasting = changed + boots_a_day * 8;
-    const boots = fleet(2, lasting + 80, (place) => ({
+    const slowedAgain = changed + boots_a_day * 8;
+    const boots = fleet(2, slowedAgain + 80, (place) => ({
       pull: since(place) ? 2 : 1,
-      setup: place >= lasting ? 1.6 : 1,
+      setup: place >= slowedAgain ? 1.6 : 1,
     }));
-    const usual = boots.slice(0, lasting);
-    expect(ask(usual), 'it is the usual').toBeUndefined();
-    const again = ask(boots);
-    expect(again?.since.getTime()).toBeGreaterThan(usual.at(-10)?.started_at.getTime() ?? 0);
-    expect(again?.former_seconds).toBeGreaterThan(500);
+    const firstEightDays = boots.slice(0, slowedAgain);
+    expect(detect(firstEightDays), 'the slower pace counts as normal').toBeUndefined();
+    const second = detect(boots);
+    expect(second?.since.getTime()).toBeGreaterThan(firstEightDays.at(-10)?.started_at.getTime() ?? 0);
+    expect(second?.former_seconds).toBeGreaterThan(500);
   });
 });
 
-it('is deterministic', () => {
+it('gives the same result for the same boots', () => {
   const boots = fleet(9, 300, slowPull);
-  expect(ask(boots)).toEqual(ask(boots));
+  expect(detect(boots)).toEqual(detect(boots));
 });

@@ -13,15 +13,15 @@ export interface DatedBoot extends TimedBoot {
 }
 
 export interface BootShiftSettings {
-  /** Between two passes. */
+  /** The interval between two passes. */
   every_seconds: number;
-  /** Arrivals required since the change; with fewer the median is unreliable. */
+  /** Arrivals required since the change; with fewer arrivals the median is unreliable. */
   fewest_boots: number;
   /** Arrivals required before the change. */
   fewest_former_boots: number;
   /** The median must grow by this factor. */
   factor: number;
-  /** And by this share of the budget: one second more of twelve minutes does not matter. */
+  /** The median must also grow by this share of the budget: 1 s more of 12 min does not matter. */
   budget_share: number;
   /** After this long, the slower pace counts as normal. */
   usual_after_seconds: number;
@@ -41,22 +41,23 @@ export const defaultBootShiftSettings: BootShiftSettings = {
 export const maxComparedAgeSeconds = 30 * day;
 
 /**
- * In standard errors. Every boot triggers a test of every split, so chance gets thousands of tries;
- * at 5 it wins one in three million. A known shift stays open with less, so that it does not flap.
+ * How many standard errors make a shift. Every boot triggers a test of every split, so there are
+ * thousands of tests; at 5 standard errors, one in three million reports a shift by chance. A known
+ * shift needs less to stay open, so that it does not flap.
  */
 const surelyChanged = 5;
 const surelyStill = 3.5;
-const sureAt = (standing: boolean) => (standing ? surelyStill : surelyChanged);
+const minStdErrors = (isKnown: boolean) => (isKnown ? surelyStill : surelyChanged);
 
-/** A pace that lasts this share of a day does not depend on the time of day. */
+/** A slowdown that lasts this share of a day does not depend on the time of day. */
 const wholeDayShare = 0.8;
 
 export interface ShiftQuestion {
   now: Date;
   budget_seconds: number;
   settings: BootShiftSettings;
-  /** The shift is already known and is tested again. */
-  standing: boolean;
+  /** An open finding already reports a shift, which is now tested again. */
+  is_known: boolean;
 }
 
 export interface Shift<B extends DatedBoot> {
@@ -74,28 +75,29 @@ function countBelow(sorted: Float64Array, value: number, orSame: boolean): numbe
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    const there = sorted[middle] ?? 0;
-    if (there < value || (orSame && there === value)) low = middle + 1;
+    const candidate = sorted[middle] ?? 0;
+    if (candidate < value || (orSame && candidate === value)) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
 /**
- * For each boot, the number of certainly faster boots minus the number of certainly slower ones.
- * They sum to zero.
+ * The score of each boot: the number of certainly faster boots minus the number of certainly slower
+ * ones. The scores sum to zero.
  */
 function scoresOf(boots: readonly TimedBoot[]): Float64Array {
-  const came = Float64Array.from(boots.filter(hasArrived), ({ seconds }) => seconds).sort();
-  const others = Float64Array.from(
+  const arrivals = Float64Array.from(boots.filter(hasArrived), ({ seconds }) => seconds).sort();
+  const censored = Float64Array.from(
     boots.filter((boot) => !hasArrived(boot)),
     ({ seconds }) => seconds,
   ).sort();
   return Float64Array.from(boots, (boot) => {
     const { seconds } = boot;
-    if (!hasArrived(boot)) return countBelow(came, seconds, true);
-    const slower = came.length - countBelow(came, seconds, true) + others.length - countBelow(others, seconds, false);
-    return countBelow(came, seconds, false) - slower;
+    if (!hasArrived(boot)) return countBelow(arrivals, seconds, true);
+    const slowerArrivals = arrivals.length - countBelow(arrivals, seconds, true);
+    const slowerCensored = censored.length - countBelow(censored, seconds, false);
+    return countBelow(arrivals, seconds, false) - slowerArrivals - slowerCensored;
   });
 }
 
@@ -107,8 +109,8 @@ interface Split {
 }
 
 /**
- * For each split, how many standard errors the later boots are slower, against the null hypothesis
- * of random order.
+ * Yields for each split by how many standard errors the later boots are slower than they would be
+ * in random order.
  */
 function* splitsOf(boots: readonly TimedBoot[]): Generator<Split> {
   const scores = scoresOf(boots);
@@ -123,17 +125,17 @@ function* splitsOf(boots: readonly TimedBoot[]): Generator<Split> {
   }
 }
 
-/** How many standard errors the latter group is slower. */
+/** By how many standard errors the latter group is slower than the former. */
 export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedBoot[]): number {
   for (const { at, z } of splitsOf([...former, ...latter])) if (at === former.length) return z;
   return 0;
 }
 
 /**
- * The strongest split towards slower boots with enough arrivals on both sides. `way` -1: towards
- * faster boots.
+ * The split after which boots are slower by the most standard errors, among those with enough
+ * arrivals on both sides. With `direction` -1, the split after which boots are faster.
  */
-function strongestSplit(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, way: 1 | -1 = 1) {
+function strongestSplit(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, direction: 1 | -1 = 1) {
   const arrivals = boots.reduce((sum, boot) => sum + Number(hasArrived(boot)), 0);
   let best: Split | undefined;
   let after = 0;
@@ -141,42 +143,42 @@ function strongestSplit(boots: readonly TimedBoot[], fewestBefore: number, fewes
   for (const { at, z } of splitsOf(boots)) {
     for (; last > at; last--) after += Number(hasArrived(boots[last - 1] ?? { outcome: 'cancelled' }));
     if (after < fewestAfter || arrivals - after < fewestBefore) continue;
-    if (!best || z * way > best.z) best = { at, z: z * way };
+    if (!best || z * direction > best.z) best = { at, z: z * direction };
   }
   return best;
 }
 
-/** The median of the boots that complete. */
+/** The median duration of the boots that complete. */
 export const medianOf = (boots: readonly TimedBoot[]): number => quantileOf(survivalCurve(boots), 0.5) ?? 0;
 
 /**
- * The median at the same hours of earlier days: a pool that is slow every night has not become
- * slower.
+ * The median at the same hours of earlier days, because a pool that is slow every night has not
+ * become slower. Zero if there are too few such boots, or the slowdown lasts for most of a day.
  */
 function medianAtTheseHours(
-  known: readonly DatedBoot[],
+  boots: readonly DatedBoot[],
   slower: readonly DatedBoot[],
   settings: BootShiftSettings,
 ): number {
   const since = slower[0]?.started_at.getTime() ?? 0;
-  const lasted = ((slower.at(-1)?.started_at.getTime() ?? 0) - since) / 1000;
-  if (lasted > wholeDayShare * day) return 0;
-  const alike = known.filter(({ started_at }) => {
+  const durationSeconds = ((slower.at(-1)?.started_at.getTime() ?? 0) - since) / 1000;
+  if (durationSeconds > wholeDayShare * day) return 0;
+  const atSameHours = boots.filter(({ started_at }) => {
     const earlier = (since - started_at.getTime()) / 1000;
-    return earlier > 0 && earlier <= settings.usual_after_seconds && (day - (earlier % day)) % day <= lasted;
+    return earlier > 0 && earlier <= settings.usual_after_seconds && (day - (earlier % day)) % day <= durationSeconds;
   });
-  return alike.filter(hasArrived).length < settings.fewest_boots / 2 ? 0 : medianOf(alike);
+  return atSameHours.filter(hasArrived).length < settings.fewest_boots / 2 ? 0 : medianOf(atSameHours);
 }
 
 /** Consecutive boots per run. */
 const runLength = 10;
 /**
- * Drops the runs that differ most, because a past incident is not noise. The rest of a normal
- * distribution has this share of its variance.
+ * The variance between runs is measured without the runs that differ most, because a past incident
+ * is not noise. The middle 75 % of a normal distribution have 36.84 % of its variance.
  */
 const runsKept = 0.75;
 const varianceKept = 0.3684;
-/** In standard errors, corrected for boots that influence each other. */
+/** The required standard errors, before they are corrected for correlated boots. */
 const surelyNotNoise = 4;
 
 /**
@@ -189,54 +191,57 @@ function varianceInflation(former: readonly TimedBoot[]): number {
   const runs = Array.from({ length: Math.floor(scores.length / runLength) }, (_, place) =>
     scores.subarray(place * runLength, (place + 1) * runLength).reduce((sum, score) => sum + score, 0),
   );
-  const kept = runs.map((sum) => sum * sum).sort((one, other) => one - other);
-  kept.length = Math.ceil(kept.length * runsKept);
-  if (kept.length === 0 || squares === 0) return 1;
-  const between = kept.reduce((sum, square) => sum + square, 0) / kept.length / varianceKept;
-  return Math.max(1, between / (runLength * squares));
+  const runSquares = runs.map((sum) => sum * sum).sort((one, other) => one - other);
+  runSquares.length = Math.ceil(runSquares.length * runsKept);
+  if (runSquares.length === 0 || squares === 0) return 1;
+  const varianceOfRuns = runSquares.reduce((sum, square) => sum + square, 0) / runSquares.length / varianceKept;
+  return Math.max(1, varianceOfRuns / (runLength * squares));
 }
 
-/** They were slower for a while, and the latest boots are as fast as before. */
+/** Whether the slowdown has ended: the latest of the slower boots are as fast as before it. */
 function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
-  const back = strongestSplit(slower, fewest_boots, fewest_boots, -1);
-  return back !== undefined && back.z > surelyStill && medianOf(slower.slice(back.at)) < goodSeconds;
+  const recovery = strongestSplit(slower, fewest_boots, fewest_boots, -1);
+  return recovery !== undefined && recovery.z > surelyStill && medianOf(slower.slice(recovery.at)) < goodSeconds;
 }
 
 function judgeSplit<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
-  const { settings, standing, budget_seconds } = question;
+  const { settings, is_known, budget_seconds } = question;
   const [former, slower] = [window.slice(0, at), window.slice(at)];
   const since = slower[0]?.started_at ?? question.now;
   const former_seconds = medianOf(former);
   const slower_seconds = medianOf(slower);
-  /** Halfway between the former median and a reportable one. */
-  const half = (1 + settings.factor) / 2;
-  const least = former_seconds * (standing ? half : settings.factor);
-  if (slower_seconds < least || isOver(slower, former_seconds * half, settings)) return undefined;
-  // An outage alone does not slow down the boots that arrive.
-  const came = former.filter(hasArrived);
-  const sure = standing ? surelyStill : Math.max(surelyChanged, surelyNotNoise * Math.sqrt(varianceInflation(came)));
-  if (slownessOf(came, slower.filter(hasArrived)) < sure) return undefined;
+  // A known shift stays until the median falls below halfway between the former median and a
+  // reportable one.
+  const halfFactor = (1 + settings.factor) / 2;
+  const minSeconds = former_seconds * (is_known ? halfFactor : settings.factor);
+  if (slower_seconds < minSeconds || isOver(slower, former_seconds * halfFactor, settings)) return undefined;
+  // Only arrivals count here: in an outage many boots never arrive, but those that do are not slower.
+  const arrivals = former.filter(hasArrived);
+  const required = is_known
+    ? surelyStill
+    : Math.max(surelyChanged, surelyNotNoise * Math.sqrt(varianceInflation(arrivals)));
+  if (slownessOf(arrivals, slower.filter(hasArrived)) < required) return undefined;
   const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
-  if (!standing && (isSmall || slower_seconds < medianAtTheseHours(all, slower, settings) * settings.factor))
+  if (!is_known && (isSmall || slower_seconds < medianAtTheseHours(all, slower, settings) * settings.factor))
     return undefined;
   return { since, former, slower, former_seconds, slower_seconds } satisfies Shift<B>;
 }
 
 /**
- * Expects the boots in order of their start. Ignores faster boots, and changes so old that they
- * count as normal.
+ * The latest change to slower boots, if there is one. Expects the boots in order of their start.
+ * Ignores changes so old that their pace counts as normal.
  */
 export function findShift<B extends DatedBoot>(boots: readonly B[], question: ShiftQuestion): Shift<B> | undefined {
-  const { settings, standing, now } = question;
-  const newsFrom = now.getTime() - settings.usual_after_seconds * 1000;
+  const { settings, is_known, now } = question;
+  const normalBeforeMs = now.getTime() - settings.usual_after_seconds * 1000;
   let window = boots;
   for (;;) {
     const split = strongestSplit(window, settings.fewest_former_boots, settings.fewest_boots);
-    if (!split || split.z < sureAt(standing)) return undefined;
-    const began = window[split.at]?.started_at.getTime() ?? 0;
-    const shift = began > newsFrom ? judgeSplit(boots, window, split.at, question) : undefined;
+    if (!split || split.z < minStdErrors(is_known)) return undefined;
+    const changedAtMs = window[split.at]?.started_at.getTime() ?? 0;
+    const shift = changedAtMs > normalBeforeMs ? judgeSplit(boots, window, split.at, question) : undefined;
     if (shift) return shift;
-    // An old or irrelevant change: boots before it say nothing about current boots.
+    // This change is old or too small. Boots before it say nothing about current boots.
     window = window.slice(split.at);
   }
 }

@@ -5,24 +5,24 @@ import { hasArrived, quantileOf, type SurvivalStep, survivalCurve, type TimedBoo
 import { inSeconds } from './what-if-words.ts';
 
 /**
- * With fewer boots nothing is learned. With `enoughForQuantile` the 99th percentile is reliable
- * enough to replace the maximum.
+ * With fewer completed boots than `minBootsToLearn`, nothing is learned. From `enoughForQuantile`
+ * boots on, the 99th percentile is reliable enough to replace the maximum.
  */
 export const minBootsToLearn = 30;
 export const enoughForQuantile = 300;
 const margin = 1.5;
-/** In any 24 hours, unless an operator sets the budget. */
+/** The largest relative move of a budget in any 24 hours, unless an operator sets the budget. */
 export const maxMovePerDay = 0.25;
-/** A smaller move is not worth a change. */
+/** Smaller relative moves are not worth a change. */
 const minMove = 0.05;
 export const limitWindowSeconds = 86_400;
-/** Only the newest boots of each stratum count, and none above this age. */
+/** Only this many of the newest boots of each stratum count, and none above this age. */
 export const maxBootsLearnedFrom = 500;
 export const maxLearnedAgeSeconds = 30 * 86_400;
 
 /**
- * For pools without a floor or ceiling: no boot fails within a minute, and none gets more than an
- * hour.
+ * The floor and ceiling of pools that set none: no boot fails within a minute, and none gets more
+ * than an hour.
  */
 const defaultFloorSeconds = 60;
 const defaultCeilingSeconds = 3600;
@@ -66,21 +66,21 @@ export function lessonOf(stratum: Stratum, boots: readonly TimedBoot[]): Lesson 
 }
 
 export interface LearningQuestion {
-  /** By stratum, including boots that are still running. */
+  /** The boots of each stratum, including those that are still running. */
   boots: Partial<Record<Stratum, readonly TimedBoot[]>>;
   /** The pool's budget while nothing is learned. */
   fixed_seconds: number;
   floor_seconds?: number | undefined;
   ceiling_seconds?: number | undefined;
-  /** The current budget, and all budgets of the last 24 hours since an operator last set one. */
-  standing_seconds: number;
-  lately_seconds: readonly number[];
+  /** The current budget, and the budgets of the last 24 hours since an operator last set one. */
+  current_seconds: number;
+  recent_seconds: readonly number[];
   /** An operator set the current budget less than a day ago. */
-  new_number?: boolean;
+  set_today?: boolean;
 }
 
 export interface LearnedBudget {
-  /** The budget of the next boot. The current one, if the move would be too small. */
+  /** The budget of the next boot: the current budget if the move would be too small. */
   seconds: number;
   moved: boolean;
   /** The target. The daily limit may delay reaching it. */
@@ -100,7 +100,7 @@ function aimOf(question: LearningQuestion): Aim {
   const { fixed_seconds } = question;
   const ceiling =
     question.ceiling_seconds ?? Math.max(defaultCeilingSeconds, fixed_seconds, question.floor_seconds ?? 0);
-  // Defaults give way to settings.
+  // The default floor must not exceed a ceiling that the pool sets.
   const floor_seconds = question.floor_seconds ?? Math.min(defaultFloorSeconds, ceiling);
   for (const stratum of strata) {
     const lesson = lessonOf(stratum, question.boots[stratum] ?? []);
@@ -117,29 +117,29 @@ function aimOf(question: LearningQuestion): Aim {
 }
 
 /**
- * Moves the budget towards its target. Without a lesson the target is the fixed budget; the daily
- * limit applies to it too.
+ * Moves the budget towards its target, within the daily limit. Without a lesson the target is the
+ * fixed budget.
  */
 export function learnBudget(question: LearningQuestion): LearnedBudget {
-  const { standing_seconds, lately_seconds } = question;
+  const { current_seconds, recent_seconds } = question;
   const aim = aimOf(question);
   const { seconds: aim_seconds, lesson, limits } = aim;
-  // An operator who grants more time must not lose it to the next pass.
-  if (question.new_number)
-    return { seconds: standing_seconds, moved: false, aim_seconds, lesson, limits: [...limits, 'operator'] };
-  const within = [standing_seconds, ...lately_seconds];
-  const lowest = Math.max(...within) * (1 - maxMovePerDay);
-  const highest = Math.min(...within) * (1 + maxMovePerDay);
-  // If it already moved both ways within a day, no move is left.
-  const reached = lowest <= highest ? clamp(lowest, aim_seconds, highest) : standing_seconds;
+  // The next pass must not undo what an operator has just set.
+  if (question.set_today)
+    return { seconds: current_seconds, moved: false, aim_seconds, lesson, limits: [...limits, 'operator'] };
+  const budgetsOfDay = [current_seconds, ...recent_seconds];
+  const lowest = Math.max(...budgetsOfDay) * (1 - maxMovePerDay);
+  const highest = Math.min(...budgetsOfDay) * (1 + maxMovePerDay);
+  // If the budget moved up and down within a day, both limits may be used up.
+  const next_seconds = lowest <= highest ? clamp(lowest, aim_seconds, highest) : current_seconds;
   const moved =
-    Math.abs(reached - standing_seconds) >= minMove * standing_seconds || isLastStep(reached, question, aim);
+    Math.abs(next_seconds - current_seconds) >= minMove * current_seconds || isLastStep(next_seconds, question, aim);
   return {
-    seconds: moved ? reached : standing_seconds,
+    seconds: moved ? next_seconds : current_seconds,
     moved,
     aim_seconds,
     lesson,
-    limits: reached === aim_seconds ? limits : [...limits, 'day'],
+    limits: next_seconds === aim_seconds ? limits : [...limits, 'day'],
   };
 }
 
@@ -147,8 +147,8 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
  * The last step is taken even if it is small. Otherwise the budget would stay "learned" without a
  * lesson, or stay beyond its floor or ceiling.
  */
-const isLastStep = (reached: number, { standing_seconds }: LearningQuestion, { seconds, lesson, limits }: Aim) =>
-  reached === seconds && standing_seconds !== seconds && (lesson === null || limits.length > 0);
+const isLastStep = (next_seconds: number, { current_seconds }: LearningQuestion, { seconds, lesson, limits }: Aim) =>
+  next_seconds === seconds && current_seconds !== seconds && (lesson === null || limits.length > 0);
 
 const basisWords: Record<Basis, string> = { largest: 'the slowest took', p99: '99 in 100 took at most' };
 const limitWords: Record<LearnedBudget['limits'][number], string> = {
@@ -161,13 +161,13 @@ const limitWords: Record<LearnedBudget['limits'][number], string> = {
 
 /** Explains the budget in one sentence for people. */
 export function learnedReason({ lesson, aim_seconds, limits }: LearnedBudget, question: LearningQuestion): string {
-  const held = limits.map((limit) => limitWords[limit]).join('; ');
+  const limitText = limits.map((limit) => limitWords[limit]).join('; ');
   if (!lesson) {
-    const most = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(hasArrived).length));
-    const few = `${most} of the required ${minBootsToLearn} completed boots are recorded`;
-    return `${few}, so the fixed budget of ${inSeconds(question.fixed_seconds)} applies${held && ` (${held})`}`;
+    const recorded = Math.max(0, ...strata.map((each) => (question.boots[each] ?? []).filter(hasArrived).length));
+    const tooFew = `${recorded} of the required ${minBootsToLearn} completed boots are recorded`;
+    return `${tooFew}, so the fixed budget of ${inSeconds(question.fixed_seconds)} applies${limitText && ` (${limitText})`}`;
   }
   const { completions, stratum, basis, basis_seconds } = lesson;
   const proposed = `of ${completions} completed ${stratumWords[stratum]}, ${basisWords[basis]} ${inSeconds(basis_seconds)}`;
-  return `${proposed}; plus a margin of 50 % that is ${inSeconds(basis_seconds * margin)}${held ? `, so the target is ${inSeconds(aim_seconds)} (${held})` : ''}`;
+  return `${proposed}; plus a margin of 50 % that is ${inSeconds(basis_seconds * margin)}${limitText ? `, so the target is ${inSeconds(aim_seconds)} (${limitText})` : ''}`;
 }

@@ -7,7 +7,7 @@ import type { TimedStage } from './slow-stages.ts';
 
 const start = moment(Date.UTC(2026, 0, 7, 14));
 
-/** One second apart. */
+/** Boots that start one second apart, and each take a second longer than the one before. */
 const boots = (prefix: string, count: number, seconds: number, over: Partial<RecordedBoot> = {}): RecordedBoot[] =>
   Array.from({ length: count }, (_, place) => ({
     started_at: secondsLater(start, place),
@@ -42,7 +42,7 @@ const stagesOf = (pull: (boot: RecordedBoot) => number, found = shift()) =>
 const isSlower = ({ node_id }: RecordedBoot) => node_id.startsWith('node_s');
 const slowPull = stagesOf((boot) => (isSlower(boot) ? 220 : 100));
 const budget = { seconds: 720, source: 'pool' } as const;
-const say = (
+const textOf = (
   found: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, TimedStage[]> = slowPull,
   allowed: Parameters<typeof shiftSides>[3] = budget,
@@ -53,41 +53,41 @@ const say = (
 };
 
 describe('the text about slower boots', () => {
-  it('starts with how much, since when and which stage, sub-stage first', () => {
-    expect(say(shift())).toBe(
+  it('says how much slower, since when, and names the sub-stage rather than its parent', () => {
+    expect(textOf(shift())).toBe(
       'boots take 1.3 times as long since 2026-01-07T14:00:00.000Z: median 520 s, before 400 s. ' +
         'The stage pull went from 100 s to 220 s (2.2 times as long). ' +
         'None of them has exceeded the budget of 720 s yet; the slowest took 529 s',
     );
   });
-  it('says what is not known', () => {
-    expect(say(shift(), new Map())).toContain('. The stage is unknown, because they report none. ');
+  it('says that no stages are reported, or that none explains the slowdown', () => {
+    expect(textOf(shift(), new Map())).toContain('. The stage is unknown, because these boots report no stages. ');
     const spread = new Map(
       [...shift().former, ...shift().slower].map((boot) => [
         boot.node_instance_id,
         Array.from({ length: 5 }, (_, place) => ({ name: `part-${place}`, seconds: boot.seconds / 5 })),
       ]),
     );
-    expect(say(shift(), spread)).toContain('. No reported stage explains it. ');
+    expect(textOf(shift(), spread)).toContain('. No reported stage explains the slowdown. ');
   });
-  it('says how many fail at this pace', () => {
-    expect(say(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
+  it('says how many boots exceed the budget at this pace', () => {
+    expect(textOf(shift(), slowPull, { ...budget, seconds: 514.5 })).toContain(
       'At this pace 50 of 100 exceed the budget of 515 s and fail although they would arrive',
     );
     const { ours, theirs } = shiftSides(shift(), slowPull, 'provision', budget);
     expect(shiftSays(ours, { ...theirs, past_budget_share: 0.004 })).toContain('fewer than 1 of 100 exceed');
   });
-  it('names the change of the pool at that time', () => {
-    expect(say(shift({ pool_generation: 7, image: 'b' }))).toMatch(
+  it('names the generation and image if the pool changed when the boots became slower', () => {
+    expect(textOf(shift({ pool_generation: 7, image: 'b' }))).toMatch(
       /The pool changed at that time: generation 7, image none → b$/,
     );
-    expect(say(shift({ pool_generation: 7 }))).toMatch(/changed at that time: generation 7$/);
+    expect(textOf(shift({ pool_generation: 7 }))).toMatch(/changed at that time: generation 7$/);
     const mixed = shift();
     const some = mixed.slower.map((boot, place) => ({ ...boot, pool_generation: place % 2 }));
-    expect(say({ ...mixed, slower: some })).not.toContain('The pool changed');
+    expect(textOf({ ...mixed, slower: some })).not.toContain('The pool changed');
   });
-  it('names the start-up phase', () => {
-    expect(say(shift(), slowPull, budget, 'start')).toMatch(
+  it('speaks of registered machines in the start-up phase', () => {
+    expect(textOf(shift(), slowPull, budget, 'start')).toMatch(
       /^machines that have registered take 1\.3 times as long to be ready since /,
     );
   });
@@ -95,16 +95,16 @@ describe('the text about slower boots', () => {
 
 describe('the stages that make boots slower', () => {
   const many = (...stages: TimedStage[]) => Array.from({ length: 30 }, () => stages);
-  it('are those that add most, in order', () => {
+  it('are those that add the most time, largest first', () => {
     const former = many({ name: 'a', seconds: 10 }, { name: 'b', seconds: 20 }, { name: 'c', seconds: 30 });
     const slower = many({ name: 'a', seconds: 60 }, { name: 'b', seconds: 120 }, { name: 'c', seconds: 31 });
     expect(slowerStages(former, slower, 151).map(({ stage }) => stage)).toEqual(['b', 'a']);
   });
-  it('can be new; a removed one slows nothing', () => {
+  it('include a new stage, but not a removed one', () => {
     const [former, slower] = [many({ name: 'a', seconds: 10 }), many({ name: 'scan', seconds: 90 })];
     expect(slowerStages(former, slower, 80)).toEqual([{ stage: 'scan', former_seconds: 0, slower_seconds: 90 }]);
   });
-  it('are empty if one side reports none', () => {
+  it('are empty if the boots on one side report no stages', () => {
     expect(slowerStages(many(), many({ name: 'a', seconds: 10 }), 5)).toEqual([]);
   });
 });

@@ -23,7 +23,7 @@ export interface FormerBoots {
   phase: SamplePhase;
   boots: number;
   median_seconds: number;
-  /** The share of arriving boots that exceed the current budget. */
+  /** The share of these boots that arrive but exceed the current budget. */
   past_budget_share: number;
   budget_seconds: number;
   budget_source: string;
@@ -38,7 +38,7 @@ export interface SlowerBoots {
   slowest_seconds: number;
   /** Largest slowdown first. Null if these boots report no stages. */
   stages: SlowerStage[] | null;
-  /** Set if the pool changed at that time. */
+  /** The new and the former generation, if the pool changed when the boots became slower. */
   generation: number | null;
   former_generation: number | null;
   image: string | null;
@@ -48,8 +48,8 @@ export interface SlowerBoots {
 
 const maxListed = 5;
 /**
- * A new generation explains the change if this share of the boots since then belong to it, and this
- * share of those just before to another one.
+ * A new generation explains the change if at least this share of the slower boots belongs to the new
+ * generation, and at least this share of the boots just before belongs to another one.
  */
 const nearlyAll = 0.8;
 
@@ -83,7 +83,10 @@ function changeOf({ former, slower }: Shift<RecordedBoot>) {
   };
 }
 
-/** `stages`: the reported stages by instance. */
+/**
+ * The two sides of the finding: `ours` describes the former boots, `theirs` the slower ones.
+ * `stages`: the reported stages by instance.
+ */
 export function shiftSides(
   shift: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, readonly TimedStage[]>,
@@ -93,7 +96,7 @@ export function shiftSides(
   const { former, slower, former_seconds, slower_seconds } = shift;
   const reportedBy = (boots: readonly RecordedBoot[]) =>
     boots.filter(hasArrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
-  const reported = [former, slower].map(reportedBy) as [TimedStage[][], TimedStage[][]];
+  const reportedStages = [former, slower].map(reportedBy) as [TimedStage[][], TimedStage[][]];
   const pastBudget = (boots: readonly RecordedBoot[]) =>
     falseKillShare(estimateSurvival(boots), budget.seconds)?.share ?? 0;
   const slowest = slower.filter(hasArrived).toSorted((one, other) => other.seconds - one.seconds);
@@ -113,8 +116,8 @@ export function shiftSides(
       times_as_long: tenths(slower_seconds / former_seconds),
       past_budget_share: pastBudget(slower),
       slowest_seconds: tenths(slowest[0]?.seconds ?? 0),
-      stages: reported.every((boots) => boots.some((each) => each.length > 0))
-        ? slowerStages(...reported, slower_seconds - former_seconds).map((each) => ({
+      stages: reportedStages.every((boots) => boots.some((each) => each.length > 0))
+        ? slowerStages(...reportedStages, slower_seconds - former_seconds).map((each) => ({
             stage: each.stage,
             former_seconds: tenths(each.former_seconds),
             slower_seconds: tenths(each.slower_seconds),
@@ -144,11 +147,11 @@ function stageWords({ stage, former_seconds, slower_seconds }: SlowerStage): str
 }
 
 function causeWords({ stages }: SlowerBoots): string {
-  if (stages === null) return 'the stage is unknown, because they report none';
-  return stages.length > 0 ? stages.map(stageWords).join('; ') : 'no reported stage explains it';
+  if (stages === null) return 'the stage is unknown, because these boots report no stages';
+  return stages.length > 0 ? stages.map(stageWords).join('; ') : 'no reported stage explains the slowdown';
 }
 
-/** `4 of 100`; a share below one in a hundred does not read as zero. */
+/** For example `4 of 100`. A share below one in a hundred is not shown as zero. */
 const ofHundred = (share: number) => (share < 0.01 ? 'fewer than 1 of 100' : `${Math.round(share * 100)} of 100`);
 
 function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowest_seconds }: SlowerBoots): string {
@@ -160,13 +163,14 @@ function budgetWords({ budget_seconds }: FormerBoots, { past_budget_share, slowe
 
 function changeWords({ generation, image, former_image }: SlowerBoots): string[] {
   if (generation === null) return [];
-  const made = image === null && former_image === null ? '' : `, image ${former_image ?? 'none'} → ${image ?? 'none'}`;
-  return [`the pool changed at that time: generation ${generation}${made}`];
+  const imageChange =
+    image === null && former_image === null ? '' : `, image ${former_image ?? 'none'} → ${image ?? 'none'}`;
+  return [`the pool changed at that time: generation ${generation}${imageChange}`];
 }
 
 const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1);
 
-/** Starts in lower case, as all finding texts do. */
+/** The text of the finding. It starts in lower case, as all finding texts do. */
 export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
   const { phase, median_seconds } = ours;
   const times = theirs.times_as_long.toFixed(1);

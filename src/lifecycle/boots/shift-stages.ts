@@ -14,7 +14,7 @@ type Stages = readonly TimedStage[];
 
 /** A stage is named if it adds at least this share of the slowdown. */
 const worthNaming = 0.3;
-/** In standard errors; lower than for boots, because a boot has only a few stages. */
+/** The required standard errors. Fewer than for boots, because a boot has only a few stages. */
 const surelySlower = 3;
 /** A sub-stage that adds this share of its parent's slowdown is named instead of the parent. */
 const parentShare = 0.7;
@@ -27,49 +27,49 @@ interface StageTimes {
 }
 
 function groupByStage(former: readonly Stages[], slower: readonly Stages[]): StageTimes[] {
-  const found = new Map<string, StageTimes>();
+  const byStage = new Map<string, StageTimes>();
   const add = (boots: readonly Stages[], side: 'former' | 'slower') => {
     for (const { name, parent = '', seconds } of boots.flat()) {
       const key = JSON.stringify([parent, name]);
-      const times = found.get(key) ?? { name, parent, former: [], slower: [] };
-      found.set(key, times);
+      const times = byStage.get(key) ?? { name, parent, former: [], slower: [] };
+      byStage.set(key, times);
       times[side].push({ seconds, outcome: 'completed' });
     }
   };
   add(former, 'former');
   add(slower, 'slower');
-  return [...found.values()];
+  return [...byStage.values()];
 }
 
-/** A boot that skips a stage spends no time in it. */
+/** Adds a zero for each boot that skips the stage, because such a boot spends no time in it. */
 const withSkipped = (times: TimedBoot[], boots: number): TimedBoot[] => [
   ...times,
   ...Array.from({ length: Math.max(0, boots - times.length) }, () => ({ seconds: 0, outcome: 'completed' as const })),
 ];
 
 /**
- * Largest slowdown first; empty if the reported stages do not explain it. Ignores boots without
- * stages.
+ * The stages that add most of `added_seconds`, largest slowdown first; empty if the reported stages
+ * do not explain it. Ignores boots without stages.
  */
 export function slowerStages(
-  before: readonly Stages[],
-  since: readonly Stages[],
+  formerBoots: readonly Stages[],
+  slowerBoots: readonly Stages[],
   added_seconds: number,
 ): SlowerStage[] {
-  const [former, slower] = [before, since].map((boots) => boots.filter((stages) => stages.length > 0)) as [
+  const [former, slower] = [formerBoots, slowerBoots].map((boots) => boots.filter((stages) => stages.length > 0)) as [
     Stages[],
     Stages[],
   ];
   if (former.length === 0 || slower.length === 0) return [];
-  const slowed = groupByStage(former, slower).flatMap((times) => {
+  const slowerOnes = groupByStage(former, slower).flatMap((times) => {
     const sides = [withSkipped(times.former, former.length), withSkipped(times.slower, slower.length)] as const;
     const [former_seconds, slower_seconds] = sides.map(medianOf) as [number, number];
     const adds = slower_seconds - former_seconds;
     if (adds < worthNaming * added_seconds || slownessOf(...sides) < surelySlower) return [];
     return [{ ...times, former_seconds, slower_seconds, adds }];
   });
-  return slowed
-    .filter(({ name, adds }) => !slowed.some((part) => part.parent === name && part.adds >= parentShare * adds))
+  return slowerOnes
+    .filter(({ name, adds }) => !slowerOnes.some((part) => part.parent === name && part.adds >= parentShare * adds))
     .sort((one, other) => other.adds - one.adds || (one.name < other.name ? -1 : 1))
     .map(({ name, former_seconds, slower_seconds }) => ({ stage: name, former_seconds, slower_seconds }));
 }

@@ -5,7 +5,7 @@ const stage = (name: string, seconds: number, parent?: string): TimedStage => ({
 const names = (stages: TimedStage[], usual: Record<string, number> = {}) =>
   slowStages(stages, new Map(Object.entries(usual))).map((slow) => slow.name);
 
-test('names script, set-up and image pull of the measured boot of 423 s', () => {
+test('names the stages above a quarter of a measured boot of 423 s, slowest first', () => {
   const boot = [
     stage('before the script', 42),
     stage('script', 381),
@@ -19,7 +19,7 @@ test('names script, set-up and image pull of the measured boot of 423 s', () => 
   ]);
 });
 
-test('sums up sub-stages whose parent is not reported, as cloud-init does', () => {
+test('counts sub-stages towards the whole boot if their parent is not reported, as in cloud-init', () => {
   const boot = [
     stage('scripts-user', 381, 'modules-final'),
     stage('growpart', 30.5, 'init-network'),
@@ -28,7 +28,7 @@ test('sums up sub-stages whose parent is not reported, as cloud-init does', () =
   expect(slowStages(boot, new Map()).map((slow) => slow.says)).toEqual(['scripts-user took 381 s of 423 s']);
 });
 
-test('names a known stage that took more than twice its usual time', () => {
+test('names a stage that took more than twice its usual time', () => {
   const boot = [stage('image-pull', 20.26), stage('set-up', 1000)];
   expect(names(boot, { 'image-pull': 10.13, 'set-up': 900 })).toEqual([]);
   expect(slowStages(boot, new Map([['image-pull', 10.1]]))).toContainEqual({
@@ -39,7 +39,7 @@ test('names a known stage that took more than twice its usual time', () => {
   });
 });
 
-test('names an unknown stage that took more than a quarter of the boot', () => {
+test('names a stage without a usual time if it took more than a quarter of the boot', () => {
   expect(names([stage('a', 25), stage('b', 75)])).toEqual(['b']);
   expect(names([stage('a', 26), stage('b', 74)])).toEqual(['b', 'a']);
 });

@@ -20,13 +20,16 @@ export interface SlowStage {
 
 const formatTenths = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
 
-/** Stages that took twice their usual time or, if that is unknown, a large share of the boot. */
+/**
+ * The stages that took more than twice their usual time or, if that is unknown, more than a quarter
+ * of the boot.
+ */
 export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
   // A report may name sub-stages without their parent, as cloud-init does.
   const reportedNames = new Set(stages.map((stage) => stage.name));
   const outermost = stages.filter(({ parent }) => parent === undefined || !reportedNames.has(parent));
   const whole = outermost.reduce((sum, stage) => sum + stage.seconds, 0);
-  const found = stages.flatMap((stage): SlowStage[] => {
+  const slow = stages.flatMap((stage): SlowStage[] => {
     const expected = usual.get(stage.name);
     if (stage.seconds < worthNamingSeconds) return [];
     if (expected !== undefined)
@@ -51,5 +54,5 @@ export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<str
         ]
       : [];
   });
-  return found.sort((a, b) => b.seconds - a.seconds);
+  return slow.sort((a, b) => b.seconds - a.seconds);
 }

@@ -1,6 +1,6 @@
 /**
- * Compares the estimator with published tables, with exact fractions, and with the coverage of its
- * bands.
+ * Checks the estimator against published tables and exact fractions, and that its bands contain the
+ * true value as often as they should.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -8,14 +8,14 @@ import { bandedQuantile, estimateSurvival, type TimedBoot } from './survival.ts'
 
 const arrivedAt = (...seconds: number[]): TimedBoot[] =>
   seconds.map((each) => ({ seconds: each, outcome: 'completed' }));
-const watchedUntil = (...seconds: number[]): TimedBoot[] =>
+const observedUntil = (...seconds: number[]): TimedBoot[] =>
   seconds.map((each) => ({ seconds: each, outcome: 'timed_out' }));
 
 describe('published tables', () => {
   /** Freireich et al. 1963, remission in weeks under 6-mercaptopurine; Cox and Oakes, table 1.1. */
   const remission = [
     ...arrivedAt(6, 6, 6, 7, 10, 13, 16, 22, 23),
-    ...watchedUntil(6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35),
+    ...observedUntil(6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35),
   ];
   it('6-MP: at risk, share, error and log-log bands, to their printed digits', () => {
     const printed = [
@@ -65,7 +65,7 @@ it('does not take the slowest of six boots for the 99th percentile', () => {
   expect(steps.at(-1)).toMatchObject({ share: 0, low: 0, high: steps.at(-2)?.high });
 });
 
-/** Exact integer fractions. */
+/** The same estimate in exact integer fractions. */
 function exactShares(boots: readonly TimedBoot[]): number[] {
   const moments = [...new Set(boots.map(({ seconds }) => seconds))].sort((a, b) => a - b);
   let [over, under] = [1n, 1n];
@@ -106,15 +106,15 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Enough boots that hardly any fleet has fewer than ten at risk at the last time: selecting fleets
- * by that would bias the result.
+ * Uses enough boots that hardly any fleet has fewer than ten at risk at the last time. Leaving out
+ * many such fleets would bias the result.
  */
 it('95 % bands contain the truth in 92 to 98 % of fleets with at least ten boots at risk', () => {
   const random = randomFrom(20_261);
   const exponential = (mean: number) => -mean * Math.log(1 - random());
   const [fleets, boots, mean, watched] = [2000, 200, 100, 250];
   const times = [25, 50, 100, 150];
-  const held = times.map(() => ({ times: 0, held: 0 }));
+  const tallies = times.map(() => ({ checked: 0, inside: 0 }));
   for (let fleet = 0; fleet < fleets; fleet++) {
     const sample = Array.from({ length: boots }, (): TimedBoot => {
       const [boot, lost] = [exponential(mean), exponential(watched)];
@@ -122,17 +122,17 @@ it('95 % bands contain the truth in 92 to 98 % of fleets with at least ten boots
     });
     const steps = estimateSurvival(sample);
     for (const [place, moment] of times.entries()) {
-      const tally = held[place];
+      const tally = tallies[place];
       const atRisk = sample.filter(({ seconds }) => seconds > moment).length;
       const step = steps.findLast(({ seconds }) => seconds <= moment);
       if (!tally || !step || atRisk < 10) continue;
       const truth = Math.exp(-moment / mean);
-      tally.times++;
-      if (step.low <= truth && truth <= step.high) tally.held++;
+      tally.checked++;
+      if (step.low <= truth && truth <= step.high) tally.inside++;
     }
   }
-  for (const [place, { times: checked, held: right }] of held.entries()) {
-    const share = right / checked;
+  for (const [place, { checked, inside }] of tallies.entries()) {
+    const share = inside / checked;
     console.log(`at ${times[place]} s: ${(100 * share).toFixed(1)} % of ${checked}`);
     expect(share).toBeGreaterThanOrEqual(0.92);
     expect(share).toBeLessThanOrEqual(0.98);

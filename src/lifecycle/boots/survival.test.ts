@@ -5,7 +5,7 @@ import { quantileOf, survivalCurve, type TimedBoot } from './survival.ts';
 const boot = (seconds: number, outcome: TimedBoot['outcome'] = 'completed'): TimedBoot => ({ seconds, outcome });
 
 describe('the survival curve of boots', () => {
-  it('steps down by the share of those at risk', () => {
+  it('falls at each arrival by its share of the boots at risk', () => {
     expect(survivalCurve([boot(30), boot(10), boot(20, 'cancelled'), boot(40, 'late')])).toEqual([
       { seconds: 0, share: 1 },
       { seconds: 10, share: 0.75 },
@@ -20,7 +20,7 @@ describe('the survival curve of boots', () => {
       { seconds: 20, share: 0 },
     ]);
   });
-  it('ends even for NaN', () => {
+  it('is computed even if durations are NaN', () => {
     expect(survivalCurve([boot(10), boot(Number.NaN), boot(Number.NaN, 'timed_out'), boot(20)])).toHaveLength(3);
     expect(survivalCurve([boot(Number.NaN)])).toHaveLength(2);
   });

@@ -1,36 +1,37 @@
 /**
- * Kaplan-Meier estimate of boot durations, which includes boots with only a lower bound. Errors by
- * Greenwood's formula; confidence bands on the log(−log S) scale, which keeps them between 0 and 1.
+ * Estimates boot durations by the Kaplan-Meier method, which also uses boots with only a lower
+ * bound. Standard errors follow Greenwood's formula. Confidence bands are computed on the
+ * log(−log S) scale, which keeps them between 0 and 1.
  */
 import type { SampleOutcome } from './boot-samples.ts';
 
-/** `running`: not over yet; its duration so far is a lower bound. */
+/** `running`: the boot has not ended; `seconds` is its duration so far. */
 export interface TimedBoot {
   seconds: number;
   outcome: SampleOutcome | 'running';
 }
 
-/** From `seconds` on, this share of boots has not arrived. */
+/** `share`: the share of boots that have not arrived after `seconds`. */
 export interface SurvivalStep {
   seconds: number;
   share: number;
 }
 
-/** With the confidence band of the share. */
+/** A step with the confidence band of its share. */
 export interface BandedStep extends SurvivalStep {
   low: number;
   high: number;
 }
 
-/** With the numbers behind the estimate. */
+/** A step with the numbers behind the estimate. */
 export interface EstimatedStep extends BandedStep {
-  /** Boots still under observation just before, and those that arrived at this time. */
+  /** The boots still under observation just before this time, and those that arrived at it. */
   at_risk: number;
   arrivals: number;
   std_error: number;
 }
 
-/** In time or late. For all other boots the duration is a lower bound. */
+/** Whether a boot arrived, in time or late. For all other boots the duration is a lower bound. */
 export const hasArrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
   outcome === 'completed' || outcome === 'late';
 
@@ -38,9 +39,9 @@ export const hasArrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
 export const normalQuantile95 = 1.959963984540054;
 
 /**
- * When all boots have arrived, the formula is undefined, but a slower boot is still possible: the
- * upper bound stays at its last value. Otherwise the slowest of six boots would pass for the 99th
- * percentile.
+ * When all boots have arrived, the formula is undefined, but a slower boot is still possible. The
+ * upper bound therefore stays at its last value; otherwise the slowest of six boots would be taken
+ * for the 99th percentile.
  */
 function band(share: number, sum: number, z: number, highBefore: number): Pick<EstimatedStep, 'low' | 'high'> {
   if (share <= 0) return { low: 0, high: highBefore };
@@ -49,7 +50,7 @@ function band(share: number, sum: number, z: number, highBefore: number): Pick<E
   return { low: Math.exp(log * reach), high: Math.exp(log / reach) };
 }
 
-function secondsOf(boots: readonly TimedBoot[]): Float64Array {
+function sortedSeconds(boots: readonly TimedBoot[]): Float64Array {
   const sorted = new Float64Array(boots.length);
   boots.forEach(({ seconds }, place) => {
     sorted[place] = seconds;
@@ -64,13 +65,13 @@ interface Moment {
 }
 
 /**
- * The arrival times, fastest first. A boot observed until the same time counts as at risk just
- * before it.
+ * The distinct arrival times, fastest first. A boot that was observed only until an arrival time
+ * still counts as at risk at that time.
  */
-function moments(boots: readonly TimedBoot[]): Moment[] {
-  const arrivalTimes = secondsOf(boots.filter(hasArrived));
-  const censoredTimes = secondsOf(boots.filter((boot) => !hasArrived(boot)));
-  const found: Moment[] = [];
+function arrivalMoments(boots: readonly TimedBoot[]): Moment[] {
+  const arrivalTimes = sortedSeconds(boots.filter(hasArrived));
+  const censoredTimes = sortedSeconds(boots.filter((boot) => !hasArrived(boot)));
+  const result: Moment[] = [];
   let censored = 0;
   for (let at = 0; at < arrivalTimes.length; ) {
     const seconds = arrivalTimes[at] ?? 0;
@@ -78,17 +79,17 @@ function moments(boots: readonly TimedBoot[]): Moment[] {
     const before = at;
     // Negated, so that the loop also ends for NaN.
     while (at < arrivalTimes.length && !((arrivalTimes[at] ?? 0) > seconds)) at++;
-    found.push({ seconds, at_risk: boots.length - before - censored, arrivals: at - before });
+    result.push({ seconds, at_risk: boots.length - before - censored, arrivals: at - before });
   }
-  return found;
+  return result;
 }
 
-/** One step per arrival time, fastest first. `z`: the width of the bands. */
+/** One step per arrival time, fastest first. `z`: the width of the bands in standard errors. */
 export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile95): EstimatedStep[] {
   let share = 1;
   let greenwood = 0;
   let highBefore = 1;
-  return moments(boots).map(({ seconds, at_risk, arrivals }) => {
+  return arrivalMoments(boots).map(({ seconds, at_risk, arrivals }) => {
     share *= 1 - arrivals / at_risk;
     greenwood += arrivals / (at_risk * (at_risk - arrivals));
     const std_error = arrivals === at_risk ? 0 : share * Math.sqrt(greenwood);
@@ -98,10 +99,10 @@ export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile
   });
 }
 
-/** Starts at 1 and ends with the share that did not arrive while it was observed. */
+/** The curve starts at 1 and ends with the share of boots that did not arrive while observed. */
 export function survivalCurve(boots: readonly TimedBoot[]): SurvivalStep[] {
   let share = 1;
-  const steps = moments(boots).map(({ seconds, at_risk, arrivals }) => {
+  const steps = arrivalMoments(boots).map(({ seconds, at_risk, arrivals }) => {
     share *= 1 - arrivals / at_risk;
     return { seconds, share };
   });
@@ -118,7 +119,7 @@ export function quantileOf(curve: readonly SurvivalStep[], quantile: number): nu
 
 export interface BandedQuantile {
   seconds: number | null;
-  /** Null: the observed boots do not reach this share. */
+  /** Null if the observed boots do not reach this share. */
   low: number | null;
   high: number | null;
 }
@@ -128,12 +129,12 @@ export interface BandedQuantile {
  * share.
  */
 export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
-  const left = 1 - quantile + 1e-12;
+  const remainingShare = 1 - quantile + 1e-12;
   const firstWhere = (isReached: (step: EstimatedStep) => boolean) => steps.find(isReached)?.seconds ?? null;
   return {
-    seconds: firstWhere(({ share }) => share <= left),
-    low: firstWhere(({ low }) => low <= left),
-    high: firstWhere(({ high }) => high <= left),
+    seconds: firstWhere(({ share }) => share <= remainingShare),
+    low: firstWhere(({ low }) => low <= remainingShare),
+    high: firstWhere(({ high }) => high <= remainingShare),
   };
 }
 
@@ -141,13 +142,13 @@ export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number
 export function bandedCompletion(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
   const end = steps.at(-1)?.share ?? 1;
   if (end >= 1) return { seconds: null, low: null, high: null };
-  const ofThoseThatCome = (share: number) => (share - end) / (1 - end);
+  const amongCompleting = (share: number) => (share - end) / (1 - end);
   return bandedQuantile(
     steps.map((step) => ({
       ...step,
-      share: ofThoseThatCome(step.share),
-      low: ofThoseThatCome(step.low),
-      high: ofThoseThatCome(step.high),
+      share: amongCompleting(step.share),
+      low: amongCompleting(step.low),
+      high: amongCompleting(step.high),
     })),
     quantile,
   );

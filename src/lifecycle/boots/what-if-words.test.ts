@@ -37,29 +37,26 @@ it.each([
   [{ false_kill_count: 3, rescued_count: 2 }, /3 of 212 boots .* they arrived; 2 of them would have been rescued\.$/],
   [{ false_kill_count: 3, rescued_count: 3 }, /all of them would have been rescued\.$/],
   [{ false_kill_count: 3 }, /none of them would have been rescued\.$/],
-])('headline of %o', (fields, says) => {
-  expect(headlineOf(counts(fields))).toMatch(says);
+])('the headline for %o says %s', (fields, text) => {
+  expect(headlineOf(counts(fields))).toMatch(text);
 });
 
 it.each([
-  [{}, 'None on record was stuck.'],
-  [{ stuck_count: 1, stuck_found_sooner_seconds: 320 }, 'The one that was stuck would have been found 320 s sooner.'],
+  [{}, 'No recorded boot was stuck.'],
+  [{ stuck_count: 1, stuck_found_sooner_seconds: 320 }, 'The one stuck boot would have been found 320 s sooner.'],
   [
     { stuck_count: 4, stuck_found_sooner_seconds: -80 },
-    'The 4 that were stuck would have been found 80 s later, on average.',
+    'The 4 stuck boots would have been found 80 s later, on average.',
   ],
-  [
-    { stuck_count: 2, stuck_found_sooner_seconds: 0.01 },
-    'The 2 that were stuck would have been found at the same time.',
-  ],
-])('sentence about stuck boots of %o', (fields, says) => {
-  expect(stuckSentence(counts(fields))).toBe(says);
+  [{ stuck_count: 2, stuck_found_sooner_seconds: 0.01 }, 'The 2 stuck boots would have been found at the same time.'],
+])('the sentence about stuck boots for %o says %s', (fields, text) => {
+  expect(stuckSentence(counts(fields))).toBe(text);
 });
 
-it('says what is unknown and what to expect', () => {
+it('says how many boots are undecided, and which share of future boots would be too slow', () => {
   expect(undecidedSentence(counts())).toBe('');
   expect(undecidedSentence(counts({ undecided_count: 1 }))).toMatch(
-    /^1 boot ended otherwise after 400 s; whether it would/,
+    /^1 boot ended for another reason after 400 s; whether it would/,
   );
   expect(undecidedSentence(counts({ undecided_count: 2 }))).toMatch(/^2 boots ended .* whether they would/);
   expect(predictedSentence(counts())).toBe('');
@@ -72,7 +69,7 @@ it.each([
   [{ boots: 6, predicted_false_kill_share: 0 }, 'at most 39 %'],
   [{ boots: 8, stuck_count: 1, undecided_count: 1, predicted_false_kill_share: 0 }, 'at most 39 %'],
   [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
-])('predicts no more than %o shows', (fields, share) => {
+])('gives only a bound if none or all of the boots were slow: %o', (fields, share) => {
   expect(predictedSentence(counts(fields))).toBe(
     `Of future boots that arrive, ${share} would take longer (95 % sure).`,
   );
@@ -83,7 +80,7 @@ it('never rounds a share above zero to zero', () => {
   expect([4.21, 9, 423.4, 1800].map(inSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
 });
 
-it('gives a bound while none or all were slow', () => {
+it('describes the share of slow boots, with a bound if none or all were slow', () => {
   expect(tooSlowWords({ share: 1, low: 1, high: 1 }, 6)).toBe('all 6 that arrived (95 % sure: at least 61 %)');
   expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 5)).toBe('none of 5 that arrived (95 % sure: at most 45 %)');
   expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 300)).toMatch(/none of 300 .* at most 1 %/);

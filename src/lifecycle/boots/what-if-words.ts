@@ -2,7 +2,7 @@
 
 import type { BudgetSource } from '../deadlines/budgets.ts';
 
-/** Follows a number of seconds and a comma. */
+/** Where a budget comes from. The text follows a number of seconds and a comma. */
 export const sourceWords: Record<BudgetSource, string> = {
   allocation: 'requested by its allocation',
   learned: 'learned from boots',
@@ -23,10 +23,10 @@ export interface WhatIfCounts {
   predicted_false_kill_share: number | null;
 }
 
-/** As budgets are written: `4.2 s`, `423 s`. */
+/** Formats a budget, for example `4.2 s` or `423 s`. */
 export const inSeconds = (seconds: number): string => `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
 
-/** `0 %`, `0.4 %`, `12 %`; a share above zero never reads as zero. */
+/** Formats a share, for example `0.4 %` or `12 %`. A share above zero is never shown as zero. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) return '< 0.1 %';
   return `${Number((share * 100).toFixed(share < 0.1 ? 1 : 0))} %`;
@@ -47,37 +47,37 @@ function rescueWords({ false_kill_count, rescued_count }: WhatIfCounts): string 
 /** The summary in one sentence. */
 export function headlineOf(counts: WhatIfCounts): string {
   const { budget_seconds, boots, false_kill_count } = counts;
-  const given = `With ${inSeconds(budget_seconds)}`;
-  if (boots === 0) return `${given}: unknown, because no boot is recorded.`;
+  const withBudget = `With ${inSeconds(budget_seconds)}`;
+  if (boots === 0) return `${withBudget}: unknown, because no boot is recorded.`;
   if (false_kill_count === 0)
-    return `${given}, ${boots === 1 ? 'the one boot on record' : `none of ${count(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
-  const those = false_kill_count === 1 ? 'it' : 'they';
-  return `${given}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${those} arrived; ${rescueWords(counts)}.`;
+    return `${withBudget}, ${boots === 1 ? 'the one boot on record' : `none of ${count(boots)} boots`} would ${boots === 1 ? 'not ' : ''}have been given up before it arrived.`;
+  const pronoun = false_kill_count === 1 ? 'it' : 'they';
+  return `${withBudget}, ${count(false_kill_count)} of ${count(boots)} boots would have been given up although ${pronoun} arrived; ${rescueWords(counts)}.`;
 }
 
 /** How much sooner stuck boots would have been found. */
 export function stuckSentence({ stuck_count, stuck_found_sooner_seconds }: WhatIfCounts): string {
-  if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'None on record was stuck.';
-  const who = stuck_count === 1 ? 'The one that was stuck' : `The ${count(stuck_count)} that were stuck`;
-  const mean = stuck_count === 1 ? '' : ', on average';
-  const apart = Math.abs(stuck_found_sooner_seconds);
-  if (apart < 0.05) return `${who} would have been found at the same time.`;
-  const when = stuck_found_sooner_seconds > 0 ? 'sooner' : 'later';
-  return `${who} would have been found ${inSeconds(apart)} ${when}${mean}.`;
+  if (stuck_count === 0 || stuck_found_sooner_seconds === null) return 'No recorded boot was stuck.';
+  const subject = stuck_count === 1 ? 'The one stuck boot' : `The ${count(stuck_count)} stuck boots`;
+  const onAverage = stuck_count === 1 ? '' : ', on average';
+  const difference = Math.abs(stuck_found_sooner_seconds);
+  if (difference < 0.05) return `${subject} would have been found at the same time.`;
+  const direction = stuck_found_sooner_seconds > 0 ? 'sooner' : 'later';
+  return `${subject} would have been found ${inSeconds(difference)} ${direction}${onAverage}.`;
 }
 
 /** Empty if the outcome of every boot is known. */
 export function undecidedSentence({ undecided_count, budget_seconds }: WhatIfCounts): string {
   if (undecided_count === 0) return '';
-  const [who, they] = undecided_count === 1 ? ['1 boot', 'it'] : [`${count(undecided_count)} boots`, 'they'];
-  return `${who} ended otherwise after ${inSeconds(budget_seconds)}; whether ${they} would have arrived is unknown.`;
+  const [subject, pronoun] = undecided_count === 1 ? ['1 boot', 'it'] : [`${count(undecided_count)} boots`, 'they'];
+  return `${subject} ended for another reason after ${inSeconds(budget_seconds)}; whether ${pronoun} would have arrived is unknown.`;
 }
 
-/** The upper bound of a share of which no case was seen, with 95 % confidence. */
+/** With 95 % confidence, the upper bound of a share if none of `seen` cases had the property. */
 const unseenBound = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
-/** The predicted share of slow boots. While none or all were slow, only a bound is known. */
-function predicted(counts: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
+/** The predicted share of slow boots. If none or all boots were slow, only a bound is known. */
+function predictSlowShare(counts: WhatIfCounts): { share: number; bound?: 'at most' | 'at least' } | null {
   const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = counts;
   if (share === null) return null;
   const arrivals = boots - stuck_count - undecided_count;
@@ -87,15 +87,15 @@ function predicted(counts: WhatIfCounts): { share: number; bound?: 'at most' | '
 }
 
 export function predictedShare(counts: WhatIfCounts): string {
-  const found = predicted(counts);
-  return found ? `${found.bound ? `${found.bound} ` : ''}${percent(found.share)}` : '';
+  const prediction = predictSlowShare(counts);
+  return prediction ? `${prediction.bound ? `${prediction.bound} ` : ''}${percent(prediction.share)}` : '';
 }
 
 export function predictedSentence(counts: WhatIfCounts): string {
-  const found = predicted(counts);
-  if (!found) return '';
-  const sure = found.bound ? ' (95 % sure)' : '';
-  return `Of future boots that arrive, ${predictedShare(counts)} would take longer${sure}.`;
+  const prediction = predictSlowShare(counts);
+  if (!prediction) return '';
+  const confidence = prediction.bound ? ' (95 % sure)' : '';
+  return `Of future boots that arrive, ${predictedShare(counts)} would take longer${confidence}.`;
 }
 
 /** The share of arriving boots that are too slow, with its uncertainty. */

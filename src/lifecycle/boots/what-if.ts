@@ -8,8 +8,8 @@ export interface WhatIfQuestion {
 }
 
 /**
- * A boot that this budget would have failed although it arrived. `rescued`: it arrived within the
- * rescue window.
+ * A boot that this budget would have failed although the machine arrived. `rescued`: the machine
+ * arrived within the rescue window.
  */
 export interface FalseKill<B> {
   boot: B;
@@ -20,7 +20,7 @@ export interface FalseKill<B> {
 /** A boot that failed and never arrived. */
 export interface StuckBoot<B> {
   boot: B;
-  /** Negative: found later. */
+  /** How much sooner this budget would have failed the boot; negative if later. */
   sooner_seconds: number;
 }
 
@@ -34,8 +34,8 @@ export interface WhatIf<B> {
   /** The mean over all stuck boots; null if there are none. */
   stuck_found_sooner_seconds: number | null;
   /**
-   * Boots that ended otherwise, or still run, past this budget. Whether they would have arrived is
-   * unknown.
+   * Boots that exceeded this budget and ended for another reason or still run. Whether they would
+   * have arrived is unknown.
    */
   undecided: number;
 }
@@ -80,11 +80,11 @@ export interface BandedShare {
 export function falseKillShare(steps: readonly BandedStep[], budget_seconds: number): BandedShare | null {
   const end = steps.at(-1)?.share ?? 1;
   if (end >= 1) return null;
-  const standing = steps.findLast(({ seconds }) => seconds <= budget_seconds) ?? { share: 1, low: 1, high: 1 };
-  const ofThoseThatCome = (share: number) => Math.min(1, Math.max(0, (share - end) / (1 - end)));
+  const step = steps.findLast(({ seconds }) => seconds <= budget_seconds) ?? { share: 1, low: 1, high: 1 };
+  const amongCompleting = (share: number) => Math.min(1, Math.max(0, (share - end) / (1 - end)));
   return {
-    share: ofThoseThatCome(standing.share),
-    low: ofThoseThatCome(standing.low),
-    high: ofThoseThatCome(standing.high),
+    share: amongCompleting(step.share),
+    low: amongCompleting(step.low),
+    high: amongCompleting(step.high),
   };
 }

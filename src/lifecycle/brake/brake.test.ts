@@ -16,10 +16,10 @@ const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
 
 const decide = (
-  share: Partial<PhaseCounts>,
-  open?: { held_until: Date; resumed: boolean },
+  counts: Partial<PhaseCounts>,
+  hold?: { held_until: Date; resumed: boolean },
   settings = defaultBrakeSettings,
-) => decideBrake({ due: 0, recent: 0, population: 100, ...share }, defaultBrakePolicy, settings, open, now);
+) => decideBrake({ due: 0, recent: 0, population: 100, ...counts }, defaultBrakePolicy, settings, hold, now);
 
 test('has the documented defaults', () => {
   expect(defaultBrakePolicy).toEqual({ fraction: 0.2, min_nodes: 5 });
@@ -35,7 +35,7 @@ describe('a mass failure', () => {
   test.for([
     { of: 100, is: 21, not: 20 },
     { of: 1000, is: 201, not: 200 },
-    // Fewer than five are never a mass failure.
+    // Fewer than five machines are never a mass failure.
     { of: 10, is: 5, not: 4 },
     { of: 5, is: 5, not: 4 },
   ])('of $of machines starts at $is, not at $not', ({ of, is, not }) => {
@@ -51,12 +51,12 @@ describe('a mass failure', () => {
 });
 
 describe('the brake', () => {
-  test('allows a few', () => {
+  test('allows verdicts below the threshold', () => {
     expect(decide({ due: 20 })).toEqual({ allow: 'all' });
     expect(decide({})).toEqual({ allow: 'all' });
   });
 
-  test('holds all in a mass failure, for the configured time', () => {
+  test('holds all verdicts in a mass failure, for the configured time', () => {
     const held = { allow: 'none', held_until: at(defaultBrakeSettings.mass_failure_seconds), opens: true };
     expect(decide({ due: 21 })).toEqual(held);
     expect(decide({ due: 60 })).toEqual(held);
@@ -67,13 +67,13 @@ describe('the brake', () => {
     expect(decide({ due: 1, recent: 20 })).toMatchObject({ allow: 'none', opens: true });
   });
 
-  test('keeps the end of a hold, however many are due', () => {
-    const open = { held_until: at(10), resumed: false };
+  test('keeps the end of a hold, however many verdicts are due', () => {
+    const hold = { held_until: at(10), resumed: false };
     for (const due of [0, 1, 90])
-      expect(decide({ due }, open)).toEqual({ allow: 'none', held_until: at(10), opens: false });
+      expect(decide({ due }, hold)).toEqual({ allow: 'none', held_until: at(10), opens: false });
   });
 
-  test('allows all once an operator resumed it', () => {
+  test('allows all verdicts once an operator has ended the hold', () => {
     expect(decide({ due: 90 }, { held_until: at(10), resumed: true })).toEqual({ allow: 'all' });
   });
 
@@ -97,7 +97,7 @@ describe('the rate after a hold', () => {
     expect(resumeRate(population, defaultBrakeSettings)).toBe(pace);
   });
 
-  test('gives each held verdict a time', () => {
+  test('sets the time at which each held verdict is written', () => {
     expect([0, 4, 5, 9, 10].map((place) => resumesAt(place, 5, now))).toEqual([
       at(60),
       at(60),
@@ -134,7 +134,7 @@ test('every hold ends, and then at least one verdict per minute goes through', (
   );
 });
 
-describe('all heartbeats are stored', () => {
+describe('all heartbeats count as stored', () => {
   test('up to the flush of the slowest replica', () => {
     expect(heardThrough(at(-3), defaultBrakeSettings, now)).toEqual(at(-3));
   });

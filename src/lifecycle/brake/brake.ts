@@ -6,7 +6,7 @@
 export interface BrakePolicy {
   /** A mass failure is more than this share of a phase turning negative within the window. */
   fraction: number;
-  /** And at least this many nodes, so that small pools are not blocked. */
+  /** A mass failure also needs at least this many nodes, so that small pools are not blocked. */
   min_nodes: number;
 }
 
@@ -15,7 +15,9 @@ export const defaultBrakePolicy: BrakePolicy = { fraction: 0.2, min_nodes: 5 };
 /** Settings of the server. */
 export interface BrakeSettings {
   window_seconds: number;
+  /** How long a fault of the control plane itself may hold verdicts. */
   self_fault_seconds: number;
+  /** How long a mass failure may hold verdicts. */
   mass_failure_seconds: number;
   /** The share of the pool that may get verdicts per minute after a hold. */
   resume_fraction: number;
@@ -50,26 +52,26 @@ export interface PhaseCounts {
 
 export type BrakeDecision =
   | { allow: 'all' }
-  /** None until `held_until`. `opens`: this decision starts the hold. */
+  /** No verdict is written until `held_until`. `opens`: this decision starts the hold. */
   | { allow: 'none'; held_until: Date; opens: boolean }
-  /** `now` at once, then `per_minute`. */
+  /** After a hold: `now` verdicts are written at once, then `per_minute`. */
   | { allow: 'some'; now: number; per_minute: number };
 
-/** Decides for one pool or one zone. */
+/** Decides for one pool or one zone. `hold`: the hold that is open there, if any. */
 export function decideBrake(
-  share: PhaseCounts,
+  counts: PhaseCounts,
   policy: BrakePolicy,
   settings: BrakeSettings,
-  open: OpenHold | undefined,
+  hold: OpenHold | undefined,
   now: Date,
 ): BrakeDecision {
-  if (open?.resumed) return { allow: 'all' };
-  if (open && now < open.held_until) return { allow: 'none', held_until: open.held_until, opens: false };
-  if (open) {
-    const per_minute = resumeRate(share.population, settings);
-    return { allow: 'some', now: Math.max(0, per_minute - share.recent), per_minute };
+  if (hold?.resumed) return { allow: 'all' };
+  if (hold && now < hold.held_until) return { allow: 'none', held_until: hold.held_until, opens: false };
+  if (hold) {
+    const per_minute = resumeRate(counts.population, settings);
+    return { allow: 'some', now: Math.max(0, per_minute - counts.recent), per_minute };
   }
-  if (!isMassFailure(share.due + share.recent, share.population, policy)) return { allow: 'all' };
+  if (!isMassFailure(counts.due + counts.recent, counts.population, policy)) return { allow: 'all' };
   return {
     allow: 'none',
     held_until: new Date(now.getTime() + settings.mass_failure_seconds * 1000),
@@ -77,13 +79,14 @@ export function decideBrake(
   };
 }
 
-/** When the verdict at this position of the queue is due. Every hold names its end. */
+/** When the verdict at this position of the queue is written, at `per_minute` verdicts a minute. */
 export const resumesAt = (place: number, per_minute: number, now: Date): Date =>
   new Date(now.getTime() + Math.ceil((place + 1) / per_minute) * 60_000);
 
 /**
- * The time up to which all received heartbeats are stored, for liveness: that of the slowest
- * replica, but no older than a self-fault may hold verdicts.
+ * The time up to which every heartbeat that a replica received is stored. It is the time of the
+ * slowest replica, but at most `self_fault_seconds` ago: a hung replica must not hold verdicts
+ * forever.
  */
 export const heardThrough = (slowest: Date | null, settings: BrakeSettings, now: Date): Date => {
   const limit = now.getTime() - settings.self_fault_seconds * 1000;

@@ -24,7 +24,7 @@ describe('the allowed silence', () => {
     expect(silenceSeconds(100)).toBe(60);
   });
 
-  test("is the pool's setting, however short", () => {
+  test("is the pool's setting if there is one, however short", () => {
     expect(silenceSeconds(720, 2)).toBe(2);
     expect(silenceSeconds(720, 0)).toBe(0);
   });
@@ -36,13 +36,13 @@ describe('a progress-aware boot with progress', () => {
     expect(advancedAt(budget)).toEqual(at(budget + silence));
   });
 
-  test('never gets more than twice its budget', () => {
+  test('gets at most twice its budget', () => {
     expect(advancedAt(ceiling - silence - 1)).toEqual(at(ceiling - 1));
     expect(advancedAt(ceiling - silence + 1)).toEqual(at(ceiling));
     expect(advancedAt(ceiling - 1)).toEqual(at(ceiling));
   });
 
-  test('keeps an equal deadline', () => {
+  test('keeps its deadline if the new one is equal', () => {
     expect(advancedAt(10, { deadline_at: at(10 + silence) })).toBeUndefined();
     expect(advancedAt(ceiling - 1, { deadline_at: at(ceiling) })).toBeUndefined();
   });
@@ -52,7 +52,7 @@ describe('a progress-aware boot with progress', () => {
   });
 });
 
-test('a boot in another pool keeps its deadline', () => {
+test('a boot in a pool that is not progress-aware keeps its deadline', () => {
   expect(advancedAt(10, { progress_aware: false })).toBeUndefined();
   expect(advancedAt(budget - 1, { progress_aware: false })).toBeUndefined();
 });
@@ -62,16 +62,16 @@ describe.for([true, false])('start-up with progress (progress_aware: %s)', (prog
   const starting = (now: number, over: Partial<AdvancingPhase> = {}) =>
     advancedAt(now, { status: 'starting', budget_seconds: start, deadline_at: at(start), progress_aware, ...over });
 
-  test('is postponed while stages arrive', () => {
+  test('gets a later deadline with each progress', () => {
     expect(starting(100)).toEqual(at(100 + start));
   });
 
-  test('is postponed up to twice its budget', () => {
+  test('gets at most twice its budget', () => {
     expect(starting(start + 10, { deadline_at: at(start + 11) })).toEqual(at(2 * start));
     expect(starting(start + 10, { deadline_at: at(2 * start) })).toBeUndefined();
   });
 
-  test('never ends sooner, so that no machine is promoted early', () => {
+  test('never gets an earlier deadline, so that no machine is promoted early', () => {
     expect(starting(0)).toBeUndefined();
     expect(starting(5, { silence_seconds: 1 })).toEqual(at(5 + start));
     expect(starting(5, { deadline_at: at(1000) })).toBeUndefined();

@@ -11,12 +11,12 @@ import {
 } from './budgets.ts';
 
 const phases: BudgetPhase[] = ['queue', 'provision', 'start', 'offline', 'drain', 'release', 'rescue', 'clean'];
-const settable = ['queue', 'provision', 'start', 'offline', 'drain', 'release', 'rescue'] as const;
+const phasesWithSetting = ['queue', 'provision', 'start', 'offline', 'drain', 'release', 'rescue'] as const;
 
 const seconds = fc.double({ min: 0.1, max: 1e6, noNaN: true });
 const settings: fc.Arbitrary<BudgetSettings> = fc.record(
   {
-    ...Object.fromEntries(settable.map((phase) => [`${phase}_seconds`, seconds])),
+    ...Object.fromEntries(phasesWithSetting.map((phase) => [`${phase}_seconds`, seconds])),
     ceiling_seconds: seconds,
   },
   { requiredKeys: [] },
@@ -43,9 +43,10 @@ test('uses the first of allocation, learned, pool, class, server and default', (
       const { phase, pool, runtime_class, server, requested_seconds, learned_seconds } = question;
       const provision = phase === 'provision';
       const ceiling = pool.ceiling_seconds ?? runtime_class?.ceiling_seconds ?? Number.POSITIVE_INFINITY;
-      const own = provision && typeof requested_seconds === 'number' ? Math.min(requested_seconds, ceiling) : undefined;
+      const requested =
+        provision && typeof requested_seconds === 'number' ? Math.min(requested_seconds, ceiling) : undefined;
       const levels: [BudgetSource, number | undefined][] = [
-        ['allocation', own],
+        ['allocation', requested],
         ['learned', provision ? (learned_seconds ?? undefined) : undefined],
         ['pool', pool[keyOf(phase)]],
         ['class', runtime_class?.[keyOf(phase)]],
@@ -61,9 +62,9 @@ test('uses the first of allocation, learned, pool, class, server and default', (
 });
 
 test.for(['pool', 'runtime_class'] as const)('caps the requested budget at the ceiling of its %s', (level) => {
-  const asking = { phase: 'provision', pool: {}, [level]: { ceiling_seconds: 900 } } as const;
-  expect(resolveBudget({ ...asking, requested_seconds: 1000 })).toEqual({ seconds: 900, source: 'allocation' });
-  expect(resolveBudget({ ...asking, requested_seconds: 60 })).toEqual({ seconds: 60, source: 'allocation' });
+  const question = { phase: 'provision', pool: {}, [level]: { ceiling_seconds: 900 } } as const;
+  expect(resolveBudget({ ...question, requested_seconds: 1000 })).toEqual({ seconds: 900, source: 'allocation' });
+  expect(resolveBudget({ ...question, requested_seconds: 60 })).toEqual({ seconds: 60, source: 'allocation' });
 });
 
 test("prefers the pool's ceiling over that of its class", () => {
@@ -71,7 +72,7 @@ test("prefers the pool's ceiling over that of its class", () => {
   expect(resolveBudget({ phase: 'provision', ...ceilings, requested_seconds: 1000 }).seconds).toBe(900);
 });
 
-test('applies a learned budget to provisioning, with half of it as rescue window', () => {
+test('applies a learned budget to provisioning, and half of it to the rescue window', () => {
   for (const phase of phases) {
     const learned = resolveBudget({ phase, pool: {}, learned_seconds: 1000 });
     if (phase === 'provision') expect(learned).toEqual({ seconds: 1000, source: 'learned' });
@@ -81,8 +82,8 @@ test('applies a learned budget to provisioning, with half of it as rescue window
 });
 
 test('has the documented defaults', () => {
-  const requested = Object.fromEntries(phases.map((phase) => [phase, resolveBudget({ phase, pool: {} }).seconds]));
-  expect(requested).toEqual({
+  const defaults = Object.fromEntries(phases.map((phase) => [phase, resolveBudget({ phase, pool: {} }).seconds]));
+  expect(defaults).toEqual({
     queue: 3600,
     provision: 720,
     start: 120,

@@ -1,4 +1,4 @@
-/** How long each phase may last, and which setting says so. */
+/** Resolves how long each phase may last, and which setting the budget comes from. */
 import type { BudgetPhase } from '../model/states.ts';
 
 export type BudgetSource = 'allocation' | 'learned' | 'pool' | 'class' | 'default';
@@ -45,8 +45,8 @@ const rescueFloorSeconds = 60;
 const externalRescueSeconds = 7 * 24 * 3600;
 
 /**
- * The default for machines that we launch. A progress-aware pool fails silent boots early, so it
- * waits the whole budget for them to return: with half of it, machines that had made progress were
+ * The default rescue window of machines that we launch. A progress-aware pool fails silent boots
+ * early, so its window is the whole budget. With half of it, machines that had made progress were
  * destroyed before machines that never did (docs/explanation/learned-budgets.md).
  */
 export const defaultRescueSeconds = (provision_seconds: number, progress_aware = false): number =>

@@ -1,4 +1,4 @@
-/** Simulates, second by second, a machine whose heartbeats jitter around the stale time. */
+/** Simulates second by second a machine whose heartbeats come about one stale time apart. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { effectOfBeat } from '../model/reports.ts';
@@ -8,16 +8,16 @@ import { judgeLiveness } from './liveness.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 
-interface Life {
+interface HeartbeatPattern {
   stale: number;
   /** Seconds between heartbeats. */
   gaps: number[];
-  /** Seconds at which it answers a probe. */
+  /** Seconds at which the machine answers a probe. */
   probes: ReadonlySet<number>;
 }
 
-/** All status changes with their times. */
-function live({ stale, gaps, probes }: Life): { second: number; to: NodeStatus }[] {
+/** Runs the simulation and returns all status changes with their times. */
+function simulate({ stale, gaps, probes }: HeartbeatPattern): { second: number; to: NodeStatus }[] {
   const beats = new Set<number>();
   const end = gaps.reduce((sum, gap) => {
     beats.add(sum + gap);
@@ -39,14 +39,14 @@ function live({ stale, gaps, probes }: Life): { second: number; to: NodeStatus }
     if (probes.has(second)) node.probe_ok_at = at(second);
     if (beats.has(second)) {
       node.last_seen_at = at(second);
-      const claiming = {
+      const reportingNode = {
         ...node,
         deadline_at: null,
         registered_at: at(-100),
         reported_status: 'ready',
         prerequisites: null,
       };
-      const change = effectOfBeat({ ...claiming, stale_seconds: stale }, {}, at(second));
+      const change = effectOfBeat({ ...reportingNode, stale_seconds: stale }, {}, at(second));
       if (change) move(second, change.to, null);
     }
     if (node.status === 'offline') continue;
@@ -56,7 +56,7 @@ function live({ stale, gaps, probes }: Life): { second: number; to: NodeStatus }
   return changes;
 }
 
-const lives: fc.Arbitrary<Life> = fc.integer({ min: 6, max: 40 }).chain((stale) =>
+const patterns: fc.Arbitrary<HeartbeatPattern> = fc.integer({ min: 6, max: 40 }).chain((stale) =>
   fc.record({
     stale: fc.constant(stale),
     gaps: fc.array(fc.integer({ min: 1, max: 2 * stale }), { minLength: 1, maxLength: 30 }),
@@ -67,35 +67,35 @@ const lives: fc.Arbitrary<Life> = fc.integer({ min: 6, max: 40 }).chain((stale) 
   }),
 );
 
-test('changes its status at most once per stale time', () => {
+test('a machine changes its status at most once per stale time', () => {
   fc.assert(
-    fc.property(lives, (life) => {
-      const changes = live(life);
+    fc.property(patterns, (pattern) => {
+      const changes = simulate(pattern);
       for (const [i, { second }] of changes.entries())
-        if (i > 0) expect(second - (changes[i - 1]?.second ?? 0)).toBeGreaterThanOrEqual(life.stale);
+        if (i > 0) expect(second - (changes[i - 1]?.second ?? 0)).toBeGreaterThanOrEqual(pattern.stale);
     }),
     { numRuns: 300 },
   );
 });
 
-test('is offline when silent, and returns with its next heartbeat', () => {
+test('a silent machine is offline, and returns with its next heartbeat', () => {
   const stale = 30;
-  expect(live({ stale, gaps: [10, 100], probes: new Set() })).toEqual([
+  expect(simulate({ stale, gaps: [10, 100], probes: new Set() })).toEqual([
     { second: 10 + stale + 1, to: 'offline' },
     { second: 110, to: 'ready' },
   ]);
 });
 
-test('is degraded while it answers probes, and offline after that', () => {
+test('a silent machine is degraded while it answers probes, and offline after that', () => {
   const stale = 30;
-  expect(live({ stale, gaps: [10, 200], probes: new Set([20, 35, 60]) })).toEqual([
+  expect(simulate({ stale, gaps: [10, 200], probes: new Set([20, 35, 60]) })).toEqual([
     { second: 10 + stale + 1, to: 'degraded' },
     { second: 60 + stale + 1, to: 'offline' },
     { second: 210, to: 'ready' },
   ]);
 });
 
-test('is never offline after one missed heartbeat', () => {
+test('a machine is never offline after one missed heartbeat', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 60 }),
@@ -104,7 +104,7 @@ test('is never offline after one missed heartbeat', () => {
       (interval, set, missed) => {
         const stale = effectiveStaleSeconds(set, interval);
         const gaps = Array.from({ length: 20 }, (_, i) => (i === missed ? 2 * interval : interval));
-        expect(live({ stale, gaps, probes: new Set() })).toEqual([]);
+        expect(simulate({ stale, gaps, probes: new Set() })).toEqual([]);
       },
     ),
     { numRuns: 200 },

@@ -5,7 +5,7 @@ import { isFresh, isProbedAlive, judgeLiveness, mayReturnAt, type Silence, stale
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const stale = 30;
 
-/** Ready for a long time, last heartbeat at 0. */
+/** A machine that has been ready for a long time, with its last heartbeat at 0. */
 const silence = (over: Partial<Silence> = {}): Silence => ({
   status: 'ready',
   status_since: at(-1000),
@@ -16,8 +16,8 @@ const silence = (over: Partial<Silence> = {}): Silence => ({
   ...over,
 });
 
-/** With all received heartbeats stored. */
-const judged = (signs: Silence, now: number) => judgeLiveness(signs, at(now), at(now)).verdict;
+/** The verdict if all received heartbeats are stored. */
+const verdictAt = (signs: Silence, now: number) => judgeLiveness(signs, at(now), at(now)).verdict;
 
 describe('a heartbeat', () => {
   test('is fresh for the stale time', () => {
@@ -25,20 +25,20 @@ describe('a heartbeat', () => {
     expect(isFresh(silence(), at(stale + 0.001))).toBe(false);
   });
 
-  test('that never came, or without a stale time, is not fresh', () => {
+  test('is not fresh if it never came, or if there is no stale time', () => {
     expect(isFresh(silence({ last_seen_at: null }), at(0))).toBe(false);
     expect(isFresh(silence({ stale_seconds: null }), at(0))).toBe(false);
   });
 });
 
 describe('a probe', () => {
-  test('counts for a stale time after the last heartbeat', () => {
+  test('counts for one stale time if it was answered after the last heartbeat', () => {
     const probed = silence({ probe_ok_at: at(20) });
     expect(isProbedAlive(probed, at(20 + stale))).toBe(true);
     expect(isProbedAlive(probed, at(20 + stale + 0.001))).toBe(false);
   });
 
-  test('before the last heartbeat does not count', () => {
+  test('does not count if it was answered before the last heartbeat', () => {
     expect(isProbedAlive(silence({ probe_ok_at: at(-1) }), at(1))).toBe(false);
     expect(isProbedAlive(silence({ probe_ok_at: at(0) }), at(1))).toBe(false);
   });
@@ -47,64 +47,64 @@ describe('a probe', () => {
     expect(isProbedAlive(silence({ last_seen_at: null, probe_ok_at: at(0) }), at(1))).toBe(true);
   });
 
-  test('without an answer does not count', () => {
+  test('does not count without an answer', () => {
     expect(isProbedAlive(silence(), at(0))).toBe(false);
   });
 
-  test('does not count later without a stale time', () => {
+  test('counts only at the moment of its answer if there is no stale time', () => {
     const unknown = silence({ stale_seconds: null, probe_ok_at: at(10) });
     expect(isProbedAlive(unknown, at(10))).toBe(true);
     expect(isProbedAlive(unknown, at(10.001))).toBe(false);
   });
 });
 
-describe('silence starts', () => {
+describe('the stale time starts', () => {
   test('at the last heartbeat', () => {
     expect(staleAt(silence())).toEqual(at(stale));
   });
 
-  test('at the end of our own gap', () => {
+  test('at the end of a period in which no replica received heartbeats', () => {
     expect(staleAt(silence({ gap_end: at(100) }))).toEqual(at(100 + stale));
     expect(staleAt(silence({ gap_end: at(-100) }))).toEqual(at(stale));
   });
 
-  test('at the last status change, so that it does not flap', () => {
+  test('at the last status change, so that the status does not flap', () => {
     expect(staleAt(silence({ status_since: at(10) }))).toEqual(at(10 + stale));
     expect(staleAt(silence({ status_since: at(10), last_seen_at: null }))).toEqual(at(10 + stale));
   });
 
-  test('at once without a stale time', () => {
+  test('and ends at once if the machine has no stale time', () => {
     expect(staleAt(silence({ stale_seconds: null }))).toEqual(at(0));
   });
 });
 
 describe('the verdict', () => {
   test('is offline after the stale time', () => {
-    expect(judged(silence(), stale)).toBe('alive');
-    expect(judged(silence(), stale + 0.001)).toBe('offline');
+    expect(verdictAt(silence(), stale)).toBe('alive');
+    expect(verdictAt(silence(), stale + 0.001)).toBe('offline');
   });
 
-  test('is never offline while an earlier heartbeat may not be stored yet', () => {
+  test('is unsure while a heartbeat may have been received but not stored', () => {
     const now = at(stale + 60);
     expect(judgeLiveness(silence(), now, at(stale)).verdict).toBe('unsure');
     expect(judgeLiveness(silence(), now, at(stale - 1)).verdict).toBe('unsure');
     expect(judgeLiveness(silence(), now, at(stale + 0.001)).verdict).toBe('offline');
   });
 
-  test('stays degraded while it is silent but answers probes', () => {
+  test('is degraded for a silent machine that answers probes, and alive if it is degraded already', () => {
     const probed = { probe_ok_at: at(stale) };
-    expect(judged(silence(probed), stale + 1)).toBe('degraded');
-    expect(judged(silence({ ...probed, status: 'degraded' }), stale + 1)).toBe('alive');
+    expect(verdictAt(silence(probed), stale + 1)).toBe('degraded');
+    expect(verdictAt(silence({ ...probed, status: 'degraded' }), stale + 1)).toBe('alive');
   });
 
-  test('is degraded without waiting for the slowest replica', () => {
+  test('is degraded even before the slowest replica has stored its heartbeats', () => {
     expect(judgeLiveness(silence({ probe_ok_at: at(stale) }), at(stale + 1), at(0)).verdict).toBe('degraded');
   });
 
-  test('is offline once probes are not answered', () => {
+  test('is offline once the last answered probe is older than the stale time', () => {
     const gone = silence({ status: 'degraded', probe_ok_at: at(stale) });
-    expect(judged(gone, 2 * stale)).toBe('alive');
-    expect(judged(gone, 2 * stale + 0.001)).toBe('offline');
+    expect(verdictAt(gone, 2 * stale)).toBe('alive');
+    expect(verdictAt(gone, 2 * stale + 0.001)).toBe('offline');
   });
 });
 
@@ -124,8 +124,8 @@ const silences: fc.Arbitrary<Silence> = fc.record({
 
 test('gives no verdict within a stale time of a heartbeat, a gap or a verdict', () => {
   fc.assert(
-    fc.property(silences, moments, moments, (signs, now, heard) => {
-      const { verdict } = judgeLiveness(signs, now, heard);
+    fc.property(silences, moments, moments, (signs, now, storedThrough) => {
+      const { verdict } = judgeLiveness(signs, now, storedThrough);
       if (verdict === 'alive') return;
       for (const sign of [signs.last_seen_at, signs.gap_end, signs.status_since])
         if (sign) expect(now.getTime() - sign.getTime()).toBeGreaterThan((signs.stale_seconds ?? 0) * 1000);

@@ -11,45 +11,45 @@ import {
   recordBeat,
 } from './pace.ts';
 
-const seenAt = (...seconds: number[]) =>
-  seconds.reduce<BeatTiming | undefined>((seen, at) => recordBeat(seen, at * 1000), undefined)?.interval_seconds;
+const measuredInterval = (...seconds: number[]) =>
+  seconds.reduce<BeatTiming | undefined>((timing, at) => recordBeat(timing, at * 1000), undefined)?.interval_seconds;
 
-test('knows the interval from the third heartbeat on', () => {
-  expect(seenAt(0)).toBeNull();
-  expect(seenAt(0, 120)).toBeNull();
-  expect(seenAt(0, 120, 240)).toBe(120);
+test('measures the interval from the third heartbeat on', () => {
+  expect(measuredInterval(0)).toBeNull();
+  expect(measuredInterval(0, 120)).toBeNull();
+  expect(measuredInterval(0, 120, 240)).toBe(120);
 });
 
-test('takes one long pause for an outage, and two for the interval', () => {
-  expect(seenAt(0, 2, 4, 604)).toBe(2);
-  expect(seenAt(0, 2, 4, 604, 606)).toBe(2);
-  expect(seenAt(0, 2, 4, 604, 1204)).toBe(600);
+test('treats one long pause as an outage, and two as the interval', () => {
+  expect(measuredInterval(0, 2, 4, 604)).toBe(2);
+  expect(measuredInterval(0, 2, 4, 604, 606)).toBe(2);
+  expect(measuredInterval(0, 2, 4, 604, 1204)).toBe(600);
 });
 
-test('counts no pause when the clock goes back', () => {
-  expect(seenAt(100, 50, 60)).toBe(0);
+test('counts a pause of zero if the clock goes back', () => {
+  expect(measuredInterval(100, 50, 60)).toBe(0);
 });
 
-const usual = { announced_seconds: null, seen_seconds: null, usual_seconds: 10, stale_after_seconds: 30 };
+const poolDefaults = { announced_seconds: null, seen_seconds: null, usual_seconds: 10, stale_after_seconds: 30 };
 
 test("uses the longer of the announced and measured interval, else the pool's", () => {
-  expect(paceOf(usual)).toEqual({ interval_seconds: 10, stale_seconds: 30 });
-  expect(paceOf({ ...usual, announced_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
-  expect(paceOf({ ...usual, seen_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
-  expect(paceOf({ ...usual, announced_seconds: 2, seen_seconds: 120 })).toEqual({
+  expect(paceOf(poolDefaults)).toEqual({ interval_seconds: 10, stale_seconds: 30 });
+  expect(paceOf({ ...poolDefaults, announced_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
+  expect(paceOf({ ...poolDefaults, seen_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
+  expect(paceOf({ ...poolDefaults, announced_seconds: 2, seen_seconds: 120 })).toEqual({
     interval_seconds: 120,
     stale_seconds: 360,
   });
-  expect(paceOf({ ...usual, announced_seconds: 30, seen_seconds: 0.1 })).toEqual({
+  expect(paceOf({ ...poolDefaults, announced_seconds: 30, seen_seconds: 0.1 })).toEqual({
     interval_seconds: 30,
     stale_seconds: 90,
   });
 });
 
-test('respects a lease and bounds an announced interval', () => {
-  expect(paceOf({ ...usual, announced_seconds: 2, lease_seconds: 300 }).stale_seconds).toBe(300);
-  expect(paceOf({ ...usual, seen_seconds: 120, lease_seconds: 300 }).stale_seconds).toBe(360);
-  expect(paceOf({ ...usual, announced_seconds: 1e9 }).interval_seconds).toBe(maxIntervalSeconds);
+test('extends the stale time to a lease, and bounds an announced interval', () => {
+  expect(paceOf({ ...poolDefaults, announced_seconds: 2, lease_seconds: 300 }).stale_seconds).toBe(300);
+  expect(paceOf({ ...poolDefaults, seen_seconds: 120, lease_seconds: 300 }).stale_seconds).toBe(360);
+  expect(paceOf({ ...poolDefaults, announced_seconds: 1e9 }).interval_seconds).toBe(maxIntervalSeconds);
 });
 
 test.each([
@@ -70,7 +70,7 @@ test.each([
   [null, null],
   [undefined, null],
   ['1s'.repeat(40), null],
-])('reads the duration %s', (text, seconds) => {
+])('reads the duration %s as %s seconds', (text, seconds) => {
   expect(readDuration(text)).toBe(seconds);
 });
 

@@ -13,7 +13,7 @@ test('a failed allocation can be rescued until its window ends', () => {
   expect(allocationMeans(failed, endsMs)).toMatch(/window is over; retry or release it/);
 });
 
-test('an allocation whose machine ended cannot be rescued within its window', () => {
+test('an allocation whose machine is known to have ended cannot be rescued', () => {
   const ended = { status: 'failed', deadline_at, verdict: { certain: true } } as const;
   expect(allocationMeans(ended, endsMs - 1)).toMatch(/waiting does not help; retry or release it/);
   expect(allocationMeans(ended, endsMs)).toMatch(/window is over/);
@@ -21,7 +21,7 @@ test('an allocation whose machine ended cannot be rescued within its window', ()
   expect(hasEnded({ status: 'failed', verdict: null })).toBe(false);
 });
 
-test('other deadlines are not rescue windows', () => {
+test('only a failed allocation has a rescue window, and it is over without a deadline', () => {
   expect(isRescueOver({ status: 'provisioning', deadline_at }, endsMs + 1)).toBe(false);
   expect(isRescueOver({ status: 'failed', deadline_at: null }, endsMs - 1)).toBe(true);
 });

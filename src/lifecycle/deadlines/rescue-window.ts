@@ -3,7 +3,7 @@
  */
 import { type AllocationStatus, allocationStatuses } from '../model/states.ts';
 
-/** These rules know that a deadline passed, not why. The cause may become known later. */
+/** Rules that only know that a deadline passed. The cause may become known later. */
 export const decidedByTime: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
 
 interface AllocationFacts {
@@ -12,11 +12,11 @@ interface AllocationFacts {
   verdict: { certain?: boolean | undefined } | null;
 }
 
-/** A window that has ended has no deadline, or a passed one. */
+/** Whether the rescue window has ended: a failed allocation has no deadline, or it has passed. */
 export const isRescueOver = ({ status, deadline_at }: Omit<AllocationFacts, 'verdict'>, nowMs: number): boolean =>
   status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 
-/** The machine is known to have ended, so no rescue will come although the window is open. */
+/** Whether the machine is known to have ended, so that no rescue can come within the window. */
 export const hasEnded = ({ status, verdict }: Pick<AllocationFacts, 'status' | 'verdict'>): boolean =>
   status === 'failed' && verdict?.certain === true;
 

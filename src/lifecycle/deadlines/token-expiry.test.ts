@@ -6,9 +6,9 @@ const created_at = new Date(Date.UTC(2026, 0, 1));
 const after = (hours: number) => new Date(created_at.getTime() + hours * hour);
 
 test.each([
-  ['opens a notice a tenth of its life ahead', 10, 9],
-  ['opens a notice three days ahead for a month', 720, 648],
-  ['opens a notice at most a week ahead', 10_000, 10_000 - 7 * 24],
-])('%s', (_, lives, noticed) => {
-  expect(noticeFrom({ created_at, expires_at: after(lives) })).toEqual(after(noticed));
+  ['one hour before a token of 10 hours expires', 10, 9],
+  ['three days before a token of 30 days expires', 720, 648],
+  ['at most a week before a token expires', 10_000, 10_000 - 7 * 24],
+])('opens a notice %s', (_, lifetimeHours, noticeHours) => {
+  expect(noticeFrom({ created_at, expires_at: after(lifetimeHours) })).toEqual(after(noticeHours));
 });

@@ -1,7 +1,7 @@
-/** When an expiring token needs a notice, and why a token needs none. */
+/** Decides when an expiring token needs a notice, and why a token needs none. */
 import { secondsLater } from '../../base/clock.ts';
 
-/** A notice opens in the last tenth of a token's life, and at most a week before its end. */
+/** A notice opens in the last tenth of a token's lifetime, but at most a week before it expires. */
 const noticeShare = 0.1;
 export const maxNoticeSeconds = 7 * 86_400;
 

@@ -3,10 +3,10 @@ import { type CheckedLayer, type CheckedNode, checkNode, checkPing, isPingOver, 
 
 const now = new Date('2030-01-01T00:01:00Z');
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000);
-const firstUnwell = (judged: CheckedLayer[]) => judged.find(({ ok }) => ok === false)?.code ?? null;
+const firstFailure = (layers: CheckedLayer[]) => layers.find(({ ok }) => ok === false)?.code ?? null;
 
 describe('a node', () => {
-  const standing: CheckedNode = {
+  const healthy: CheckedNode = {
     status: 'ready',
     node_instance_id: 'inst_1',
     registered_at: ago(60),
@@ -15,7 +15,7 @@ describe('a node', () => {
     last_seen_at: ago(1),
     stale_seconds: 5,
   };
-  const unheard = { registered_at: null, last_seen_at: null };
+  const neverSeen = { registered_at: null, last_seen_at: null };
   test.for<[Partial<CheckedNode>, string | null]>([
     [{}, null],
     [{ last_seen_at: ago(5) }, null],
@@ -24,23 +24,30 @@ describe('a node', () => {
     [{ last_seen_at: null, stale_seconds: null, registered_at: ago(31) }, 'heartbeat_stale'],
     [{ status: 'quarantined', last_seen_at: ago(50) }, 'node_fenced'],
     [{ status: 'offline', last_seen_at: ago(50) }, 'heartbeat_stale'],
-    [{ status: 'provisioning', ...unheard }, 'never_registered'],
-    [{ status: 'provisioning', ...unheard, agentless: true }, null],
-    [{ status: 'failed', ...unheard, verdict: { rule: 'provision-deadline', reason: 'too late' } }, 'never_registered'],
-    [{ status: 'failed', ...unheard, verdict: { rule: 'provision-error', reason: 'setup_failed' } }, 'boot_failed'],
+    [{ status: 'provisioning', ...neverSeen }, 'never_registered'],
+    [{ status: 'provisioning', ...neverSeen, agentless: true }, null],
     [
-      { status: 'failed', ...unheard, verdict: { rule: 'provision-deadline', reason: 'setup failed', certain: true } },
+      { status: 'failed', ...neverSeen, verdict: { rule: 'provision-deadline', reason: 'too late' } },
+      'never_registered',
+    ],
+    [{ status: 'failed', ...neverSeen, verdict: { rule: 'provision-error', reason: 'setup_failed' } }, 'boot_failed'],
+    [
+      {
+        status: 'failed',
+        ...neverSeen,
+        verdict: { rule: 'provision-deadline', reason: 'setup failed', certain: true },
+      },
       'boot_failed',
     ],
-    [{ status: 'cleaning', ...unheard }, 'node_fenced'],
-    [{ status: 'retired', ...unheard }, 'node_retired'],
+    [{ status: 'cleaning', ...neverSeen }, 'node_fenced'],
+    [{ status: 'retired', ...neverSeen }, 'node_retired'],
     [{ status: 'retired', last_seen_at: ago(50) }, 'node_retired'],
-  ])('%j: %s', ([change, code]) => {
-    expect(firstUnwell(checkNode({ ...standing, ...change }, now))).toBe(code);
+  ])('with %j fails first with %s', ([change, code]) => {
+    expect(firstFailure(checkNode({ ...healthy, ...change }, now))).toBe(code);
   });
 });
 
-test('reports a machine that ended before it registered with its reason and owner', () => {
+test('reports the reason and owner if a machine ended before it registered', () => {
   const dead: CheckedNode = {
     status: 'failed',
     node_instance_id: 'inst_1',
@@ -71,9 +78,9 @@ describe('a ping', () => {
     [{ status: 'failed', leases: 1, error: { code: 'task_expired', message: 'its clock' } }, 'ping_refused', true],
     [{ status: 'succeeded', leases: 1 }, 'result_unsigned', true],
     [{ status: 'succeeded', leases: 1, signed: true, expires_at: ago(9) }, null, true],
-  ])('%j: %s', ([change, code, over]) => {
-    const judged = checkPing({ ...task, ...change }, now);
-    expect(firstUnwell(judged)).toBe(code);
-    expect(isPingOver(judged)).toBe(over);
+  ])('with %j fails first with %s; over: %s', ([change, code, over]) => {
+    const layers = checkPing({ ...task, ...change }, now);
+    expect(firstFailure(layers)).toBe(code);
+    expect(isPingOver(layers)).toBe(over);
   });
 });

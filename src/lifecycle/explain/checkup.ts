@@ -1,6 +1,6 @@
 /**
- * Checks a machine layer by layer, from its stored state. The first failing layer is where it
- * stops.
+ * Checks the layers between the server and a machine, from stored state. The first layer that fails
+ * is the one to repair.
  */
 import { isFenced, type NodeStatus, type TaskStatus } from '../model/states.ts';
 
@@ -11,7 +11,7 @@ export interface CheckedLayer {
   /** A code of the error catalogue; null if nothing is wrong. */
   code: string | null;
   detail: string;
-  /** The owner that the verdict names. The default is the owner in the catalogue. */
+  /** The owner that the verdict names. Without it, the owner of the code in the catalogue counts. */
   owner?: string;
 }
 
@@ -51,18 +51,19 @@ const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getT
 
 function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, now: Date): CheckedLayer {
   // A registration counts as a sign of life; the first heartbeat follows it.
-  const heard = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
-  if (heard === 0) return pending('heartbeat', 'never heard from');
+  const lastSignMs = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
+  if (lastSignMs === 0) return pending('heartbeat', 'never heard from');
   const stale = stale_seconds ?? usualStaleSeconds;
-  const silent = secondsSince(new Date(heard), now);
-  return silent > stale
-    ? failed('heartbeat', 'heartbeat_stale', `last heard from ${silent} s ago; it counts as silent after ${stale} s`)
-    : passed('heartbeat', `last heard from ${silent} s ago`);
+  const silentSeconds = secondsSince(new Date(lastSignMs), now);
+  const lastHeard = `last heard from ${silentSeconds} s ago`;
+  return silentSeconds > stale
+    ? failed('heartbeat', 'heartbeat_stale', `${lastHeard}; it counts as silent after ${stale} s`)
+    : passed('heartbeat', lastHeard);
 }
 
 /**
- * A machine that ended before it registered proves nothing about its credential; the verdict says
- * why it ended.
+ * If a machine ended before it registered, its credential was never used. The check then reports the
+ * reason from the verdict.
  */
 function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)
@@ -72,8 +73,8 @@ function credential({ status, node_instance_id, registered_at, verdict, agentles
   if (status === 'failed' && verdict) {
     const { rule, reason, owner, certain } = verdict;
     const ended = failed('credential', 'boot_failed', `it ended before it registered: ${reason}`);
-    const checks = rule === 'provision-error' || certain ? ended : failed('credential', 'never_registered', reason);
-    return { ...checks, ...(owner && { owner }) };
+    const layer = rule === 'provision-error' || certain ? ended : failed('credential', 'never_registered', reason);
+    return { ...layer, ...(owner && { owner }) };
   }
   if (isFenced(status))
     return pending('credential', `no machine has registered, and none is expected: the node is ${status}`);
@@ -90,10 +91,10 @@ function fence({ status, fence_reason }: CheckedNode): CheckedLayer {
     : passed('fence', `the node is ${status} and not fenced`);
 }
 
-export const checkNode = (standing: CheckedNode, now: Date): CheckedLayer[] => [
-  credential(standing),
-  fence(standing),
-  heartbeat(standing, now),
+export const checkNode = (node: CheckedNode, now: Date): CheckedLayer[] => [
+  credential(node),
+  fence(node),
+  heartbeat(node, now),
 ];
 
 export interface PingedTask {
@@ -105,26 +106,26 @@ export interface PingedTask {
   signed: boolean;
 }
 
-/** Codes that our own rules set, not the agent. */
-const givenUp = ['task_given_up', 'task_withdrawn'];
+/** Error codes that the server sets when it gives a task up. All others come from the agent. */
+const serverSetCodes = ['task_given_up', 'task_withdrawn'];
 
-/** The result of a ping so far. */
+/** The layers that a ping has checked so far. */
 export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   const { status, leases, error } = task;
-  const late = status === 'failed' ? givenUp.includes(error?.code ?? '') : task.expires_at <= now;
-  const answered = status === 'succeeded' || (status === 'failed' && !late);
-  const why = error?.code === 'task_withdrawn' ? error.message : null;
+  const isExpired = status === 'failed' ? serverSetCodes.includes(error?.code ?? '') : task.expires_at <= now;
+  const isAnswered = status === 'succeeded' || (status === 'failed' && !isExpired);
+  const withdrawnReason = error?.code === 'task_withdrawn' ? error.message : null;
   const claim =
     leases > 0
       ? passed('claim', `its agent took the ping${leases > 1 ? `, ${leases} times` : ''}`)
-      : late
-        ? failed('claim', 'task_unclaimed', why ?? 'its agent did not take the ping in time')
+      : isExpired
+        ? failed('claim', 'task_unclaimed', withdrawnReason ?? 'its agent did not take the ping in time')
         : pending('claim', 'the ping waits for its agent');
-  if (!answered)
+  if (!isAnswered)
     return [
       claim,
-      late
-        ? failed('result', 'result_missing', why ?? 'no answer to the ping arrived in time')
+      isExpired
+        ? failed('result', 'result_missing', withdrawnReason ?? 'no answer to the ping arrived in time')
         : pending('result', 'no answer yet'),
     ];
   if (status === 'failed')
@@ -137,5 +138,5 @@ export function checkPing(task: PingedTask, now: Date): CheckedLayer[] {
   ];
 }
 
-/** Over once no later event can change the result. */
+/** Whether the ping is over: every layer has a result. */
 export const isPingOver = (checks: CheckedLayer[]): boolean => checks.every(({ ok }) => ok !== null);

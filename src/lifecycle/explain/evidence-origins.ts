@@ -11,7 +11,8 @@ export type Origin = keyof typeof originMeans;
 export const origins = Object.keys(originMeans) as Origin[];
 
 /**
- * The server sets the origin by the route of the call. Only these two are for facts from outside.
+ * The server sets the origin by the route of the call. `OutsideOrigin` is for facts that somebody
+ * else posts, `OwnOrigin` for facts that the server writes.
  */
 export type OutsideOrigin = Extract<Origin, 'node' | 'person'>;
 export type OwnOrigin = Extract<Origin, 'internal' | 'report'>;
@@ -22,7 +23,7 @@ interface OriginFields {
   actor: { name: string } | null;
 }
 
-/** Labels statements that are not the control plane's own; null for its own. */
+/** The label of a fact that the control plane did not state itself; null for its own facts. */
 export function originLabel({ origin, layer, actor }: OriginFields): string | null {
   if (origin === 'report' && layer !== 'node') return 'reported by a watcher';
   if (origin === 'report' || origin === 'node') return 'machine says';

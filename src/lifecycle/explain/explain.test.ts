@@ -59,21 +59,21 @@ const when = ({ at: moment }: NextStep) => {
     ` [${moment.toISOString()}]`
   );
 };
-/** The displayed text: first the waiting reason, then each step. */
-const shown = ({ waiting_for, next }: Explanation) => [
+/** The displayed lines: what the node waits for, then each step. */
+const linesOf = ({ waiting_for, next }: Explanation) => [
   `waits for ${waiting_for}`,
   ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),
 ];
-const reads = (...args: Parameters<typeof facts>) => shown(explain(facts(...args)));
+const explained = (...args: Parameters<typeof facts>) => linesOf(explain(facts(...args)));
 
 test('explains an agentless machine by its provider alone', () => {
   for (const status of ['provisioning', 'ready', 'degraded'] as const) {
-    const words = reads(status, {}, { agentless: true }).join('; ');
+    const words = explained(status, {}, { agentless: true }).join('; ');
     expect(words).toMatch(/its provider/);
     expect(words).not.toMatch(/agent|work|beat|registers/);
     expect(nodeMeans({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
   }
-  expect(reads('degraded', {}, { agentless: true })).toEqual([
+  expect(explained('degraded', {}, { agentless: true })).toEqual([
     'waits for its provider to show it as healthy again',
     'if its provider shows it as healthy again: ready',
     'if its provider answers but does not show it until then: offline, by liveness [silence]',
@@ -82,12 +82,12 @@ test('explains an agentless machine by its provider alone', () => {
 
 describe('explains a node that is', () => {
   test('provisioning', () => {
-    expect(reads('provisioning')).toEqual([
+    expect(explained('provisioning')).toEqual([
       'waits for its agent to register',
       'if its agent registers: starting',
       'if it has not registered by then: failed, by provision-deadline [deadline]',
     ]);
-    expect(reads('provisioning', {}, { operation: 'the image to be pulled' })[0]).toBe(
+    expect(explained('provisioning', {}, { operation: 'the image to be pulled' })[0]).toBe(
       'waits for the image to be pulled',
     );
   });
@@ -96,14 +96,14 @@ describe('explains a node that is', () => {
     const expected = [
       'waits for the provider to grant capacity; its boot budget is paused',
       'if the provider grants capacity: its boot budget starts',
-      'if it does not by then: failed, by provision-deadline [deadline]',
+      'if the provider grants none by then: failed, by provision-deadline [deadline]',
     ];
-    expect(reads('provisioning', { waiting_for: 'capacity' })).toEqual(expected);
-    expect(reads('provisioning', { waiting_for: 'capacity' }, { operation: 'launching' })).toEqual(expected);
+    expect(explained('provisioning', { waiting_for: 'capacity' })).toEqual(expected);
+    expect(explained('provisioning', { waiting_for: 'capacity' }, { operation: 'launching' })).toEqual(expected);
   });
 
   test.for([null, 'met'] as const)('starting, with prerequisites %s', (prerequisites) => {
-    expect(reads('starting', { prerequisites })).toEqual([
+    expect(explained('starting', { prerequisites })).toEqual([
       'waits for the machine to report ready',
       'if it reports ready or answers a probe: ready',
       'if it still sends heartbeats then: ready, by stuck-starting [deadline]',
@@ -114,7 +114,7 @@ describe('explains a node that is', () => {
   test.for(['unchecked', 'missing'] as const)(
     'starting, with prerequisites %s: no heartbeat makes it ready',
     (prerequisites) => {
-      expect(reads('starting', { prerequisites })).toEqual([
+      expect(explained('starting', { prerequisites })).toEqual([
         'waits for its prerequisites to be checked and met',
         'if they are met and it reports ready or answers a probe: ready',
         'if one is missing: failed, by prerequisite-missing',
@@ -124,7 +124,7 @@ describe('explains a node that is', () => {
   );
 
   test('ready', () => {
-    expect(reads('ready')).toEqual([
+    expect(explained('ready')).toEqual([
       'waits for null',
       'if 50 % of its work fails: degraded',
       'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
@@ -132,7 +132,7 @@ describe('explains a node that is', () => {
   });
 
   test('degraded by its errors', () => {
-    expect(reads('degraded', { verdict: { rule: 'degraded' } })).toEqual([
+    expect(explained('degraded', { verdict: { rule: 'degraded' } })).toEqual([
       'waits for its error rate to drop',
       'if it reports ready, or less than 10 % of its work fails: ready',
       'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
@@ -140,7 +140,7 @@ describe('explains a node that is', () => {
   });
 
   test('degraded by its silence', () => {
-    expect(reads('degraded', { verdict: { rule: 'liveness' } })).toEqual([
+    expect(explained('degraded', { verdict: { rule: 'liveness' } })).toEqual([
       'waits for its heartbeat; it answers only probes',
       'if its heartbeats resume: ready',
       'if no heartbeat arrives by then: offline, by liveness (degraded if it answers a probe) [silence]',
@@ -148,26 +148,26 @@ describe('explains a node that is', () => {
   });
 
   test('offline', () => {
-    expect(reads('offline')).toEqual([
+    expect(explained('offline')).toEqual([
       'waits for a heartbeat',
       'if its heartbeats resume: its former status',
       'if it stays silent until then: failed, by offline-deadline [deadline]',
     ]);
   });
 
-  test('offline by its silence, with new heartbeats: when it returns', () => {
+  test('offline by its silence, with new heartbeats, and says when it returns', () => {
     const silenced = { verdict: { rule: 'liveness' }, status_since: at(0) };
-    expect(reads('offline', { ...silenced, last_seen_at: at(1) })).toEqual([
+    expect(explained('offline', { ...silenced, last_seen_at: at(1) })).toEqual([
       'waits for its stale time to pass: its heartbeats have resumed, and it returns after that',
       'if it still sends heartbeats then: its former status [silence]',
       'if it falls silent again until then: failed, by offline-deadline [deadline]',
     ]);
-    for (const unheard of [{ last_seen_at: at(0) }, { last_seen_at: null }, { verdict: { rule: 'goodbye' } }])
-      expect(reads('offline', { ...silenced, last_seen_at: at(1), ...unheard })).toEqual(reads('offline'));
+    for (const change of [{ last_seen_at: at(0) }, { last_seen_at: null }, { verdict: { rule: 'goodbye' } }])
+      expect(explained('offline', { ...silenced, last_seen_at: at(1), ...change })).toEqual(explained('offline'));
   });
 
   test('failed', () => {
-    expect(reads('failed')).toEqual([
+    expect(explained('failed')).toEqual([
       'waits for the end of its rescue window, or a sign of life',
       'if it registers or sends a heartbeat before then: starting, rescued by late-registration',
       'if it does not: cleaning, by rescue-over: destroyed, with proof [deadline]',
@@ -176,88 +176,90 @@ describe('explains a node that is', () => {
 
   test('failed, and known to have ended', () => {
     const verdict = { rule: 'provision-error', certain: true };
-    expect(reads('failed', { verdict })).toEqual([
+    expect(explained('failed', { verdict })).toEqual([
       'waits for a person to retry it, or the end of its rescue window; its launch failed for good, so waiting does not help',
-      'if it is not retried before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+      'if it is not retried before then: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
-    expect(reads('failed', { verdict }, { holder: null })).toEqual([
+    expect(explained('failed', { verdict }, { holder: null })).toEqual([
       'waits for a person, or the end of its rescue window; its launch failed for good, so waiting does not help',
-      'if no action is taken before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+      'if no action is taken before then: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
   });
 
   test('draining', () => {
-    expect(reads('draining')).toEqual([
+    expect(explained('draining')).toEqual([
       'waits for running work to end',
       'if it is empty: quarantined or retired, as requested',
-      'if it is not empty by then: the same, by drain-deadline [deadline]',
+      'if it is not empty by then: quarantined or retired, by drain-deadline [deadline]',
     ]);
   });
 
   test('cleaning, with or without an allocation', () => {
-    expect(reads('cleaning')).toEqual([
+    expect(explained('cleaning')).toEqual([
       'waits for the proof that nothing is left',
       'if the proof is complete: ready and free',
       'if it takes longer than that: its allocation is release_failed and its release is retried [deadline]',
     ]);
-    expect(reads('cleaning', {}, { holder: null, reuse: false, operation: 'the disk to be wiped' })).toEqual([
+    expect(explained('cleaning', {}, { holder: null, reuse: false, operation: 'the disk to be wiped' })).toEqual([
       'waits for the disk to be wiped',
       'if the proof is complete: retired',
       'if it takes longer than that: quarantined, by clean-deadline [deadline]',
     ]);
-    expect(reads('cleaning', {}, { holder: null, anew: true })[1]).toBe(
+    expect(explained('cleaning', {}, { holder: null, anew: true })[1]).toBe(
       'if the proof is complete: provisioning, as a new instance',
     );
   });
 
   test.for(['failed', 'active'] as const)('cleaning, with an allocation that is %s', (status) => {
-    expect(reads('cleaning', {}, { holder: holder(status) })[2]).toBe(
+    expect(explained('cleaning', {}, { holder: holder(status) })[2]).toBe(
       'if it takes longer than that: quarantined, by clean-deadline [deadline]',
     );
   });
 
-  test('cleaning, after a failed release: what failed and when it is retried', () => {
+  test('cleaning, after a failed release, and says what failed and when the release is retried', () => {
     const reason = 'release failed at step clean (owner node): clean exited with code 1';
     const stuck = holder('release_failed', { reason, release_tries: 1, retry_at: at(30) });
-    expect(reads('cleaning', {}, { holder: stuck, operation: 'Cleaning' })).toEqual([
+    expect(explained('cleaning', {}, { holder: stuck, operation: 'Cleaning' })).toEqual([
       `waits for try 2 of its release: ${reason}`,
-      'if its release is not retried before: its release is retried (try 2) [silence]',
+      'if its release is not retried before then: its release is retried (try 2) [silence]',
       'if a try ends with proof: ready and free',
     ]);
-    expect(reads('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observe_only: true })).toEqual([
-      'waits for try 2 of its release: the last one failed',
-      'if its release is not retried before: its release is retried (try 2) [silence]',
-      'if a try ends with proof: retired',
-    ]);
+    expect(explained('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observe_only: true })).toEqual(
+      [
+        'waits for try 2 of its release: the last one failed',
+        'if its release is not retried before then: its release is retried (try 2) [silence]',
+        'if a try ends with proof: retired',
+      ],
+    );
   });
 
-  test('in any status, after a failed release', () => {
+  test('offline, after a failed release', () => {
     const stuck = holder('release_failed', { release_tries: 2, retry_at: deadline });
-    expect(reads('offline', {}, { holder: stuck })).toEqual([
+    expect(explained('offline', {}, { holder: stuck })).toEqual([
       'waits for a heartbeat',
-      'if its release is not retried before: its release is retried (try 3) [deadline]',
-      ...reads('offline').slice(1),
+      'if its release is not retried before then: its release is retried (try 3) [deadline]',
+      ...explained('offline').slice(1),
     ]);
   });
 
-  test('quarantined: which allocation uses it, and its residue', () => {
-    expect(reads('quarantined', {}, { holder: null })).toEqual(['waits for a person to decide']);
+  test('quarantined, and names its allocation and its residue', () => {
+    expect(explained('quarantined', {}, { holder: null })).toEqual(['waits for a person to decide']);
     for (const status of ['failed', 'released'] as const)
-      expect(reads('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
-    expect(reads('quarantined', {}, { holder: holder('active') })).toEqual([
-      'waits for a person to decide; alloc_1 still uses it: reactivate it to serve that again, or release that before you reimage or retire it',
+      expect(explained('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
+    expect(explained('quarantined', {}, { holder: holder('active') })).toEqual([
+      'waits for a person to decide; alloc_1 still uses it: reactivate the machine to serve the allocation again, or release the allocation before you reimage or retire the machine',
     ]);
-    expect(reads('quarantined', {}, { holder: holder('releasing') })).toEqual([
+    expect(explained('quarantined', {}, { holder: holder('releasing') })).toEqual([
       'waits for a person to decide; alloc_1 still uses it and must be released first',
     ]);
     expect(
-      reads('quarantined', {}, { holder: holder('active', { name: 'demo' }), residue: ['residue_1', 'residue_2'] }),
+      explained('quarantined', {}, { holder: holder('active', { name: 'demo' }), residue: ['residue_1', 'residue_2'] }),
     ).toEqual([
-      'waits for a person to decide; alloc_1 (demo) still uses it: reactivate it to serve that again, or release that before you reimage or retire it; on the residue ledger: residue_1, residue_2',
+      'waits for a person to decide; alloc_1 (demo) still uses it: reactivate the machine to serve the allocation again, or release the allocation before you reimage or retire the machine; on the residue ledger: residue_1, residue_2',
     ]);
     const forced = { verdict: { rule: 'force-release' } };
-    expect(reads('quarantined', forced, { holder: null, residue: ['residue_1'] })[0]).not.toContain('settled');
-    expect(reads('quarantined', forced, { holder: null })).toEqual([
+    expect(explained('quarantined', forced, { holder: null, residue: ['residue_1'] })[0]).not.toContain('settled');
+    expect(explained('quarantined', forced, { holder: null })).toEqual([
       'waits for a person to decide; released by force; its residue is settled, so you can reactivate or retire it',
     ]);
   });
@@ -268,23 +270,23 @@ describe('explains a node that is', () => {
 });
 
 describe('the end of the stale time', () => {
-  const shown = (node: Partial<ExplainedNode>) => explain(facts('ready', node)).next.at(-1)?.at;
+  const shownEnd = (node: Partial<ExplainedNode>) => explain(facts('ready', node)).next.at(-1)?.at;
 
   test('counts from the last heartbeat or the last change', () => {
-    expect(shown({})).toEqual(silent);
-    expect(shown({ status_since: at(20) })).toEqual(at(50));
+    expect(shownEnd({})).toEqual(silent);
+    expect(shownEnd({ status_since: at(20) })).toEqual(at(50));
   });
 
   test('is not shown if it is unknown', () => {
-    expect(shown({ last_seen_at: null })).toBeNull();
-    expect(shown({ stale_seconds: null })).toBeNull();
+    expect(shownEnd({ last_seen_at: null })).toBeNull();
+    expect(shownEnd({ stale_seconds: null })).toBeNull();
   });
 });
 
 /** The status and the rule that a step names. */
 const ruleIn = ({ leads_to }: NextStep) => /^(\w+),.* by ([a-z-]+)/.exec(leads_to)?.slice(1);
 
-test('names only existing rules with their outcome', () => {
+test('names only rules that can lead to the named status', () => {
   const variants = nodeStatusNames.flatMap((status) => [
     facts(status),
     facts(status, { prerequisites: 'unchecked' }, { holder: null }),
@@ -303,7 +305,7 @@ test('names only existing rules with their outcome', () => {
 
 describe('in an observe-only pool', () => {
   test('shows the decision of a rule as hypothetical', () => {
-    expect(reads('starting', {}, { observe_only: true })).toEqual([
+    expect(explained('starting', {}, { observe_only: true })).toEqual([
       'waits for the machine to report ready',
       'if it reports ready or answers a probe: ready',
       'if it still sends heartbeats then: would be ready, by stuck-starting; the pool is observe-only [deadline]',
@@ -311,17 +313,17 @@ describe('in an observe-only pool', () => {
     ]);
   });
 
-  test('also if the text does not name the rule', () => {
-    const [, errors] = reads('ready', {}, { observe_only: true });
+  test('shows a decision as hypothetical even if the text does not name the rule', () => {
+    const [, errors] = explained('ready', {}, { observe_only: true });
     expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is observe-only');
-    const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observe_only: true });
+    const [, fewer] = explained('degraded', { verdict: { rule: 'degraded' } }, { observe_only: true });
     expect(fewer).toBe(
       'if it reports ready, or less than 10 % of its work fails: would be ready; the pool is observe-only',
     );
   });
 
-  test('shows the end of a requested cleanup as real', () => {
-    const [, , overdue] = reads('cleaning', {}, { holder: null, observe_only: true });
+  test('does not show the end of a requested cleanup as hypothetical', () => {
+    const [, , overdue] = explained('cleaning', {}, { holder: null, observe_only: true });
     expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
   });
 
@@ -337,14 +339,14 @@ describe('a held verdict', () => {
   const held = { rule: 'liveness', reason: '60 % of zone a fell silent', held_until: at(90).toISOString() };
 
   test('is what the node waits for, and its end is the next step', () => {
-    const [waiting, first, ...rest] = reads('ready', { held });
+    const [waiting, first, ...rest] = explained('ready', { held });
     expect(waiting).toBe('waits for the end of a hold: 60 % of zone a fell silent');
     expect(first).toBe(`if the hold ends (60 % of zone a fell silent): liveness decides again [${held.held_until}]`);
-    expect(rest).toEqual(reads('ready').slice(1));
+    expect(rest).toEqual(explained('ready').slice(1));
   });
 });
 
-test('describes the status in one sentence', () => {
+test('describes every status in one sentence', () => {
   for (const status of nodeStatusNames)
     for (const verdict of [null, { rule: 'x', certain: true }])
       expect(nodeMeans({ status, verdict })).toMatch(/^[A-Z].+\.$/);
@@ -353,7 +355,7 @@ test('describes the status in one sentence', () => {
   expect(means(true)).toMatch(/waiting does not help/);
 });
 
-test('waits for a change of the pool after repeated failures', () => {
+test('says that a machine waits for a change of its pool after repeated failures', () => {
   const repeated = { failures: 3, same_way: true, pool: 'render' };
   expect(
     explain(facts('failed', { verdict: { rule: 'provision-error', certain: true } }, { repeated })).waiting_for,
@@ -373,16 +375,19 @@ describe('a machine whose heartbeats are refused', () => {
   const waits = (status: NodeStatus, node: Partial<ExplainedNode> = {}) =>
     explain(facts(status, node, { refused_beats })).waiting_for;
 
-  test.each<NodeStatus>(['starting', 'ready', 'degraded', 'offline', 'draining', 'failed'])('%s: says so', (status) => {
-    expect(waits(status)).toBe(
-      'its heartbeats to be accepted: they arrive but are refused, because relay token rack-7 was revoked. What to do: make another',
-    );
-  });
-  test('and is not called silent', () => {
+  test.each<NodeStatus>(['starting', 'ready', 'degraded', 'offline', 'draining', 'failed'])(
+    '%s: waits for its heartbeats to be accepted',
+    (status) => {
+      expect(waits(status)).toBe(
+        'its heartbeats to be accepted: they arrive but are refused, because relay token rack-7 was revoked. What to do: make another',
+      );
+    },
+  );
+  test('is not described as silent', () => {
     expect(nodeMeans({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^Its heartbeats arrive/);
     expect(nodeMeans({ status: 'offline', verdict: null })).toMatch(/^Silent/);
   });
-  test('but not if no heartbeat would help', () => {
+  test('does not wait for its heartbeats if none would help', () => {
     for (const status of ['cleaning', 'quarantined', 'retired'] as const)
       expect(waits(status)).toBe(explain(facts(status)).waiting_for);
     const verdict = { rule: 'provision-error', certain: true };

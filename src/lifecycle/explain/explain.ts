@@ -2,7 +2,7 @@
 import { type RepeatedFailure, repeatedFailureWords } from '../actions/order-offers.ts';
 import { mayReturnAt, staleAt } from '../deadlines/liveness.ts';
 import { refusedBeatsWords } from '../findings/refused-beats.ts';
-import { degradedFrom, mayBeReady, wellBelow } from '../model/reports.ts';
+import { degradedFrom, mayBeReady, readyBelow } from '../model/reports.ts';
 import { isObserveOnly } from '../model/rules.ts';
 import type { NodeStatus } from '../model/states.ts';
 import { causes } from '../model/transitions.ts';
@@ -18,7 +18,7 @@ import {
 
 type Explainer = (facts: ExplainFacts) => Explanation;
 
-/** The same rule that decides, so the displayed time is exact. */
+/** Uses the function that the liveness rule uses, so the displayed time is exact. */
 const silentAt = (node: ExplainedNode): Date | null =>
   node.last_seen_at && node.stale_seconds !== null ? staleAt({ ...node, probe_ok_at: null, gap_end: null }) : null;
 
@@ -30,7 +30,7 @@ const provisioning: Explainer = ({ node, operation }) =>
         waiting_for: 'the provider to grant capacity; its boot budget is paused',
         next: [
           { if: 'the provider grants capacity', leads_to: 'its boot budget starts', at: null },
-          { if: 'it does not by then', ...byRule('failed', 'provision-deadline'), at: node.deadline_at },
+          { if: 'the provider grants none by then', ...byRule('failed', 'provision-deadline'), at: node.deadline_at },
         ],
       }
     : {
@@ -80,7 +80,7 @@ const degraded: Explainer = ({ node }) => ({
     node.verdict?.rule === 'liveness'
       ? { if: 'its heartbeats resume', leads_to: 'ready', at: null }
       : {
-          if: `it reports ready, or less than ${share(wellBelow)} of its work fails`,
+          if: `it reports ready, or less than ${share(readyBelow)} of its work fails`,
           leads_to: 'ready',
           at: null,
           by: 'degraded',
@@ -89,28 +89,28 @@ const degraded: Explainer = ({ node }) => ({
   ],
 });
 
-/** When it returns to service, if it fell silent and sends heartbeats again. */
-const believedAt = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
+/** When a machine returns to service that fell silent and sends heartbeats again; else null. */
+const returnsAt = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
   verdict?.rule === 'liveness' && last_seen_at && last_seen_at > status_since && stale_seconds !== null
     ? mayReturnAt(status_since, stale_seconds)
     : null;
 
 const offline: Explainer = ({ node }) => {
-  const at = believedAt(node);
-  const given_up = { ...byRule('failed', 'offline-deadline'), at: node.deadline_at };
+  const at = returnsAt(node);
+  const failure = { ...byRule('failed', 'offline-deadline'), at: node.deadline_at };
   return at
     ? {
         waiting_for: 'its stale time to pass: its heartbeats have resumed, and it returns after that',
         next: [
           { if: 'it still sends heartbeats then', leads_to: 'its former status', at },
-          { if: 'it falls silent again until then', ...given_up },
+          { if: 'it falls silent again until then', ...failure },
         ],
       }
     : {
         waiting_for: 'a heartbeat',
         next: [
           { if: 'its heartbeats resume', leads_to: 'its former status', at: null },
-          { if: 'it stays silent until then', ...given_up },
+          { if: 'it stays silent until then', ...failure },
         ],
       };
 };
@@ -122,14 +122,15 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
 });
 
 /**
- * A boot that failed for good may leave a running machine, which is destroyed when the window ends.
+ * After a failed launch the machine may still run until the rescue window ends, so the text does not
+ * say that the machine has ended.
  */
 export const endWords = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'its launch failed for good' : 'it has ended';
 
 const ended: Explainer = ({ node, holder }) => ({
   waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${endWords(node.verdict)}, so waiting does not help`,
-  next: [endOfWindow(holder ? 'it is not retried before' : 'no action is taken before', node)],
+  next: [endOfWindow(holder ? 'it is not retried before then' : 'no action is taken before then', node)],
 });
 
 const mayComeBack: Explainer = ({ node }) => ({
@@ -156,7 +157,7 @@ const draining: Explainer = ({ node }) => ({
   waiting_for: 'running work to end',
   next: [
     { if: 'it is empty', leads_to: 'quarantined or retired, as requested', at: null },
-    { if: 'it is not empty by then', ...byRule('the same', 'drain-deadline'), at: node.deadline_at },
+    { if: 'it is not empty by then', ...byRule('quarantined or retired', 'drain-deadline'), at: node.deadline_at },
   ],
 });
 
@@ -167,13 +168,13 @@ const afterProof = ({ anew, reuse }: ExplainFacts) => {
 
 const isReleaseFailed = (holder: Holder | null): holder is Holder => holder?.status === 'release_failed';
 
-/** A release owns the cleanup; any other allocation on the machine does not. */
-const isOwned = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || isReleaseFailed(holder);
+/** Whether a release runs the cleanup. An allocation in another status does not own it. */
+const isCleanedByRelease = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || isReleaseFailed(holder);
 
 const tryOf = ({ release_tries }: Holder) => `try ${release_tries + 1}`;
 
 const retry = (holder: Holder): NextStep => ({
-  if: 'its release is not retried before',
+  if: 'its release is not retried before then',
   leads_to: `its release is retried (${tryOf(holder)})`,
   at: holder.retry_at,
 });
@@ -189,7 +190,7 @@ const beingCleaned: Explainer = (facts) => ({
     { if: 'the proof is complete', leads_to: afterProof(facts), at: null },
     {
       if: 'it takes longer than that',
-      ...(isOwned(facts)
+      ...(isCleanedByRelease(facts)
         ? { leads_to: 'its allocation is release_failed and its release is retried' }
         : byRule('quarantined', 'clean-deadline')),
       at: facts.node.deadline_at,
@@ -205,15 +206,15 @@ const nameOf = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} ($
 /** Failed and released allocations no longer use the machine. */
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
 
-/** An active allocation can go on being served. A release ends without help. */
+/** A quarantined machine can return to its active allocation, but not to one in another status. */
 const usedBy = (holder: Holder, reuse: boolean) => {
-  const taken = reuse ? '' : ', which destroys the machine in this pool';
+  const warning = reuse ? '' : ', which destroys the machine in this pool';
   return holder.status === 'active'
-    ? `${nameOf(holder)} still uses it: reactivate it to serve that again, or release that before you reimage or retire it${taken}`
-    : `${nameOf(holder)} still uses it and must be released first${taken}`;
+    ? `${nameOf(holder)} still uses it: reactivate the machine to serve the allocation again, or release the allocation before you reimage or retire the machine${warning}`
+    : `${nameOf(holder)} still uses it and must be released first${warning}`;
 };
 
-/** For a machine that a forced release quarantined, once its residue is settled. */
+/** The advice for a machine that a forced release quarantined and whose residue is settled. */
 export const settledAfterForceWords = 'released by force; its residue is settled, so you can reactivate or retire it';
 
 const quarantined: Explainer = ({ node, holder, residue, reuse }) => ({
@@ -248,29 +249,27 @@ function asHypothetical(step: NextStep): NextStep {
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is observe-only` };
 }
 
-/**
- * Statuses in which missing heartbeats matter. After a failure, only while a rescue is possible.
- */
-const isMissed = ({ node, repeated }: ExplainFacts): boolean =>
-  node.status === 'failed' ? !node.verdict?.certain && !repeated : missed.includes(node.status);
-const missed: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline', 'draining'];
+const statusesWithHeartbeats: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline', 'draining'];
+/** Whether heartbeats would help now. After a failure they help only while a rescue is possible. */
+const needsHeartbeats = ({ node, repeated }: ExplainFacts): boolean =>
+  node.status === 'failed' ? !node.verdict?.certain && !repeated : statusesWithHeartbeats.includes(node.status);
 
 export function explain(facts: ExplainFacts): Explanation {
   const { node } = facts;
   const agentlessExplainer = facts.agentless && agentlessExplainers[node.status];
   const explanation = agentlessExplainer ? agentlessExplainer(facts, silentAt(node)) : explainers[node.status](facts);
-  const held = node.held && {
+  const endOfHold = node.held && {
     if: `the hold ends (${node.held.reason})`,
     leads_to: `${node.held.rule} decides again`,
     at: new Date(node.held.held_until),
   };
-  const refused = facts.refused_beats && isMissed(facts) ? refusedBeatsWords(facts.refused_beats) : null;
-  const tries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
+  const refused = facts.refused_beats && needsHeartbeats(facts) ? refusedBeatsWords(facts.refused_beats) : null;
+  const retries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
   return {
-    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : (refused ?? explanation.waiting_for),
+    waiting_for: endOfHold ? `the end of a hold: ${node.held?.reason}` : (refused ?? explanation.waiting_for),
     next: [
-      ...(held ? [held] : []),
-      ...tries,
+      ...(endOfHold ? [endOfHold] : []),
+      ...retries,
       ...(facts.observe_only ? explanation.next.map(asHypothetical) : explanation.next),
     ],
   };

@@ -12,7 +12,7 @@ export interface ExplainedNode {
   deadline_at: Date | null;
   budget_seconds: number | null;
   budget_source: BudgetSource | null;
-  /** `capacity` while the provider has no capacity. */
+  /** `capacity` while the provider has no capacity; null otherwise. */
   waiting_for: string | null;
   prerequisites: Prerequisites;
   last_seen_at: Date | null;
@@ -23,7 +23,7 @@ export interface ExplainedNode {
   would_have: { rule: string } | null;
 }
 
-/** The allocation that has the machine. */
+/** The allocation that holds the machine. */
 export interface Holder {
   allocation_id: string;
   name: string | null;
@@ -49,11 +49,11 @@ export interface ExplainFacts {
   holder: Holder | null;
   /** Open residue of a forced release. */
   residue: readonly string[];
-  /** The current work of its operation, if one runs. */
+  /** What the running operation on the machine waits for, if there is one. */
   operation: string | null;
   /** Set if the machine repeatedly failed to come up. */
   repeated: RepeatedFailure | null;
-  /** Set if its heartbeats arrive but all are refused. */
+  /** Set if the machine's heartbeats arrive but are refused. */
   refused_beats: RefusedBeats | null;
 }
 

@@ -3,7 +3,7 @@ import { type NodeStatus, nodeStatuses } from '../model/states.ts';
 import { endWords } from './explain.ts';
 import type { ExplainedNode } from './explanation.ts';
 
-/** Without an agent, only its provider shows its state. */
+/** Texts for machines without an agent, whose state is known only from the provider. */
 const agentlessMeans: Partial<Record<NodeStatus, string>> = {
   provisioning: 'Coming up; its provider has not finished it yet.',
   starting: 'Its provider has finished it, but does not show it as ready yet.',

@@ -28,24 +28,24 @@ const lines: [code: string, line: string][] = [
   ['segmentation_fault', 'start.sh: line 3:    12 Segmentation fault      (core dumped)'],
 ];
 
-describe('a line of a failed boot', () => {
+describe('a line in the console of a failed boot', () => {
   test.for(lines)('is diagnosed as %s: %s', ([code, line]) => {
     expect(diagnose(`all is well\n${line}\nand on it goes`)).toMatchObject({ code, line });
   });
 
-  test('exists for every pattern', () => {
+  test('is tested for every pattern', () => {
     expect(crashPatterns.map((sign) => sign.code).filter((code) => !lines.some(([each]) => each === code))).toEqual([]);
   });
 });
 
-test('describes each pattern and whether waiting can help', () => {
-  const found = Object.fromEntries(
+test('describes the cause for each pattern, and whether it is certain', () => {
+  const described = Object.fromEntries(
     lines.map(([code, line]) => {
       const { says, certain } = diagnose(line) ?? {};
       return [code, `${says}${certain ? ', for certain' : ''}`];
     }),
   );
-  expect(found).toEqual({
+  expect(described).toEqual({
     kernel_panic: 'the kernel panicked, for certain',
     no_root_device: 'the root disk was not found, for certain',
     out_of_memory: 'the machine ran out of memory',
@@ -73,7 +73,7 @@ test.for([
   expect(diagnose(text)).toBeUndefined();
 });
 
-test('prefers the cause over its consequences', () => {
+test('reports the cause rather than its consequences', () => {
   const text = ['start.sh: Segmentation fault', 'tar: No space left on device', 'systemd: stopping'].join('\n');
   expect(diagnose(text)).toMatchObject({ code: 'disk_full', line: 'tar: No space left on device' });
 });

@@ -1,9 +1,10 @@
 /**
- * Finds causes of failed boots in console and log lines. A diagnosis explains; only rules decide.
+ * Finds causes of failed boots in console and log lines. A diagnosis only explains a failure; it
+ * never changes a status.
  */
 
 export interface CrashPattern {
-  /** Short and stable: used in evidence, metrics and docs. */
+  /** A short name that must not change, because evidence, metrics and docs use it. */
   code: string;
   pattern: RegExp;
   says: string;
@@ -11,7 +12,7 @@ export interface CrashPattern {
   certain: boolean;
 }
 
-/** Causes before consequences: the first match wins. */
+/** The first match wins, so causes are listed before their consequences. */
 export const crashPatterns: readonly CrashPattern[] = [
   { code: 'kernel_panic', pattern: /Kernel panic - not syncing/, says: 'the kernel panicked', certain: true },
   {

@@ -27,10 +27,10 @@ function hostOf(value: unknown): Diagnostics['host'] {
 }
 
 /**
- * Log lines that the agent spooled but never sent, one JSON record per line, read from disk by the
- * provider.
+ * The attachment with log lines that the agent spoolFile but never sent. The provider reads it from
+ * the machine's disk; each line is a JSON record.
  */
-const spooled = 'node.log';
+const spoolFile = 'node.log';
 
 const linesOf = (records: Loose[]): Diagnostics['lines'] =>
   records.map(({ at, stream, line }) => ({ at: text(at), stream: text(stream), line: text(line) }));
@@ -47,10 +47,10 @@ function recordOf(line: string): Loose[] {
 export const readDiagnostics = (data: Loose): Diagnostics => ({
   host: hostOf(data.host),
   processes: recordsOf(data.processes).flatMap(({ pid, state, rss_bytes, command }) => {
-    const known = number(pid);
-    return known === null
+    const pidNumber = number(pid);
+    return pidNumber === null
       ? []
-      : [{ pid: known, state: text(state), rss_bytes: number(rss_bytes), command: text(command) }];
+      : [{ pid: pidNumber, state: text(state), rss_bytes: number(rss_bytes), command: text(command) }];
   }),
   boot_stages: recordsOf(data.boot_stages)
     .map(({ name, seconds }) => ({ name: text(name), seconds: number(seconds) }))
@@ -58,18 +58,18 @@ export const readDiagnostics = (data: Loose): Diagnostics => ({
   lines: linesOf([
     ...recordsOf(data.lines),
     ...recordsOf(data.attachments)
-      .filter(({ name }) => name === spooled)
+      .filter(({ name }) => name === spoolFile)
       .flatMap((each) => text(each.text).split('\n').flatMap(recordOf)),
   ]),
   attachments: recordsOf(data.attachments)
     .map((each) => ({ name: text(each.name), text: text(each.text) }))
-    .filter(({ name }) => name !== '' && name !== spooled),
+    .filter(({ name }) => name !== '' && name !== spoolFile),
 });
 
 const kilo = 1024;
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** For people, for example `12 MiB`. */
+/** Formats a size for people, for example `12 MiB`. */
 export function sizeWords(bytes: number): string {
   const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(kilo)));
   return `${Math.round(bytes / kilo ** step)} ${units[step]}`;

@@ -1,4 +1,4 @@
-/** The text of a finding. */
+/** Renders the text of a finding. */
 import { type FormerBoots, type SlowerBoots, shiftSays } from '../boots/shift-finding.ts';
 import { type ContestReason, contestReasons } from '../joins/contest.ts';
 import { type FindingWhat, findingCatalogue } from './findings.ts';
@@ -6,7 +6,8 @@ import { type FindingWhat, findingCatalogue } from './findings.ts';
 type Side = Record<string, unknown>;
 
 /**
- * Two processes can report the same address; the source of their registrations tells them apart.
+ * Names a process by its address and the source of its registration, because two processes can
+ * report the same address.
  */
 const placeWords = ({ endpoint, source }: Side): string | null => {
   if (typeof endpoint !== 'string') return typeof source === 'string' ? source : null;
@@ -14,8 +15,8 @@ const placeWords = ({ endpoint, source }: Side): string | null => {
 };
 
 function addressWords(ours: Side, theirs: Side): string {
-  const [held, refused] = [placeWords(ours), placeWords(theirs)];
-  return held === null || refused === null ? '' : `; it is held at ${held}, the other one is at ${refused}`;
+  const [holder, other] = [placeWords(ours), placeWords(theirs)];
+  return holder === null || other === null ? '' : `; the name is held at ${holder}, the other machine is at ${other}`;
 }
 
 function twoProcessesSays(ours: Side, theirs: Side): string {
@@ -24,7 +25,7 @@ function twoProcessesSays(ours: Side, theirs: Side): string {
   return `${contestReasons.two_processes}${places}`;
 }
 
-/** Includes the numbers of findings that have them. */
+/** The text of the catalogue, with the names and numbers of this finding if there are any. */
 export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
   if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
   const { says } = findingCatalogue[what];

@@ -10,11 +10,11 @@ export type FindingKind = (typeof findingKinds)[number];
 export type FindingOwner = 'provider' | 'operator' | 'control_plane' | 'node';
 
 /**
- * - seen: found once; may be transient
- * - open: found again
+ * - seen: seen once; the difference may be transient
+ * - open: confirmed
  * - resolved: the difference disappeared
  * - repaired: one side was changed to match the other, by policy or by a person
- * - accepted: a person knows about it
+ * - accepted: a person decided that nothing needs to change
  */
 export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
 export type FindingStatus = (typeof findingStatuses)[number];
@@ -88,7 +88,7 @@ export const findingCatalogue = {
 >;
 export type FindingWhat = keyof typeof findingCatalogue;
 
-/** A pool's reaction to drift. A person may decide otherwise. */
+/** How a pool reacts to drift, unless a person decides otherwise. */
 export const driftPolicies = ['report', 'repair', 'quarantine'] as const;
 export type DriftPolicy = (typeof driftPolicies)[number];
 
@@ -102,7 +102,7 @@ export const expectedStatuses = [
 ] as const satisfies NodeStatus[];
 
 export interface DriftSettings {
-  /** Between two passes. */
+  /** The interval between two passes. */
   every_seconds: number;
   /** How often parked machines are verified again. */
   parked_seconds: number;
@@ -117,5 +117,5 @@ export const defaultRepeatFailureSettings: RepeatFailureSettings = { failures: 3
 
 const passesToOpen = 2;
 
-/** The first sighting may be a change in progress; the second confirms it. */
+/** The first pass may see a change in progress, so a finding opens only in the second. */
 export const isConfirmed = (passes: number): boolean => passes >= passesToOpen;

@@ -1,30 +1,33 @@
 import { describe, expect, test } from 'vitest';
 import { blameFor, type LaunchStep } from './launch-blame.ts';
 
-const step = (given: Partial<LaunchStep> = {}): LaunchStep => ({
+const step = (overrides: Partial<LaunchStep> = {}): LaunchStep => ({
   name: 'launch:pull_image',
   error: null,
   reported: null,
   is_queued: false,
   owner_layer: 'provider',
-  ...given,
+  ...overrides,
 });
 const error = { code: 'engine_away', owner_layer: 'operator', message: 'the engine is away' };
 
 describe('a passed deadline is owned', () => {
-  test('by the node, without an operation or while it waited to register', () => {
-    const launched = {
+  test('by the node, if no operation neverRegistered it or the operation waited for it to register', () => {
+    const neverRegistered = {
       step: 'register',
       code: null,
       owner_layer: 'node',
       says: 'provisioning timed out: launched but never registered',
     };
-    expect(blameFor(null, null)).toEqual({ ...launched, says: 'provisioning timed out: the machine never registered' });
-    expect(blameFor(step({ name: 'register' }), null)).toEqual(launched);
-    expect(blameFor(step({ name: 'start:completed' }), null)).toEqual(launched);
+    expect(blameFor(null, null)).toEqual({
+      ...neverRegistered,
+      says: 'provisioning timed out: the machine never registered',
+    });
+    expect(blameFor(step({ name: 'register' }), null)).toEqual(neverRegistered);
+    expect(blameFor(step({ name: 'start:completed' }), null)).toEqual(neverRegistered);
   });
 
-  test('in a launch, by the owner of its last error or of the step', () => {
+  test('by the owner of the last error during a launch, or else by the owner of the step', () => {
     expect(blameFor(step({ error }), null)).toEqual({
       step: 'pull_image',
       code: 'engine_away',
@@ -49,17 +52,17 @@ describe('a passed deadline is owned', () => {
     });
   });
 
-  test('by the owner of the failure, in a failed step of the machine', () => {
+  test('by the owner of the error, if the register step failed', () => {
     expect(blameFor(step({ name: 'register', error }), null)).toMatchObject({ owner_layer: 'operator' });
   });
 
-  test('by the provider, without capacity', () => {
+  test('by the provider, if it has no capacity', () => {
     const full = { code: 'no_capacity', owner_layer: 'provider' };
     expect(blameFor(step({ name: 'launch:request' }), 'capacity')).toMatchObject({ ...full, step: 'request' });
     expect(blameFor(null, 'capacity')).toMatchObject({ ...full, step: 'launch' });
   });
 
-  test('with a bounded text', () => {
+  test('in a text of bounded length', () => {
     const long = { ...error, message: 'x'.repeat(10_000) };
     expect(blameFor(step({ error: long }), null).says.length).toBeLessThan(600);
   });

@@ -1,4 +1,4 @@
-/** Finds the step in which a machine timed out, its last error, and its owner. */
+/** Finds the step in which a launch timed out, its last error, and the layer that owns it. */
 import { phaseOf } from '../progress/progress.ts';
 
 export interface RecordedStepError {
@@ -9,7 +9,7 @@ export interface RecordedStepError {
 
 /** The first unfinished step of the operation. */
 export interface LaunchStep {
-  /** `launch:pull_image`, `register`. */
+  /** For example `launch:pull_image` or `register`. */
   name: string;
   /** Its last error, or null. */
   error: RecordedStepError | null;
@@ -27,8 +27,8 @@ export interface Blame {
   says: string;
 }
 
-/** In these stages the machine runs and its own software must report. */
-const ownStages: readonly string[] = ['register', 'start'];
+/** In these stages the machine runs, and its agent must report. */
+const agentStages: readonly string[] = ['register', 'start'];
 const maxMessage = 500;
 
 const stageOf = (name: string) => name.split(':', 1)[0] ?? name;
@@ -37,11 +37,11 @@ const brief = (text: string) => (text.length > maxMessage ? `${text.slice(0, max
 const ownerOf = ({ name, error, is_queued, owner_layer }: LaunchStep): string => {
   if (error) return error.owner_layer;
   if (is_queued) return 'control_plane';
-  if (ownStages.includes(stageOf(name))) return 'node';
+  if (agentStages.includes(stageOf(name))) return 'node';
   return stageOf(name) === 'launch' ? (owner_layer ?? 'provider') : 'control_plane';
 };
 
-function whatOf({ error, reported, is_queued }: LaunchStep): string {
+function detailOf({ error, reported, is_queued }: LaunchStep): string {
   if (error) return brief(error.message);
   if (is_queued) return 'no replica has started the operation';
   return reported ? `no error; last reported: ${brief(reported)}` : 'no error and no answer yet';
@@ -49,7 +49,7 @@ function whatOf({ error, reported, is_queued }: LaunchStep): string {
 
 /** `step` is null for machines that no operation launches. */
 export function blameFor(step: LaunchStep | null, waiting_for: string | null): Blame {
-  const launched = {
+  const neverRegistered = {
     step: 'register',
     code: null,
     owner_layer: 'node',
@@ -65,12 +65,12 @@ export function blameFor(step: LaunchStep | null, waiting_for: string | null): B
       says: 'provisioning timed out: the provider granted no capacity',
     };
   }
-  if (!step || (ownStages.includes(stageOf(step.name)) && !step.error && !step.is_queued)) return launched;
+  if (!step || (agentStages.includes(stageOf(step.name)) && !step.error && !step.is_queued)) return neverRegistered;
   const [name, owner_layer] = [phaseOf(step.name), ownerOf(step)];
   return {
     step: name,
     code: step.error?.code ?? null,
     owner_layer,
-    says: `provisioning timed out at step ${name} (owner ${owner_layer}): ${whatOf(step)}`,
+    says: `provisioning timed out at step ${name} (owner ${owner_layer}): ${detailOf(step)}`,
   };
 }

@@ -10,20 +10,20 @@ import {
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const refused = { at: at(100), token_ended_at: null, in_short: 's', why: 'w', way_out: 'o' };
 
-describe('heartbeats are still refused', () => {
+describe('heartbeats count as still refused', () => {
   test.each<[string, Date | null, Date, boolean]>([
-    ['while none has counted since', at(90), at(130), true],
-    ['where none has ever counted', null, at(130), true],
-    ['not once one has counted', at(110), at(130), false],
+    ['while none was accepted since', at(90), at(130), true],
+    ['if none was ever accepted', null, at(130), true],
+    ['not once one was accepted', at(110), at(130), false],
     ['while the next record is not overdue', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
     ['not when the next record is overdue', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
   ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
 
   test.each<[string, Date | null, boolean]>([
-    ['for a token that ended while it beat', at(49), true],
-    ['for a token that ended while it held a lease', at(50 - 600), true],
-    ['not for a token that ended long after it fell silent', at(50 - 601), false],
-    ['not for a token that it never beat with', null, false],
+    ['for a token that ended while the machine sent heartbeats', at(49), true],
+    ['for a token that ended while the machine held a lease', at(50 - 600), true],
+    ['not for a token that ended long after the machine fell silent', at(50 - 601), false],
+    ['not for a token with which the machine never sent a heartbeat', null, false],
   ])('%s', (_, last_seen_at, still) => {
     expect(isStillRefused({ ...refused, token_ended_at: at(50) }, last_seen_at, at(130))).toBe(still);
   });
@@ -42,13 +42,13 @@ test.each(Object.entries(beatRefusals))('the short text of %s names no token or 
   expect(refusedBeatsIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
 });
 
-test.each(Object.entries(joinRefusals))("%s of a machine's join token", (code, refusal) => {
+test.each(Object.entries(joinRefusals))("%s of a machine's join token is explained from the table", (code, refusal) => {
   const ended_at = at(-5).toISOString();
   const data = { code, shown: 'join_token', join_token_id: 'tok_1', ended_at, why_not: 'forged', way_out: 'forged' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
   const { in_short, why, way_out } = refusal;
-  const said = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
-  expect(refusedBeatsIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...said });
+  const texts = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
+  expect(refusedBeatsIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...texts });
   expect(in_short).not.toMatch(/tok_1|gpu/);
   expect(refusedBeatsIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
   expect(refusedBeatsIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
@@ -69,8 +69,8 @@ test('takes texts from the table, and accepts only facts of the control plane', 
     expect(refusedBeatsIn({ ...fact, origin }, 'gpu')).toBeNull();
 });
 
-const byRelay = Object.entries(beatRefusals).filter(([code]) => code !== 'credential_expired');
-test.each(byRelay)("%s names the token and the machine's pool", (_, refusal) => {
+const relayRefusals = Object.entries(beatRefusals).filter(([code]) => code !== 'credential_expired');
+test.each(relayRefusals)("%s names the token and the machine's pool", (_, refusal) => {
   const refusing = { relay: 'rack-7', relay_pool: 'metal' };
   expect(refusal.why(refusing, 'gpu')).toContain('relay token rack-7');
   expect(refusal.way_out(refusing, 'gpu')).toContain('--role relay --pool gpu');

@@ -1,4 +1,4 @@
-/** Heartbeats that arrive but are refused because of a token: why, and what to do. */
+/** Explains heartbeats that arrive but are refused because of a token, and what to do about it. */
 
 export const refusedBeatKind = 'beat.refused';
 
@@ -19,7 +19,7 @@ interface Refusal {
   way_out(refusing: RefusingRelay, pool: string): string;
 }
 
-/** By the code with which a heartbeat or its batch was refused. `pool`: the machine's. */
+/** Keyed by the code with which a heartbeat or its batch was refused. `pool`: the machine's pool. */
 export const beatRefusals = {
   scope_insufficient: {
     in_short: 'the token of its relay is for another pool',
@@ -51,7 +51,7 @@ export type BeatRefusal = keyof typeof beatRefusals;
 const newJoinToken = (pool: string) =>
   `make another join token (slipway join-token create ${pool}) and start the machine with it`;
 
-/** For machines that authenticate with a join token, as clients of foreign protocols do. */
+/** Refusals of machines that authenticate with a join token, as clients of foreign protocols do. */
 export const joinRefusals = {
   join_token_expired: {
     in_short: 'its join token has expired',
@@ -72,8 +72,8 @@ const isJoinRefusal = (code: string): code is JoinRefusal => Object.hasOwn(joinR
 export const isBeatRefusal = (code: string): code is BeatRefusal => Object.hasOwn(beatRefusals, code);
 
 /**
- * An ongoing refusal is recorded this often. After twice this time without a record it is over, or
- * the machine is really silent.
+ * How often an ongoing refusal is recorded. After twice this time without a record, the refusal is
+ * over or the machine sends no heartbeats any more.
  */
 export const refusalRecordedEverySeconds = 3600;
 
@@ -86,7 +86,7 @@ export interface RefusedBeats {
   way_out: string;
 }
 
-/** For codes of newer versions. */
+/** The texts for a code that a newer version of the server recorded. */
 const unknownRefusal: Refusal = {
   in_short: 'the reason is a code that this version does not know',
   why: () => 'the reason is a code that this version does not know',
@@ -121,12 +121,13 @@ export function refusedBeatsIn(
   return { at: new Date(fact.at), token_ended_at: null, ...texts };
 }
 
-/** Longer than the lease that clients renew, the longest usual interval. */
+/** Longer than the lease that clients renew, which is the longest usual interval. */
 const maxSilenceBeforeEndSeconds = 600;
 
 /**
- * A join token admits a whole pool, so anyone who has an ended one can send a heartbeat. It
- * explains a machine's silence only if the machine was heard until the token ended.
+ * All machines of a pool may share a join token, so anyone with an ended token can send a refused
+ * heartbeat in a machine's name. The refusal explains the machine's silence only if the machine was
+ * heard from until the token ended.
  */
 const wasHeardUntilEnd = ({ token_ended_at }: RefusedBeats, last_seen_at: Date | null): boolean =>
   token_ended_at === null ||

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { judgeRegistration, type ReturnFacts, verdictOfAnswer } from './contest.ts';
 
-const there = 'http://10.0.0.1:8001';
-const elsewhere = 'http://10.0.0.2:8001';
+const knownAddress = 'http://10.0.0.1:8001';
+const otherAddress = 'http://10.0.0.2:8001';
 const facts = (more: Partial<ReturnFacts> = {}): ReturnFacts => ({
-  endpoint: there,
-  claimed_endpoint: there,
+  endpoint: knownAddress,
+  claimed_endpoint: knownAddress,
   is_other_process: true,
   is_beating: true,
   serves_tenant: true,
@@ -24,44 +24,44 @@ test('a registration at the same address is a restart', () => {
 
 test('another address never takes the name of a machine that serves a tenant', () => {
   for (const [endpoint, claimed_endpoint] of [
-    [there, elsewhere],
-    [there, null],
-    [null, elsewhere],
+    [knownAddress, otherAddress],
+    [knownAddress, null],
+    [null, otherAddress],
   ])
     for (const is_beating of [true, false])
       expect(judgeRegistration(facts({ endpoint, claimed_endpoint, is_beating }))).toBe('other_endpoint');
 });
 
 test('a machine that serves a tenant must show its credential at any address', () => {
-  for (const claimed_endpoint of [there, elsewhere, null])
+  for (const claimed_endpoint of [knownAddress, otherAddress, null])
     for (const is_beating of [true, false])
       expect(judgeRegistration(facts({ claimed_endpoint, is_beating, has_credential: true }))).toBe('key_unproven');
   expect(judgeRegistration(facts({ serves_tenant: false, has_credential: true }))).toBe('restart');
   expect(judgeRegistration(facts({ has_credential: true, re_enrolled: true }))).toBe('restart');
 });
 
-test("the pool's policy or a re-enrolment allows it", () => {
-  expect(judgeRegistration(facts({ claimed_endpoint: elsewhere, allow_takeover: true }))).toBe('restart');
-  expect(judgeRegistration(facts({ claimed_endpoint: elsewhere, re_enrolled: true }))).toBe('restart');
+test("the pool's policy or a re-enrolment allows another address", () => {
+  expect(judgeRegistration(facts({ claimed_endpoint: otherAddress, allow_takeover: true }))).toBe('restart');
+  expect(judgeRegistration(facts({ claimed_endpoint: otherAddress, re_enrolled: true }))).toBe('restart');
 });
 
-test('without a tenant the probe of the former address decides', () => {
-  const moved = facts({ claimed_endpoint: elsewhere, serves_tenant: false });
+test('if the machine serves no tenant, a probe of its former address decides', () => {
+  const moved = facts({ claimed_endpoint: otherAddress, serves_tenant: false });
   expect(judgeRegistration(moved)).toBe('ask_former');
   expect(verdictOfAnswer('yes', { is_beating: false })).toBe('second_process');
   expect(verdictOfAnswer('no', { is_beating: true })).toBe('restart');
 });
 
-test('without an answer its heartbeats decide', () => {
+test('if the former address cannot be probed, the heartbeats decide', () => {
   expect(verdictOfAnswer('unknown', { is_beating: true })).toBe('second_process');
   expect(verdictOfAnswer('unknown', { is_beating: false })).toBe('restart');
   const nowhere = facts({ endpoint: null, claimed_endpoint: null });
   expect(judgeRegistration(nowhere)).toBe('second_process');
   expect(judgeRegistration({ ...nowhere, is_beating: false })).toBe('restart');
-  expect(judgeRegistration({ ...nowhere, is_other_process: false }), 'one that does not say which it is').toBe(
+  expect(judgeRegistration({ ...nowhere, is_other_process: false }), 'a registration without a process id').toBe(
     'restart',
   );
-  expect(judgeRegistration(facts({ endpoint: null, claimed_endpoint: elsewhere, serves_tenant: false }))).toBe(
+  expect(judgeRegistration(facts({ endpoint: null, claimed_endpoint: otherAddress, serves_tenant: false }))).toBe(
     'second_process',
   );
 });

@@ -1,6 +1,6 @@
 /**
- * Decides whether a registration under a known name is a restart, and gives the reasons for a
- * refusal.
+ * Decides whether a registration under a known name is a restart of the same machine, and lists the
+ * reasons for a refusal.
  */
 import { maxProcesses } from './duplicates.ts';
 
@@ -23,7 +23,7 @@ export interface ReturnFacts {
   claimed_endpoint: string | null;
   /** Both processes sent an id, and the ids differ. */
   is_other_process: boolean;
-  /** Its last heartbeat is younger than its stale time, and it has not said goodbye. */
+  /** The known machine's last heartbeat is younger than its stale time, and it said no goodbye. */
   is_beating: boolean;
   serves_tenant: boolean;
   /** The protocol issues credentials to machines, and this registration shows none. */
@@ -38,8 +38,8 @@ export type ReturnVerdict = 'restart' | 'ask_former' | 'key_unproven' | 'second_
 /** `ask_former`: probe the former address, then call `verdictOfAnswer`. */
 export function judgeRegistration(facts: ReturnFacts): ReturnVerdict {
   if (facts.allow_takeover || facts.re_enrolled) return 'restart';
-  // The machine has a credential, so an address proves nothing: anyone with a join token can send
-  // it.
+  // The machine has a credential, so its address proves nothing: anyone with a join token can send
+  // that address.
   if (facts.serves_tenant && facts.has_credential) return 'key_unproven';
   if (facts.endpoint === facts.claimed_endpoint) {
     // Two processes cannot listen at one address. Without an address, only heartbeats show whether

@@ -15,8 +15,8 @@ const at = (seconds: number) => secondsLater(start, seconds);
 const named = (process: string) => ({ process, endpoint: `http://${process}`, source: null });
 
 /**
- * Registers the processes in this order, one second apart, all sending heartbeats. Returns each
- * verdict.
+ * Registers the processes in this order, one second apart, while all of them send heartbeats.
+ * Returns the verdicts.
  */
 function register(order: string[], keep: KeepNamePolicy) {
   let known: ClientProcess[] = [];
@@ -27,21 +27,21 @@ function register(order: string[], keep: KeepNamePolicy) {
   });
 }
 
-const inTurns = ['a', 'b', 'a', 'b', 'a', 'b', 'b'];
+const alternating = ['a', 'b', 'a', 'b', 'a', 'b', 'b'];
 
 test('the first of two processes takes its name back once and keeps it', () => {
-  expect(register(inTurns, 'first')).toEqual([
+  expect(register(alternating, 'first')).toEqual([
     ...['restart', 'restart', 'takes_back', 'refused', 'restart', 'refused', 'refused'],
   ]);
 });
 
 test('the latest of two processes keeps the name', () => {
-  expect(register(inTurns, 'latest')).toEqual([
+  expect(register(alternating, 'latest')).toEqual([
     ...['restart', 'restart', 'refused', 'restart', 'refused', 'restart', 'restart'],
   ]);
 });
 
-test('three processes do not alternate forever', () => {
+test('three processes stop taking the name back from each other', () => {
   const order = Array.from({ length: 60 }, (_, turn) => 'abc'[turn % 3] ?? 'a');
   for (const keep of ['first', 'latest'] as const)
     expect(
@@ -52,7 +52,7 @@ test('three processes do not alternate forever', () => {
     ).toEqual([]);
 });
 
-test('a restart has a new id and is not refused', () => {
+test('a process with a new id counts as a restart and is not refused', () => {
   const order = Array.from({ length: maxProcesses }, (_, turn) => `start-${turn}`);
   expect(new Set(register(order, 'first'))).toEqual(new Set(['restart']));
 });
@@ -68,7 +68,7 @@ test('processes beyond the limit wait until the holder is silent', () => {
   expect(judgeProcess({ known, claimant: 'next', is_beating: false, keep: 'first' })).toBe('restart');
 });
 
-test('a process is a restart if the holder is silent or said goodbye', () => {
+test('any process counts as a restart if the holder is silent', () => {
   const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
   expect(judgeProcess({ known, claimant: 'a', is_beating: false, keep: 'latest' })).toBe('restart');
   expect(judgeProcess({ known, claimant: null, is_beating: false, keep: 'first' })).toBe('restart');
@@ -100,7 +100,7 @@ test('a full list keeps the first process and the last holder', () => {
   expect(judged).toEqual(['takes_back', 'takes_back']);
 });
 
-test('a holder without an id may restart', () => {
+test('a process without an id gets the name if the holder sends no id either', () => {
   const known = withoutHolder(withHolder(withHolder([], named('a'), at(0)), named('b'), at(1)), at(2));
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
   expect(known.map(({ held_until }) => held_until)).toEqual([at(1).toISOString(), at(2).toISOString()]);

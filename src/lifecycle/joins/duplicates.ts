@@ -1,6 +1,6 @@
 /**
- * Detects two live processes under one name. A process picks a new id at each start, so one that
- * lost the name and registers again under the same id is not a restart: it still runs.
+ * Detects two live processes under one name. A process picks a new id at each start. If a process
+ * that lost the name registers again under its old id, it was not restarted: it still runs.
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 
@@ -20,7 +20,7 @@ export interface ClientProcess {
 
 /** A process that lost the name is forgotten after this time without a registration. */
 const rememberedSeconds = 3600;
-/** Beyond this many, a new process waits until the holder is silent. */
+/** With this many known processes, a new process must wait until the holder is silent. */
 export const maxProcesses = 16;
 
 export interface ProcessFacts {
@@ -34,10 +34,11 @@ export interface ProcessFacts {
 }
 
 /**
- * - restart: nothing contradicts it
- * - takes_back: it had the name first and still runs, so the holder loses the name
+ * - restart: the process gets the name; no other live process is known to use it
+ * - takes_back: the process had the name first and still runs, so the holder loses the name
  * - refused: another live process holds and keeps the name
- * - too_many: too many processes had the name recently; it waits until the holder is silent
+ * - too_many: too many processes had the name recently, so the process must wait until the holder
+ *   is silent
  */
 export type ProcessVerdict = 'restart' | 'takes_back' | 'refused' | 'too_many';
 
@@ -68,8 +69,8 @@ export function withHolder(
   if (former.some(({ process }) => process === next.process))
     return former.map((each) => (each.process === next.process ? holder : each));
   if (known.length < maxProcesses) return [...former, holder];
-  // Keeps the first ones and the last holder: a series of short-lived newcomers must not evict
-  // them.
+  // Drops the latest former holder. A series of short-lived newcomers must not evict the first
+  // processes or the last holder.
   const dropped = known.findLastIndex(({ held_until }) => held_until !== null);
   return [...former.filter((_, index) => index !== dropped), holder];
 }

@@ -24,11 +24,12 @@ export const quotaKinds = ['instance', 'join_token', 'tenant', 'relay', 'address
 export type QuotaKind = (typeof quotaKinds)[number];
 
 /**
- * - instance, tenant: requests of one machine (except plain heartbeats), and of all tokens of a
- *   tenant. A request that starts an operation or has a long reply counts as several
+ * - instance: requests of one machine, except plain heartbeats
+ * - tenant: requests of all tokens of a tenant. For both, a request that starts an operation or has
+ *   a long reply counts as several
  * - address: requests that need no credential
  * - rotation: credential rotations of one machine. They do not count against the machine's
- *   writes, which its tenant may cause: the machine would lose its credential
+ *   writes: its tenant could use those up, and the machine would then lose its credential
  * - join_token: calls of foreign protocols with one join token that name no machine it admitted
  * - sign_in: console sessions opened with one token
  * - unknown_credential: unknown credentials in heartbeat batches, by address or relay
@@ -80,13 +81,14 @@ export const defaultLimits: LimitSettings = {
 };
 
 /**
- * Concurrent writes per writer. The cost of a request is known only after its write, so this and
- * the reservation for its body bound how far concurrent requests overdraw an allowance.
+ * The number of concurrent writes per writer. The cost of a request is known only after its write.
+ * This limit and the reservation for the request's body bound how far concurrent requests can
+ * overdraw an allowance.
  */
 export const maxWritesInProgress: Partial<Record<QuotaKind, number>> = { instance: 16, tenant: 100 };
 
 /** The size of a row in the store besides its text: header, ids and index entries. */
 export const rowOverheadBytes = 512;
 
-/** The fact that counts dropped evidence. */
+/** The kind of the fact that counts dropped evidence. */
 export const droppedKind = 'evidence.dropped';

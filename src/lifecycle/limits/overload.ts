@@ -1,12 +1,12 @@
 /**
- * Decides which work an overloaded replica sheds: first lists and overviews, which may be a little
- * old anyway; then it assigns longer heartbeat intervals. It still counts heartbeats that it
- * answers this way, and never delays a status change.
+ * Decides which work an overloaded replica sheds. First it refuses lists and overviews. Then it also
+ * assigns longer heartbeat intervals. It still counts the heartbeats that it answers with a longer
+ * interval, and never delays a status change.
  */
 
 /** Measured over the last few seconds. */
 export interface ReplicaLoad {
-  /** Delay of its own timers. */
+  /** The delay of the replica's own timers. */
   loop_lag_ms: number;
   /** How long heartbeats waited until they were stored. */
   behind_ms: number;
@@ -23,12 +23,12 @@ export interface Shedding {
 }
 
 /**
- * The load at which shedding starts. Far above short peaks, because shedding is visible to users.
+ * The load at which shedding starts. It is far above short peaks, because users notice shedding.
  */
 const threshold = { loop_lag_ms: 1_000, behind_ms: 2_000, rate_factor: 2 };
 /**
- * Any machine handles this many. A lower configured rate lengthens intervals, but is no reason to
- * refuse requests.
+ * Any machine handles this many heartbeats per second. A lower configured rate lengthens intervals,
+ * but is no reason to refuse requests.
  */
 const minRate = 100;
 const shedsReadsFrom = 1;
@@ -44,8 +44,8 @@ export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate
   );
 }
 
-export function decideShedding(strain: ReplicaLoad): Shedding {
-  const pressure = pressureOf(strain);
+export function decideShedding(load: ReplicaLoad): Shedding {
+  const pressure = pressureOf(load);
   const beats = pressure >= shedsBeatsFrom;
   return { reads: pressure >= shedsReadsFrom, beats, stretch: beats ? Math.min(pressure, maxStretch) : 1 };
 }

@@ -11,12 +11,12 @@ it('keeps decisions longer than reports of machines', () => {
 
 describe('a partition', () => {
   it.each([
-    ['a day at least', 60, day],
-    ['a quarter of the time, in whole days', 90 * day, 23 * day],
-    ['and of what divides evenly no more', 8 * day, 2 * day],
-    ['a year at most', 10 * 365 * day, 365 * day],
-  ])('spans %s', (_, kept, wide) => {
-    expect(partitionSeconds(kept)).toBe(wide);
+    ['at least a day', 60, day],
+    ['a quarter of the retention, rounded up to whole days', 90 * day, 23 * day],
+    ['exactly a quarter of the retention if that is whole days', 8 * day, 2 * day],
+    ['at most a year', 10 * 365 * day, 365 * day],
+  ])('spans %s', (_, retention, width) => {
+    expect(partitionSeconds(retention)).toBe(width);
   });
 
   it('begins at the next midnight', () => {

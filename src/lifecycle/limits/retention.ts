@@ -2,7 +2,7 @@
 
 const daySeconds = 24 * 3600;
 
-/** Layers that record decisions are kept longest. */
+/** The evidence of layers that record decisions is kept longest. */
 export const defaultKeepSeconds = {
   node: 90 * daySeconds,
   provider: 90 * daySeconds,
@@ -20,7 +20,8 @@ const partitionsPerLayer = 4;
 const maxDays = 365;
 
 /**
- * A layer has a handful of partitions, whatever its retention: reading a timeline opens each one.
+ * The width of a partition. A layer has only a handful of partitions, whatever its retention,
+ * because reading a timeline opens each of them.
  */
 export const partitionSeconds = (keep_seconds: number): number =>
   Math.min(maxDays, Math.max(1, Math.ceil(keep_seconds / daySeconds / partitionsPerLayer))) * daySeconds;
@@ -30,13 +31,13 @@ export const midnightAfter = (moment: Date): number =>
   (Math.floor(moment.getTime() / 1000 / daySeconds) + 1) * daySeconds * 1000;
 
 export interface LogSettings {
-  /** All instances of a node together. Beyond this the store deletes the oldest lines. */
+  /** The limit for all instances of a node together. Above it the store deletes the oldest lines. */
   most_bytes_per_node: number;
 }
 
 /**
- * Lines count with their compressed size, but with at least an eighth of their raw size: repeated
- * lines compress a thousandfold, and reading or searching them costs their raw size.
+ * Lines count with their compressed size, but with at least an eighth of their raw size. Repeated
+ * lines compress a thousandfold, but reading or searching them costs their raw size.
  */
 export const maxCompressionCredit = 8;
 

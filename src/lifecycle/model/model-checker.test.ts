@@ -6,7 +6,7 @@ import { type Cause, causes, type Edge, type PairedChange, type Trigger } from '
 
 const whereOf = (findings: Violation[]) => findings.map(({ where, what }) => `${where}: ${what}`);
 
-/** The tables without one trigger or cause on the edges out of a status. */
+/** The edges without the causes that `drop` selects on the edges out of a status. */
 const without = <S extends string>(
   edges: readonly Edge<S>[],
   from: S,
@@ -28,7 +28,7 @@ test('no reachable state of a node and its allocation is stuck', () => {
   expect(proof.moves).toBeGreaterThan(500);
 });
 
-describe('the checker reports', () => {
+describe('the checker reports a violation for', () => {
   test.for<[NodeStatus, Cause]>([
     ['provisioning', 'provision-deadline'],
     ['starting', 'stuck-starting'],
@@ -63,9 +63,9 @@ describe('the checker reports', () => {
       ...slipwayModel,
       nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('operator')),
     };
-    const found = whereOf(checkModel(model).findings);
-    expect(found).toContain(`node ${status}: is parked and no action leads out`);
-    expect(found).toContain(`node ${status} with allocation none: no end can be reached by itself and one action`);
+    const findings = whereOf(checkModel(model).findings);
+    expect(findings).toContain(`node ${status}: is parked and no action leads out`);
+    expect(findings).toContain(`node ${status} with allocation none: no end can be reached by itself and one action`);
   });
 
   test.for<[AllocationStatus, Cause]>([
@@ -95,24 +95,24 @@ describe('the checker reports', () => {
     );
   });
 
-  test('an active allocation that survives the loss of its node', () => {
+  test('an active allocation that stays active when its node fails', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'active', by('rule'));
-    const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
-    expect(found).toContain('allocation active: is serving and nothing supervises it');
-    expect(found).toContain('the pair of node failed and allocation failed: is no edge of the allocation');
+    const findings = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
+    expect(findings).toContain('allocation active: is serving and nothing supervises it');
+    expect(findings).toContain('the pair of node failed and allocation failed: is no edge of the allocation');
   });
 
   test('a failed release that cannot be retried', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('operator'));
-    const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
-    expect(found).toContain('allocation release_failed: is parked and no action leads out');
+    const findings = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
+    expect(findings).toContain('allocation release_failed: is parked and no action leads out');
   });
 
   test('a machine that can be cleaned but never retired', () => {
     const nodeEdges = slipwayModel.nodeEdges.filter((edge) => edge.to !== 'retired');
-    const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
-    expect(found).toContain('node retired: is never reached');
-    expect(found).toContain('node ready with allocation active: no end can be reached by itself and one action');
+    const findings = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
+    expect(findings).toContain('node retired: is never reached');
+    expect(findings).toContain('node ready with allocation active: no end can be reached by itself and one action');
   });
 
   test('a release that never frees its machine', () => {
@@ -120,8 +120,8 @@ describe('the checker reports', () => {
       ...edge,
       by: edge.by.filter((each) => each !== 'release'),
     }));
-    const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
-    expect(found).toContain('node quarantined: no release can begin here');
+    const findings = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
+    expect(findings).toContain('node quarantined: no release can begin here');
   });
 
   test('a machine that is quarantined during its release and cannot retire once proven gone', () => {
@@ -187,10 +187,10 @@ describe('the checker reports', () => {
 
   test('a serving node whose end nothing would notice', () => {
     const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'ready', by('rule'));
-    const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
-    expect(found).toContain('node ready with allocation none: node ready is not supervised');
-    expect(found).toContain('node ready with allocation active: allocation active is not supervised');
-    expect(found).not.toContain('node quarantined with allocation active: allocation active is not supervised');
+    const findings = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
+    expect(findings).toContain('node ready with allocation none: node ready is not supervised');
+    expect(findings).toContain('node ready with allocation active: allocation active is not supervised');
+    expect(findings).not.toContain('node quarantined with allocation active: allocation active is not supervised');
   });
 
   test('a parked status with an automatic exit but no action', () => {
@@ -235,7 +235,7 @@ describe('the checker reports', () => {
     );
   });
 
-  test('a machine that can be reused with or without proof', () => {
+  test('a machine that becomes ready with or without proof', () => {
     const nodeEdges = slipwayModel.nodeEdges.map((edge) =>
       edge.from === 'cleaning' && edge.to === 'ready' ? { ...edge, by: [...edge.by, 'reactivate' as const] } : edge,
     );
@@ -254,7 +254,7 @@ describe('the checker reports', () => {
     );
   });
 
-  test('a machine that is reused without proof', () => {
+  test('a machine that becomes starting without proof', () => {
     const nodeEdges: Edge<NodeStatus>[] = [
       ...slipwayModel.nodeEdges,
       { from: 'cleaning', to: 'starting', by: ['reactivate'] },

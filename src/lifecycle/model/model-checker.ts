@@ -1,6 +1,6 @@
 /**
- * Proves that no node or allocation can get stuck, by exploring every state they can reach
- * together.
+ * Proves that no node or allocation can get stuck. Explores every joint state of a node and its
+ * allocation, and checks the guarantees of each.
  */
 import {
   type AllocationPart,
@@ -17,9 +17,7 @@ import type { AllocationStatus, BudgetPhase, NodeStatus, StatusClass, StatusDecl
 import { type Cause, causes, type Edge, findEdge } from './transitions.ts';
 
 export interface Violation {
-  /**
-   * The status or state at fault: `node cleaning`, `node quarantined with allocation provisioning`.
-   */
+  /** The status or state, for example `node quarantined with allocation provisioning`. */
   where: string;
   what: string;
 }
@@ -38,13 +36,13 @@ class Exploration {
   readonly #moves = new Map<string, Move[]>();
 
   constructor(model: Model) {
-    const waiting: State[] = [{ node: 'none', allocation: 'none' }];
-    for (let state = waiting.pop(); state; state = waiting.pop()) {
+    const queue: State[] = [{ node: 'none', allocation: 'none' }];
+    for (let state = queue.pop(); state; state = queue.pop()) {
       if (this.states.has(keyOf(state))) continue;
       const moves = movesFrom(model, state);
       this.states.set(keyOf(state), state);
       this.#moves.set(keyOf(state), moves);
-      waiting.push(...moves.map((move) => move.to));
+      queue.push(...moves.map((move) => move.to));
     }
   }
 
@@ -52,42 +50,44 @@ class Exploration {
     return this.#moves.get(keyOf(state)) ?? [];
   }
 
-  /** Whether automatic moves and at most this many operator moves lead to a goal. */
+  /** Whether automatic moves and at most `operatorActions` operator moves lead to a goal. */
   reaches(start: State, isGoal: (state: State) => boolean, operatorActions: number): boolean {
     const seen = new Set<string>();
-    const waiting = [{ state: start, left: operatorActions }];
-    for (let here = waiting.pop(); here; here = waiting.pop()) {
-      if (isGoal(here.state)) return true;
-      const key = `${keyOf(here.state)}/${here.left}`;
+    const queue = [{ state: start, actionsLeft: operatorActions }];
+    for (let current = queue.pop(); current; current = queue.pop()) {
+      const { state, actionsLeft } = current;
+      if (isGoal(state)) return true;
+      const key = `${keyOf(state)}/${actionsLeft}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      for (const move of this.movesFrom(here.state)) {
+      for (const move of this.movesFrom(state)) {
         const cost: Record<MoveKind, number> = { automatic: 0, operator: 1, chance: Infinity, view: Infinity };
-        if (cost[move.kind] <= here.left) waiting.push({ state: move.to, left: here.left - cost[move.kind] });
+        if (cost[move.kind] <= actionsLeft) queue.push({ state: move.to, actionsLeft: actionsLeft - cost[move.kind] });
       }
     }
     return false;
   }
 
-  /** All states reachable without leaving the states that `stays` accepts. */
-  within(start: State, stays: (state: State) => boolean): State[] {
+  /** All states that can be reached through states that `isInside` accepts. */
+  reachableInside(start: State, isInside: (state: State) => boolean): State[] {
     const seen = new Map<string, State>();
-    const waiting = [start];
-    for (let here = waiting.pop(); here; here = waiting.pop()) {
-      if (!stays(here) || seen.has(keyOf(here))) continue;
-      seen.set(keyOf(here), here);
-      waiting.push(...this.movesFrom(here).map((move) => move.to));
+    const queue = [start];
+    for (let state = queue.pop(); state; state = queue.pop()) {
+      if (!isInside(state) || seen.has(keyOf(state))) continue;
+      seen.set(keyOf(state), state);
+      queue.push(...this.movesFrom(state).map((move) => move.to));
     }
     return [...seen.values()];
   }
 
-  count(): number {
+  countMoves(): number {
     return [...this.#moves.values()].reduce((sum, moves) => sum + moves.length, 0);
   }
 }
 
 /**
- * The rules that end a phase after its deadline. Each covers a different case, so all are required.
+ * The rules that end each phase after its deadline. Rules of one phase cover different cases, so all
+ * of them are required.
  */
 type PhaseEnds = Partial<Record<BudgetPhase, readonly Cause[]>>;
 const nodePhaseEnds: PhaseEnds = {
@@ -99,8 +99,8 @@ const nodePhaseEnds: PhaseEnds = {
   clean: ['clean-deadline'],
 };
 /**
- * A failed allocation's window ends by time alone. A provisioning allocation shares its node's
- * deadline.
+ * No rule ends the rescue window of a failed allocation: only time does. A provisioning allocation
+ * has the deadline of its node, so its phase ends when the node fails.
  */
 const allocationPhaseEnds: PhaseEnds = {
   queue: ['queue-deadline'],
@@ -110,21 +110,19 @@ const allocationPhaseEnds: PhaseEnds = {
 };
 const supervision: readonly Cause[] = ['liveness', 'node-lost'];
 
-/** Returns what a status lacks of the guarantees of its class. */
-const classPromises: Record<StatusClass, (status: StatusDeclaration, exits: Set<Cause>, ends: PhaseEnds) => string[]> =
-  {
-    moving: ({ deadline }, exits, ends) => {
-      if (deadline === null) return ['is moving and has no deadline'];
-      const rules = ends[deadline];
-      if (!rules) return [`is moving and no rule ends its ${deadline} phase`];
-      return rules.filter((rule) => !exits.has(rule)).map((rule) => `is moving and ${rule} does not end it`);
-    },
-    serving: (_, exits) =>
-      supervision.some((rule) => exits.has(rule)) ? [] : ['is serving and nothing supervises it'],
-    parked: (_, exits) =>
-      [...exits].some((cause) => causes[cause].trigger === 'operator') ? [] : ['is parked and no action leads out'],
-    terminal: (_, exits) => (exits.size === 0 ? [] : ['is terminal and has an exit']),
-  };
+/** Checks a status against the guarantees of its class, and returns what is missing. */
+const classChecks: Record<StatusClass, (status: StatusDeclaration, exits: Set<Cause>, ends: PhaseEnds) => string[]> = {
+  moving: ({ deadline }, exits, ends) => {
+    if (deadline === null) return ['is moving and has no deadline'];
+    const rules = ends[deadline];
+    if (!rules) return [`is moving and no rule ends its ${deadline} phase`];
+    return rules.filter((rule) => !exits.has(rule)).map((rule) => `is moving and ${rule} does not end it`);
+  },
+  serving: (_, exits) => (supervision.some((rule) => exits.has(rule)) ? [] : ['is serving and nothing supervises it']),
+  parked: (_, exits) =>
+    [...exits].some((cause) => causes[cause].trigger === 'operator') ? [] : ['is parked and no action leads out'],
+  terminal: (_, exits) => (exits.size === 0 ? [] : ['is terminal and has an exit']),
+};
 
 function brokenDeclarations<S extends string>(
   noun: string,
@@ -134,21 +132,21 @@ function brokenDeclarations<S extends string>(
 ): Violation[] {
   return (Object.keys(statuses) as S[]).flatMap((name) => {
     const exits = new Set(edges.filter((edge) => edge.from === name).flatMap((edge) => edge.by));
-    return classPromises[statuses[name].class](statuses[name], exits, ends).map((what) => ({
+    return classChecks[statuses[name].class](statuses[name], exits, ends).map((what) => ({
       where: `${noun} ${name}`,
       what,
     }));
   });
 }
 
-/** A machine becomes free again only with a proof that it is clean or gone. */
+/** Finds edges out of `cleaning` that free a machine without proof that it is clean or gone. */
 const unprovenReuse = (model: Model): Violation[] =>
   model.nodeEdges
     .filter((edge) => edge.from === 'cleaning' && !model.nodeStatuses[edge.to].fenced)
     .filter((edge) => edge.by.some((by) => by !== 'proof'))
     .map((edge) => ({ where: 'node cleaning', what: `becomes ${edge.to} without proof` }));
 
-/** A release can start whatever the status of its machine. */
+/** Finds statuses of a machine in which a release cannot start. */
 const unreleasable = (model: Model): Violation[] =>
   (Object.keys(model.nodeStatuses) as NodeStatus[])
     .filter((status) => status !== 'cleaning' && model.nodeStatuses[status].class !== 'terminal')
@@ -156,12 +154,12 @@ const unreleasable = (model: Model): Violation[] =>
     .map((status) => ({ where: `node ${status}`, what: 'no release can begin here' }));
 
 /**
- * A release can end with the proof that the machine is gone, and the node must then be able to
- * retire.
+ * Finds states during a release in which the node could not retire although its machine is proven
+ * gone.
  */
 function unretiredProofs(model: Model, exploration: Exploration): Violation[] {
   const start: State = { node: 'cleaning', allocation: 'releasing' };
-  const during = exploration.within(start, ({ allocation }) => ownsCleanup(allocation));
+  const during = exploration.reachableInside(start, ({ allocation }) => ownsCleanup(allocation));
   return during
     .filter(({ node }) => node !== 'none' && node !== 'retired')
     .filter(({ node }) => !findEdge(model.nodeEdges, node as NodeStatus, 'retired', 'proof'))
@@ -170,20 +168,22 @@ function unretiredProofs(model: Model, exploration: Exploration): Violation[] {
 
 function missingPairs(model: Model): Violation[] {
   return model.pairedChanges.flatMap(({ node, allocation }) => {
-    const allowed = model.allocationEdges.some(
+    const hasAllocationEdge = model.allocationEdges.some(
       (edge) => edge.from === allocation.from && edge.to === allocation.to && edge.by.includes(allocation.by),
     );
-    const real = node.from.every((from) => model.nodeEdges.some((edge) => edge.from === from && edge.to === node.to));
+    const hasNodeEdges = node.from.every((from) =>
+      model.nodeEdges.some((edge) => edge.from === from && edge.to === node.to),
+    );
     const where = `the pair of node ${node.to} and allocation ${allocation.to}`;
     return [
-      ...(allowed ? [] : [{ where, what: 'is no edge of the allocation' }]),
-      ...(real ? [] : [{ where, what: 'is no edge of the node' }]),
+      ...(hasAllocationEdge ? [] : [{ where, what: 'is no edge of the allocation' }]),
+      ...(hasNodeEdges ? [] : [{ where, what: 'is no edge of the node' }]),
     ];
   });
 }
 
-/** Statuses of the node that should have changed the allocation's status, but did not. */
-const unfollowed: Partial<Record<AllocationPart, readonly NodePart[]>> = {
+/** Per status of the allocation, the statuses of its node that must have changed the allocation. */
+const impossibleNodes: Partial<Record<AllocationPart, readonly NodePart[]>> = {
   provisioning: ['none', 'ready', 'degraded', 'failed', 'retired', 'quarantined'],
   active: ['none', 'failed', 'retired'],
 };
@@ -197,41 +197,42 @@ function brokenStates(model: Model, exploration: Exploration): Violation[] {
     part === 'none' || part === 'over' ? 'terminal' : model.allocationStatuses[part].class;
 
   return [...exploration.states.values()].flatMap((state) => {
-    const found: string[] = [];
+    const problems: string[] = [];
     const sides = [
       {
-        of: 'node',
+        noun: 'node',
         name: `node ${state.node}`,
         class: classOfNode(state.node),
-        left: (to: State) => to.node !== state.node,
+        isLeft: (to: State) => to.node !== state.node,
       },
       {
-        of: 'allocation',
+        noun: 'allocation',
         name: `allocation ${state.allocation}`,
         class: classOfAllocation(state.allocation),
-        left: (to: State) => to.allocation !== state.allocation,
+        isLeft: (to: State) => to.allocation !== state.allocation,
       },
     ];
-    const parked = classOfNode(state.node) === 'parked';
-    const released = ownsCleanup(state.allocation);
+    const isNodeParked = classOfNode(state.node) === 'parked';
+    const isReleasing = ownsCleanup(state.allocation);
     for (const side of sides) {
-      if (side.class === 'moving' && !exploration.reaches(state, side.left, 0))
-        found.push(`${side.name} is never left by itself`);
-      if (side.class === 'serving' && !parked && !exploration.reaches(state, side.left, 0))
-        found.push(`${side.name} is not supervised`);
+      if (side.class === 'moving' && !exploration.reaches(state, side.isLeft, 0))
+        problems.push(`${side.name} is never left by itself`);
+      if (side.class === 'serving' && !isNodeParked && !exploration.reaches(state, side.isLeft, 0))
+        problems.push(`${side.name} is not supervised`);
       // A node that was quarantined during a release leaves when the release ends; checked below.
       if (
         side.class === 'parked' &&
-        !(released && side.of === 'node') &&
-        !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.left(move.to))
+        !(isReleasing && side.noun === 'node') &&
+        !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.isLeft(move.to))
       )
-        found.push(`no action leads out of ${side.name}`);
+        problems.push(`no action leads out of ${side.name}`);
     }
-    if (unfollowed[state.allocation]?.includes(state.node)) found.push('the allocation does not follow its node');
-    if (released && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
-      found.push('the release never ends by itself');
-    if (!exploration.reaches(state, isOver, 1)) found.push('no end can be reached by itself and one action');
-    return found.map((what) => ({ where: wordsOf(state), what }));
+    if (impossibleNodes[state.allocation]?.includes(state.node))
+      problems.push('the allocation does not follow its node');
+    if (isReleasing && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
+      problems.push('the release never ends by itself');
+    if (!exploration.reaches(state, isOver, 1)) problems.push('no end can be reached by itself and one action');
+    return problems.map((what) => ({ where: wordsOf(state), what }));
   });
 }
 
@@ -243,7 +244,7 @@ export function checkModel(model: Model = slipwayModel): Proof {
   const states = [...exploration.states.values()];
   return {
     states,
-    moves: exploration.count(),
+    moves: exploration.countMoves(),
     findings: [
       ...brokenDeclarations<NodeStatus>('node', model.nodeStatuses, model.nodeEdges, nodePhaseEnds),
       ...brokenDeclarations<AllocationStatus>(

@@ -1,32 +1,32 @@
 /**
- * The joint moves of a node and its allocation: the specification says where to, these tests say
- * who acts.
+ * Tests the joint moves of a node and its allocation, and which of them need a person, a report or
+ * nothing at all.
  */
 import { describe, expect, test } from 'vitest';
 import { type AllocationPart, type Model, movesFrom, type NodePart, slipwayModel } from './model-moves.ts';
 import type { AllocationStatus, NodeStatus } from './states.ts';
 import type { Cause, Edge } from './transitions.ts';
 
-type Place = `${NodePart}/${AllocationPart}`;
+type StateName = `${NodePart}/${AllocationPart}`;
 
 /** All moves from a state, as `kind: node/allocation by cause`. */
-function waysFrom(place: Place, model: Model = slipwayModel): string[] {
-  const [node, allocation] = place.split('/') as [NodePart, AllocationPart];
+function moveTexts(state: StateName, model: Model = slipwayModel): string[] {
+  const [node, allocation] = state.split('/') as [NodePart, AllocationPart];
   return movesFrom(model, { node, allocation }).map(
     ({ kind, to, by }) => `${kind}: ${to.node}/${to.allocation} by ${by}`,
   );
 }
 
-const waysBy = (place: Place, ...causes: string[]) =>
-  waysFrom(place).filter((way) => causes.some((cause) => way.endsWith(` by ${cause}`)));
+const movesBy = (state: StateName, ...causes: string[]) =>
+  moveTexts(state).filter((move) => causes.some((cause) => move.endsWith(` by ${cause}`)));
 
-const lacking = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, cause: Cause): Edge<S>[] =>
+const withoutCause = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, cause: Cause): Edge<S>[] =>
   edges.map((edge) =>
     edge.from === from && edge.to === to ? { ...edge, by: edge.by.filter((by) => by !== cause) } : edge,
   );
 
 describe('these states have exactly these moves', () => {
-  test.for<[Place, string[]]>([
+  test.for<[StateName, string[]]>([
     [
       'none/none',
       [
@@ -103,175 +103,180 @@ describe('these states have exactly these moves', () => {
         'automatic: none/release_failed by release-deadline',
       ],
     ],
-  ])('%s', ([place, expected]) => {
-    expect(waysFrom(place).sort()).toEqual(expected.sort());
+  ])('%s', ([state, expected]) => {
+    expect(moveTexts(state).sort()).toEqual(expected.sort());
   });
 });
 
 describe('a creation', () => {
-  test('of a node does not happen beside a waiting allocation', () => {
-    expect(waysBy('none/requested', 'node-create', 'join')).toEqual([]);
-    expect(waysBy('none/failed', 'node-create', 'join')).toEqual([]);
+  test('of a node does not happen while an allocation waits or has failed', () => {
+    expect(movesBy('none/requested', 'node-create', 'join')).toEqual([]);
+    expect(movesBy('none/failed', 'node-create', 'join')).toEqual([]);
   });
 
   test('of an allocation starts without a node or another allocation', () => {
-    expect(waysBy('ready/none', 'allocation-create')).toEqual([]);
-    expect(waysBy('none/requested', 'allocation-create')).toEqual([]);
+    expect(movesBy('ready/none', 'allocation-create')).toEqual([]);
+    expect(movesBy('none/requested', 'allocation-create')).toEqual([]);
   });
 
   test('of a machine for an allocation moves both or neither', () => {
-    const unborn = lacking<NodeStatus>(slipwayModel.nodeEdges, 'new', 'provisioning', 'node-provision');
-    const unassigned = lacking<AllocationStatus>(
+    const noProvision = withoutCause<NodeStatus>(slipwayModel.nodeEdges, 'new', 'provisioning', 'node-provision');
+    const noAssignment = withoutCause<AllocationStatus>(
       slipwayModel.allocationEdges,
       'requested',
       'provisioning',
       'node-assigned',
     );
     const both = 'automatic: provisioning/provisioning by node-assigned';
-    expect(waysFrom('none/requested')).toContain(both);
-    expect(waysFrom('none/requested', { ...slipwayModel, nodeEdges: unborn })).not.toContain(both);
-    expect(waysFrom('none/requested', { ...slipwayModel, allocationEdges: unassigned })).not.toContain(both);
+    expect(moveTexts('none/requested')).toContain(both);
+    expect(moveTexts('none/requested', { ...slipwayModel, nodeEdges: noProvision })).not.toContain(both);
+    expect(moveTexts('none/requested', { ...slipwayModel, allocationEdges: noAssignment })).not.toContain(both);
   });
 });
 
 describe('a free machine', () => {
-  test('is assigned to a waiting allocation, and to a later one', () => {
-    expect(waysBy('none/requested', 'node-assigned')).toContain('automatic: ready/active by node-assigned');
-    expect(waysBy('ready/none', 'node-assigned')).toEqual(['operator: ready/active by node-assigned']);
+  test('is assigned to a waiting allocation at once, and to a later one on request', () => {
+    expect(movesBy('none/requested', 'node-assigned')).toContain('automatic: ready/active by node-assigned');
+    expect(movesBy('ready/none', 'node-assigned')).toEqual(['operator: ready/active by node-assigned']);
   });
 
-  test.for<Place>([
+  test.for<StateName>([
     'ready/requested',
     'ready/active',
     'ready/releasing',
     'ready/over',
     'degraded/none',
     'starting/none',
-  ])('is not assigned in %s', (place) => {
-    expect(waysBy(place, 'node-assigned')).toEqual([]);
+  ])('is not assigned in %s', (state) => {
+    expect(movesBy(state, 'node-assigned')).toEqual([]);
   });
 
   test.for<[AllocationStatus, AllocationStatus, Cause]>([
     ['requested', 'provisioning', 'node-assigned'],
     ['provisioning', 'active', 'node-ready'],
   ])('is not assigned if no allocation edge leads from %s to %s', ([from, to, cause]) => {
-    const allocationEdges = lacking<AllocationStatus>(slipwayModel.allocationEdges, from, to, cause);
+    const allocationEdges = withoutCause<AllocationStatus>(slipwayModel.allocationEdges, from, to, cause);
     const model = { ...slipwayModel, allocationEdges };
-    expect(waysFrom('ready/none', model)).not.toContain('operator: ready/active by node-assigned');
-    expect(waysFrom('none/requested', model)).not.toContain('automatic: ready/active by node-assigned');
+    expect(moveTexts('ready/none', model)).not.toContain('operator: ready/active by node-assigned');
+    expect(moveTexts('none/requested', model)).not.toContain('automatic: ready/active by node-assigned');
   });
 });
 
 describe('an allocation follows its node', () => {
   test('to active in the move that makes the node ready', () => {
-    expect(waysBy('starting/provisioning', 'claim-ready', 'stuck-starting', 'probe-promotes')).toEqual([
+    expect(movesBy('starting/provisioning', 'claim-ready', 'stuck-starting', 'probe-promotes')).toEqual([
       'chance: ready/active by claim-ready',
       'automatic: ready/active by stuck-starting',
       'chance: ready/active by probe-promotes',
     ]);
-    expect(waysBy('starting/provisioning', 'node-ready')).toEqual([]);
+    expect(movesBy('starting/provisioning', 'node-ready')).toEqual([]);
   });
 
-  test('to failed, and back while both are failed', () => {
-    expect(waysBy('starting/provisioning', 'start-deadline')).toEqual(['automatic: failed/failed by start-deadline']);
-    expect(waysBy('offline/active', 'offline-deadline')).toEqual(['automatic: failed/failed by offline-deadline']);
-    expect(waysBy('failed/failed', 'late-registration')).toEqual([
+  test('to failed, and back to provisioning if both are failed and the machine returns', () => {
+    expect(movesBy('starting/provisioning', 'start-deadline')).toEqual(['automatic: failed/failed by start-deadline']);
+    expect(movesBy('offline/active', 'offline-deadline')).toEqual(['automatic: failed/failed by offline-deadline']);
+    expect(movesBy('failed/failed', 'late-registration')).toEqual([
       'chance: starting/provisioning by late-registration',
     ]);
-    expect(waysBy('failed/over', 'late-registration')).toEqual(['chance: starting/over by late-registration']);
-    expect(waysBy('failed/none', 'late-registration')).toEqual(['chance: starting/none by late-registration']);
+    expect(movesBy('failed/over', 'late-registration')).toEqual(['chance: starting/over by late-registration']);
+    expect(movesBy('failed/none', 'late-registration')).toEqual(['chance: starting/none by late-registration']);
   });
 
-  test('and never moves alone for causes of its node', () => {
-    const places: Place[] = ['provisioning/provisioning', 'ready/active', 'failed/failed', 'quarantined/failed'];
-    for (const place of places) expect(waysBy(place, 'node-ready', 'node-failed', 'node-lost'), place).toEqual([]);
+  test('and never moves alone for causes of paired changes', () => {
+    const places: StateName[] = ['provisioning/provisioning', 'ready/active', 'failed/failed', 'quarantined/failed'];
+    for (const state of places) expect(movesBy(state, 'node-ready', 'node-failed', 'node-lost'), state).toEqual([]);
   });
 
   test('and is rescued with it when the machine enrols again', () => {
-    expect(waysBy('failed/failed', 'rescue')).toEqual(['operator: provisioning/provisioning by rescue']);
-    for (const place of ['quarantined/failed', 'offline/active', 'failed/over'] as Place[])
-      expect(waysBy(place, 'rescue'), place).toEqual([]);
+    expect(movesBy('failed/failed', 'rescue')).toEqual(['operator: provisioning/provisioning by rescue']);
+    for (const state of ['quarantined/failed', 'offline/active', 'failed/over'] as StateName[])
+      expect(movesBy(state, 'rescue'), state).toEqual([]);
   });
 });
 
 describe('a retry', () => {
   test('of a failed pair moves both', () => {
-    expect(waysBy('failed/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
+    expect(movesBy('failed/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
   });
 
   test('of an allocation that lost its machine takes another one', () => {
-    expect(waysBy('cleaning/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
+    expect(movesBy('cleaning/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
   });
 
-  test.for<Place>(['failed/none', 'failed/over', 'failed/active', 'ready/active', 'retired/over'])(
-    'is not assigned in %s',
-    (place) => {
-      expect(waysBy(place, 'retry')).toEqual([]);
+  test.for<StateName>(['failed/none', 'failed/over', 'failed/active', 'ready/active', 'retired/over'])(
+    'is not possible in %s',
+    (state) => {
+      expect(movesBy(state, 'retry')).toEqual([]);
     },
   );
 
   test('moves both or neither', () => {
-    const nodeEdges = lacking<NodeStatus>(slipwayModel.nodeEdges, 'failed', 'provisioning', 'retry');
-    const allocationEdges = lacking<AllocationStatus>(slipwayModel.allocationEdges, 'failed', 'provisioning', 'retry');
+    const nodeEdges = withoutCause<NodeStatus>(slipwayModel.nodeEdges, 'failed', 'provisioning', 'retry');
+    const allocationEdges = withoutCause<AllocationStatus>(
+      slipwayModel.allocationEdges,
+      'failed',
+      'provisioning',
+      'retry',
+    );
     const retried = 'operator: provisioning/provisioning by retry';
-    expect(waysFrom('failed/failed', { ...slipwayModel, nodeEdges })).not.toContain(retried);
-    expect(waysFrom('failed/failed', { ...slipwayModel, allocationEdges })).not.toContain(retried);
-    expect(waysFrom('cleaning/failed', { ...slipwayModel, allocationEdges })).not.toContain(retried);
+    expect(moveTexts('failed/failed', { ...slipwayModel, nodeEdges })).not.toContain(retried);
+    expect(moveTexts('failed/failed', { ...slipwayModel, allocationEdges })).not.toContain(retried);
+    expect(moveTexts('cleaning/failed', { ...slipwayModel, allocationEdges })).not.toContain(retried);
   });
 });
 
 describe('a release', () => {
-  test('fences its machine automatically once requested', () => {
-    expect(waysBy('ready/releasing', 'release')).toEqual(['automatic: cleaning/releasing by release']);
-    expect(waysBy('ready/active', 'release')).toEqual(['operator: ready/releasing by release']);
-    expect(waysBy('ready/none', 'release')).toEqual([]);
+  test('moves its machine to cleaning automatically once requested', () => {
+    expect(movesBy('ready/releasing', 'release')).toEqual(['automatic: cleaning/releasing by release']);
+    expect(movesBy('ready/active', 'release')).toEqual(['operator: ready/releasing by release']);
+    expect(movesBy('ready/none', 'release')).toEqual([]);
   });
 
   test('with a machine ends only together with that machine', () => {
     for (const node of ['ready', 'draining'] as const)
-      expect(waysBy(`${node}/releasing`, 'proof', 'force-release'), node).toEqual([]);
-    expect(waysBy('quarantined/releasing', 'proof', 'force-release').sort()).toEqual([
+      expect(movesBy(`${node}/releasing`, 'proof', 'force-release'), node).toEqual([]);
+    expect(movesBy('quarantined/releasing', 'proof', 'force-release').sort()).toEqual([
       'automatic: quarantined/released by proof',
       'automatic: retired/released by proof',
       'operator: quarantined/released by force-release',
     ]);
-    expect(waysBy('retired/release_failed', 'force-release')).toEqual(['operator: retired/released by force-release']);
+    expect(movesBy('retired/release_failed', 'force-release')).toEqual(['operator: retired/released by force-release']);
   });
 
   test('owns the cleanup, so nothing else ends it', () => {
     for (const allocation of ['releasing', 'release_failed'] as const)
-      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline', 'clean-error'), allocation).toEqual([]);
+      expect(movesBy(`cleaning/${allocation}`, 'clean-deadline', 'clean-error'), allocation).toEqual([]);
     for (const allocation of ['none', 'failed', 'released', 'over'] as const)
-      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline', 'clean-error'), allocation).toHaveLength(2);
+      expect(movesBy(`cleaning/${allocation}`, 'clean-deadline', 'clean-error'), allocation).toHaveLength(2);
   });
 });
 
 describe('a finished allocation', () => {
-  test.for<Place>(['ready/released', 'ready/over', 'none/over', 'cleaning/failed', 'none/failed'])(
+  test.for<StateName>(['ready/released', 'ready/over', 'none/over', 'cleaning/failed', 'none/failed'])(
     'is forgotten in %s',
-    (place) => {
-      expect(waysBy(place, 'forgotten')).toEqual([`view: ${place.split('/')[0]}/none by forgotten`]);
+    (state) => {
+      expect(movesBy(state, 'forgotten')).toEqual([`view: ${state.split('/')[0]}/none by forgotten`]);
     },
   );
 
-  test.for<Place>(['failed/failed', 'ready/active', 'ready/none', 'cleaning/releasing', 'starting/provisioning'])(
-    'is not in %s',
-    (place) => {
-      expect(waysBy(place, 'forgotten', 'window-over').filter((way) => way.startsWith('view'))).toEqual([]);
+  test.for<StateName>(['failed/failed', 'ready/active', 'ready/none', 'cleaning/releasing', 'starting/provisioning'])(
+    'is not forgotten in %s',
+    (state) => {
+      expect(movesBy(state, 'forgotten', 'window-over').filter((move) => move.startsWith('view'))).toEqual([]);
     },
   );
 
   test('stays failed until its rescue window ends', () => {
-    expect(waysBy('failed/failed', 'window-over')).toEqual(['automatic: failed/over by window-over']);
-    expect(waysBy('ready/active', 'window-over')).toEqual([]);
+    expect(movesBy('failed/failed', 'window-over')).toEqual(['automatic: failed/over by window-over']);
+    expect(movesBy('ready/active', 'window-over')).toEqual([]);
     const failed = { ...slipwayModel.allocationStatuses.failed, deadline: null };
     const allocationStatuses = { ...slipwayModel.allocationStatuses, failed };
-    expect(waysFrom('failed/failed', { ...slipwayModel, allocationStatuses }).join()).not.toContain('window-over');
+    expect(moveTexts('failed/failed', { ...slipwayModel, allocationStatuses }).join()).not.toContain('window-over');
   });
 });
 
 test('reports and rules without a deadline count as chance', () => {
-  for (const [place, cause] of [
+  for (const [state, cause] of [
     ['ready/active', 'goodbye'],
     ['offline/active', 'heartbeat-returned'],
     ['provisioning/provisioning', 'registration'],
@@ -280,7 +285,7 @@ test('reports and rules without a deadline count as chance', () => {
     ['starting/provisioning', 'probe-promotes'],
     ['starting/provisioning', 'prerequisite-missing'],
   ] as const) {
-    expect(waysBy(place, cause).length, cause).toBeGreaterThan(0);
-    for (const way of waysBy(place, cause)) expect(way).toMatch(/^chance: /);
+    expect(movesBy(state, cause).length, cause).toBeGreaterThan(0);
+    for (const move of movesBy(state, cause)) expect(move).toMatch(/^chance: /);
   }
 });

@@ -1,7 +1,7 @@
 /**
  * All joint moves of a node and its allocation, derived from the transition tables for the model
- * checker. The tables do not say who acts, so this file adds which changes one operation makes
- * together, and which causes require a status of the other side.
+ * checker. The tables list only single changes. This file adds which changes one operation makes
+ * together, and which causes require a certain status of the other side.
  */
 import {
   type AllocationStatus,
@@ -32,7 +32,7 @@ export interface Model {
 export const slipwayModel: Model = { nodeStatuses, allocationStatuses, nodeEdges, allocationEdges, pairedChanges };
 
 /**
- * `none`: not created yet, or there is no other side. `over`: a failed allocation after its rescue
+ * `none`: the node or allocation does not exist. `over`: a failed allocation after its rescue
  * window.
  */
 export type NodePart = NodeStatus | 'none';
@@ -44,10 +44,10 @@ export interface State {
 }
 
 /**
- * - automatic: a rule or an operation does it, without a person
- * - operator: a person or a tenant requests it
- * - chance: a report of the machine, or a rule that finds a fault; may never happen
- * - view: not a change; drops a finished allocation so that the next one can be explored
+ * - automatic: a rule or an operation makes the move, without a person
+ * - operator: a person or a tenant requests the move
+ * - chance: a report of the machine, or a rule that finds a fault, causes the move; it may never come
+ * - view: nothing changes; drops a finished allocation so that the next one can be explored
  */
 export type MoveKind = 'automatic' | 'operator' | 'chance' | 'view';
 
@@ -111,13 +111,13 @@ export const ownsCleanup = (allocation: AllocationPart): boolean =>
   allocation === 'releasing' || allocation === 'release_failed';
 const never = () => false;
 
-/** Causes that move a node only if its allocation is in one of these statuses. */
+/** Causes that move a node only in certain statuses of its allocation. `never`: only jointly. */
 const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart, node: NodePart) => boolean>> = {
   'node-provision': never,
   retry: never,
   'force-release': never,
   release: (allocation) => allocation === 'releasing',
-  // Only the operation that was tearing a quarantined node down can prove it gone.
+  // Without a release, no operation tears a quarantined node down, so nothing can prove it gone.
   proof: (allocation, node) => !ownsCleanup(allocation) && node !== 'quarantined',
   'clean-deadline': (allocation) => !ownsCleanup(allocation),
   'clean-error': (allocation) => !ownsCleanup(allocation),
@@ -132,8 +132,8 @@ const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart, node: NodeP
 const isGone = (node: NodePart) => node === 'none' || node === 'retired';
 
 /**
- * Causes that move an allocation only if its node is in one of these statuses. Causes of paired
- * changes never move it alone.
+ * Causes that move an allocation only in certain statuses of its node. Causes of paired and joint
+ * changes never move an allocation alone.
  */
 const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   'node-ready': never,
@@ -142,14 +142,14 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   rescue: never,
   'node-assigned': never,
   retry: never,
-  // A node that was quarantined during its cleanup stays quarantined when it is proven clean.
+  // A node that was quarantined during its cleanup stays quarantined when the release ends.
   proof: (node) => isGone(node) || node === 'quarantined',
   'force-release': (node) => isGone(node) || node === 'quarantined',
   'allocation-create': (node) => node === 'none',
 };
 
-/** Rules that no deadline triggers. */
-const chances: readonly Cause[] = ['drift', 'degraded', 'probe-promotes', 'prerequisite-missing'];
+/** Rules that no deadline triggers, so they may never apply. */
+const chanceRules: readonly Cause[] = ['drift', 'degraded', 'probe-promotes', 'prerequisite-missing'];
 
 const kinds: Record<Trigger, MoveKind> = {
   rule: 'automatic',
@@ -158,15 +158,15 @@ const kinds: Record<Trigger, MoveKind> = {
   claim: 'chance',
 };
 
-const kindOf = (by: Cause): MoveKind => (chances.includes(by) ? 'chance' : kinds[causes[by].trigger]);
+const kindOf = (by: Cause): MoveKind => (chanceRules.includes(by) ? 'chance' : kinds[causes[by].trigger]);
 
 const originOf = <S extends string>(part: S | 'over' | 'none'): S | 'new' | 'over' => (part === 'none' ? 'new' : part);
-const has = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, by: Cause) =>
+const hasEdge = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, by: Cause) =>
   edges.some((edge) => edge.from === from && edge.to === to && edge.by.includes(by));
 
 function nodeMoves(model: Model, { node, allocation }: State): Move[] {
-  const open = model.nodeEdges.filter((edge) => edge.from === originOf(node));
-  return open.flatMap((edge) => {
+  const outgoing = model.nodeEdges.filter((edge) => edge.from === originOf(node));
+  return outgoing.flatMap((edge) => {
     const pair = model.pairedChanges.find(
       (each) =>
         each.node.to === edge.to && each.node.from.some((from) => from === node) && each.allocation.from === allocation,
@@ -197,8 +197,8 @@ function jointMoves(model: Model, state: State): Move[] {
       ({ node, allocation }) =>
         node.from === originOf(state.node) &&
         allocation.from === state.allocation &&
-        has(model.nodeEdges, node.from, node.to, node.by) &&
-        has(model.allocationEdges, allocation.from, allocation.to, allocation.by),
+        hasEdge(model.nodeEdges, node.from, node.to, node.by) &&
+        hasEdge(model.allocationEdges, allocation.from, allocation.to, allocation.by),
     )
     .map(({ node, allocation, kind }) => ({
       to: { node: node.to, allocation: allocation.to },
@@ -211,14 +211,14 @@ function jointMoves(model: Model, state: State): Move[] {
  * A free machine is ready, so the allocation passes through `provisioning` in the same transaction.
  */
 function assignmentMoves(model: Model, { node, allocation }: State): Move[] {
-  const possible =
-    has(model.allocationEdges, 'requested', 'provisioning', 'node-assigned') &&
-    has(model.allocationEdges, 'provisioning', 'active', 'node-ready');
-  const served: State = { node: 'ready', allocation: 'active' };
-  if (possible && node === 'none' && allocation === 'requested')
-    return [{ to: served, by: 'node-assigned', kind: 'automatic' }];
-  if (possible && node === 'ready' && allocation === 'none')
-    return [{ to: served, by: 'node-assigned', kind: 'operator' }];
+  const isPossible =
+    hasEdge(model.allocationEdges, 'requested', 'provisioning', 'node-assigned') &&
+    hasEdge(model.allocationEdges, 'provisioning', 'active', 'node-ready');
+  const assigned: State = { node: 'ready', allocation: 'active' };
+  if (isPossible && node === 'none' && allocation === 'requested')
+    return [{ to: assigned, by: 'node-assigned', kind: 'automatic' }];
+  if (isPossible && node === 'ready' && allocation === 'none')
+    return [{ to: assigned, by: 'node-assigned', kind: 'operator' }];
   return [];
 }
 
@@ -230,7 +230,7 @@ function closingMoves(model: Model, { node, allocation }: State): Move[] {
   if (allocation === 'released' || allocation === 'over' || isDetached)
     moves.push({ to: { node, allocation: 'none' }, by: 'forgotten', kind: 'view' });
   // An allocation that has lost its machine is retried on another one.
-  if (isDetached && has(model.allocationEdges, 'failed', 'provisioning', 'retry'))
+  if (isDetached && hasEdge(model.allocationEdges, 'failed', 'provisioning', 'retry'))
     moves.push({ to: { node: 'provisioning', allocation: 'provisioning' }, by: 'retry', kind: 'operator' });
   return moves;
 }

@@ -11,7 +11,7 @@ it.each([
   ['quarantined', 'drain-deadline', 'operator'],
   ['quarantined', 'clean-deadline', 'provider'],
   ['quarantined', 'drift', 'provider'],
-] as const)('%s by %s is the business of: %s', (status, cause, owner) => {
+] as const)('%s by %s is owned by %s, unless the decision names an owner', (status, cause, owner) => {
   expect(ownerOf(cause, status, undefined)).toBe(owner);
   expect(ownerOf(cause, status, 'transport')).toBe('transport');
 });
@@ -21,7 +21,7 @@ it('names no owner for a working node', () => {
   expect(owned.toSorted()).toEqual(['degraded', 'failed', 'offline', 'quarantined']);
 });
 
-it('leaves a verdict when a person quarantines a node', () => {
+it('leaves a verdict for rules and for a quarantine by a person, but not for a report', () => {
   expect(leavesVerdict('quarantine', 'quarantined')).toBe(true);
   expect(leavesVerdict('provision-deadline', 'failed')).toBe(true);
   expect(leavesVerdict('claim-ready', 'ready')).toBe(false);

@@ -16,12 +16,12 @@ describe('a registration', () => {
     ['cleaning', 'return'],
     ['quarantined', 'barred'],
     ['retired', 'fenced'],
-  ])('of a node that is %s: %s at any time', ([status, effect]) => {
+  ])('of a node that is %s has the effect %s, whatever its deadline', ([status, effect]) => {
     for (const deadline_at of [null, at(-1), at(1)])
       expect(effectOfRegistration({ status, deadline_at }, now)).toBe(effect);
   });
 
-  test('of a failed node rescues it until its window ends, then is fenced', () => {
+  test('of a failed node rescues it until its rescue window ends, and is fenced after that', () => {
     const failed = (deadline_at: Date | null) => effectOfRegistration({ status: 'failed', deadline_at }, now);
     expect(failed(at(1))).toBe('rescue');
     expect(failed(now)).toBe('rescue');

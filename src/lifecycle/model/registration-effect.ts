@@ -5,7 +5,7 @@ import type { NodeStatus } from './states.ts';
  * - start: the machine has arrived; start-up begins
  * - rescue: the node had failed and returns within its rescue window
  * - count: the agent restarted; nothing changes
- * - return: the agent restarted during a release and can still clean up and prove it
+ * - return: the agent restarted during a release, and can still clean up and prove that it did
  * - fenced: this instance is refused for good
  * - barred: refused until an operator decides
  */
@@ -19,7 +19,6 @@ const effects: Record<NodeStatus, RegistrationEffect> = {
   offline: 'count',
   failed: 'rescue',
   draining: 'count',
-  // The release waits for the agent, which can still clean up and prove it.
   cleaning: 'return',
   quarantined: 'barred',
   retired: 'fenced',

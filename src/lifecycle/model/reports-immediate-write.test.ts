@@ -1,4 +1,4 @@
-/** Heartbeats that must be durable before the reply: all that change a status, and few others. */
+/** Tests which heartbeats are written before the reply: all that change a status, and few others. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -15,7 +15,7 @@ import { findEdge, nodeEdges } from './transitions.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
-const claims: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
+const reportedStatuses: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 
 const rates = fc.constantFrom(0, 0.05, 0.1, 0.3, 0.5, 1);
 const moments = fc.integer({ min: -100, max: 100 }).map(at);
@@ -24,7 +24,7 @@ const nodes: fc.Arbitrary<ReportingNode> = fc.record({
   status_since: moments,
   deadline_at: fc.option(moments),
   registered_at: fc.option(moments),
-  reported_status: fc.option(fc.constantFrom<string>(...claims)),
+  reported_status: fc.option(fc.constantFrom<string>(...reportedStatuses)),
   verdict: fc.option(
     fc.record({
       rule: fc.constantFrom('liveness', 'goodbye', 'degraded', 'stuck-starting'),
@@ -35,17 +35,17 @@ const nodes: fc.Arbitrary<ReportingNode> = fc.record({
   stale_seconds: fc.integer({ min: 1, max: 100 }),
 });
 const beats: fc.Arbitrary<Beat> = fc.record(
-  { status: fc.constantFrom(...claims), error_rate: rates },
+  { status: fc.constantFrom(...reportedStatuses), error_rate: rates },
   { requiredKeys: [] },
 );
-const remembered = (node: ReportingNode): CachedNode => ({
+const cached = (node: ReportingNode): CachedNode => ({
   node_status: node.status,
   reported_status: node.reported_status,
   verdict_rule: node.verdict?.rule ?? null,
   boot_stage: null,
 });
 
-test('a heartbeat only takes edges of the table and never reverts a verdict', () => {
+test('a heartbeat only causes changes of the transition table and never reverts a verdict', () => {
   fc.assert(
     fc.property(nodes, beats, (node, beat) => {
       const change = effectOfBeat(node, beat, now);
@@ -64,7 +64,7 @@ describe('a heartbeat is written before the reply', () => {
   test('when it changes a status', () => {
     fc.assert(
       fc.property(nodes, beats, (node, beat) => {
-        if (effectOfBeat(node, beat, now)) expect(needsImmediateWrite(remembered(node), beat)).toBe(true);
+        if (effectOfBeat(node, beat, now)) expect(needsImmediateWrite(cached(node), beat)).toBe(true);
       }),
       { numRuns: 3000 },
     );
@@ -92,20 +92,20 @@ describe('a heartbeat is written before the reply', () => {
     expect(needsImmediateWrite(known('ready'), { status: 'ready', boot_stage: 'image-pull' })).toBe(false);
   });
 
-  test('when it may bring back a silent node', () => {
+  test('when a silent node may return', () => {
     expect(needsImmediateWrite(known('degraded', { verdict_rule: 'liveness' }), {})).toBe(true);
     for (const status of ['offline', 'failed'] as const)
       expect(needsImmediateWrite(known(status), {}), status).toBe(true);
   });
 
-  test('when it says goodbye, even again', () => {
+  test('when it says goodbye, even if the last report was a goodbye', () => {
     for (const status of ['ready', 'degraded'] as const)
       expect(needsImmediateWrite(known(status, { reported_status: 'stopping' }), { status: 'stopping' }), status).toBe(
         true,
       );
   });
 
-  test('but not if it is plain: that costs no query', () => {
+  test('but not when it cannot change a status and reports nothing new', () => {
     expect(needsImmediateWrite(known('ready'), {})).toBe(false);
     expect(needsImmediateWrite(known('ready'), { status: 'ready', error_rate: 0.49 })).toBe(false);
     expect(needsImmediateWrite(known('starting', { reported_status: 'starting' }), { status: 'starting' })).toBe(false);

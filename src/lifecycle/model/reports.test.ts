@@ -13,7 +13,7 @@ const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
 const stale = 30;
 
-const standing = (status: NodeStatus, over: Partial<ReportingNode> = {}): ReportingNode => ({
+const nodeIn = (status: NodeStatus, over: Partial<ReportingNode> = {}): ReportingNode => ({
   status,
   status_since: at(-1000),
   deadline_at: null,
@@ -32,18 +32,18 @@ function effect(node: ReportingNode, beat: Beat = {}): string {
 }
 const reasonOf = (node: ReportingNode, beat: Beat = {}) => effectOfBeat(node, beat, now)?.reason;
 
-const claims: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
+const reportedStatuses: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 
 describe('a starting node', () => {
   test('is ready as soon as it reports ready', () => {
-    expect(effect(standing('starting'), { status: 'ready' })).toBe('ready by claim-ready');
-    expect(reasonOf(standing('starting'), { status: 'ready' })).toBe('the node reported ready');
+    expect(effect(nodeIn('starting'), { status: 'ready' })).toBe('ready by claim-ready');
+    expect(reasonOf(nodeIn('starting'), { status: 'ready' })).toBe('the node reported ready');
   });
 
   test.for<Beat>([{}, { status: 'starting' }, { status: 'degraded' }, { status: 'stopping' }, { error_rate: 1 }])(
     'stays starting after %o',
     (beat) => {
-      expect(effect(standing('starting'), beat)).toBe('nothing');
+      expect(effect(nodeIn('starting'), beat)).toBe('nothing');
     },
   );
 
@@ -54,23 +54,23 @@ describe('a starting node', () => {
     ['missing', false],
   ])('with prerequisites %s may be ready: %s', ([prerequisites, may]) => {
     expect(mayBeReady(prerequisites)).toBe(may);
-    const said = effect(standing('starting', { prerequisites }), { status: 'ready' });
-    expect(said).toBe(may ? 'ready by claim-ready' : 'nothing');
+    const result = effect(nodeIn('starting', { prerequisites }), { status: 'ready' });
+    expect(result).toBe(may ? 'ready by claim-ready' : 'nothing');
   });
 });
 
 describe('a failed node', () => {
   const failed = (over: Partial<ReportingNode> = {}) =>
-    standing('failed', { deadline_at: at(1), status_since: at(-4), ...over });
+    nodeIn('failed', { deadline_at: at(1), status_since: at(-4), ...over });
 
   test.for<Beat>([{}, { status: 'starting' }, { status: 'ready' }, { status: 'degraded' }])(
-    'that beats inside its window is rescued: %o',
+    'is rescued by a heartbeat inside its window: %o',
     (beat) => {
       expect(effect(failed(), beat)).toBe('starting by late-registration');
     },
   );
 
-  test('gets a reason that says how late it was', () => {
+  test('is rescued with a reason that says how late it was', () => {
     expect(reasonOf(failed())).toBe('its heartbeats resumed 4.0 s after it failed');
   });
 
@@ -87,7 +87,7 @@ describe('a failed node', () => {
   test('that says goodbye, or lacks a prerequisite, is not rescued', () => {
     expect(effect(failed(), { status: 'stopping' })).toBe('nothing');
     expect(effect(failed({ prerequisites: 'missing' }))).toBe('nothing');
-    // It would fail again at once, in an endless loop.
+    // The node would fail again at once, in an endless loop.
     expect(effect(failed({ prerequisites: 'unchecked' }))).toBe('nothing');
     expect(effect(failed({ prerequisites: 'met' }))).toBe('starting by late-registration');
   });
@@ -104,35 +104,35 @@ describe('a ready node', () => {
     [{ status: 'ready' }, 'nothing'],
     [{}, 'nothing'],
   ])('after %o: %s', ([beat, expected]) => {
-    expect(effect(standing('ready'), beat)).toBe(expected);
+    expect(effect(nodeIn('ready'), beat)).toBe(expected);
   });
 
-  test('gets a reason', () => {
-    expect(reasonOf(standing('ready'), { status: 'stopping' })).toBe('the node said goodbye');
-    expect(reasonOf(standing('ready'), { status: 'degraded' })).toBe('the node reported degraded');
-    expect(reasonOf(standing('ready'), { status: 'degraded', message: ' it ended 3 times\n within 60 s ' })).toBe(
+  test('changes with a reason that includes its message', () => {
+    expect(reasonOf(nodeIn('ready'), { status: 'stopping' })).toBe('the node said goodbye');
+    expect(reasonOf(nodeIn('ready'), { status: 'degraded' })).toBe('the node reported degraded');
+    expect(reasonOf(nodeIn('ready'), { status: 'degraded', message: ' it ended 3 times\n within 60 s ' })).toBe(
       'the node reported degraded: it ended 3 times within 60 s',
     );
-    expect(reasonOf(standing('ready'), { error_rate: 0.5, message: 'the disk is full' })).toBe(
+    expect(reasonOf(nodeIn('ready'), { error_rate: 0.5, message: 'the disk is full' })).toBe(
       '50 % of its work fails (degraded from 50 %): the disk is full',
     );
-    const silent = { ...standing('offline'), verdict: { rule: 'goodbye' } };
+    const silent = { ...nodeIn('offline'), verdict: { rule: 'goodbye' } };
     expect(reasonOf(silent, { status: 'degraded', message: 'still ill' })).toBe('its heartbeats resumed: still ill');
     expect(reasonOf(silent, { status: 'ready', message: 'well' })).toBe('its heartbeats resumed');
-    expect(reasonOf(standing('ready'), { error_rate: 0.756 })).toBe('76 % of its work fails (degraded from 50 %)');
+    expect(reasonOf(nodeIn('ready'), { error_rate: 0.756 })).toBe('76 % of its work fails (degraded from 50 %)');
   });
 });
 
 describe('a degraded node', () => {
-  const byErrors = standing('degraded', { verdict: { rule: 'degraded' }, reported_status: 'ready' });
-  const byClaim = standing('degraded', { verdict: { rule: 'degraded' }, reported_status: 'degraded' });
+  const byErrors = nodeIn('degraded', { verdict: { rule: 'degraded' }, reported_status: 'ready' });
+  const byReport = nodeIn('degraded', { verdict: { rule: 'degraded' }, reported_status: 'degraded' });
   const bySilence = (since: number, over: Partial<ReportingNode> = {}) =>
-    standing('degraded', { verdict: { rule: 'liveness' }, reported_status: 'ready', status_since: at(since), ...over });
+    nodeIn('degraded', { verdict: { rule: 'liveness' }, reported_status: 'ready', status_since: at(since), ...over });
 
   test.for<[Beat, string]>([
     [{ error_rate: 0.09 }, 'ready by degraded'],
     [{ status: 'ready', error_rate: 0 }, 'ready by degraded'],
-    // Only far below the threshold, so that it does not flap.
+    // The node becomes ready only far below the threshold, so that it does not flap.
     [{ error_rate: 0.1 }, 'nothing'],
     [{ error_rate: 0.49 }, 'nothing'],
     [{ error_rate: 0.5 }, 'nothing'],
@@ -153,7 +153,7 @@ describe('a degraded node', () => {
     [{}, 'nothing'],
     [{ status: 'stopping' }, 'offline by goodbye'],
   ])('by its own report, after %o: %s', ([beat, expected]) => {
-    expect(effect(byClaim, beat)).toBe(expected);
+    expect(effect(byReport, beat)).toBe(expected);
   });
 
   test.for(['starting', 'stopping', null])(
@@ -186,33 +186,33 @@ describe('a degraded node', () => {
     );
   });
 
-  test('gets a reason for its recovery and for its goodbye', () => {
+  test('becomes ready or offline with a reason', () => {
     expect(reasonOf(byErrors, { error_rate: 0.05 })).toBe('only 5 % of its work fails now');
-    expect(reasonOf(byClaim, { status: 'ready' })).toBe('the node reported ready again');
-    expect(reasonOf(byClaim, { status: 'stopping' })).toBe('the node said goodbye');
+    expect(reasonOf(byReport, { status: 'ready' })).toBe('the node reported ready again');
+    expect(reasonOf(byReport, { status: 'stopping' })).toBe('the node said goodbye');
   });
 });
 
 describe('an offline node', () => {
-  const gone = (rule: string, from: NodeStatus, since = -1000, reported_status = 'ready') =>
-    standing('offline', { verdict: { rule, from }, status_since: at(since), reported_status });
+  const offline = (rule: string, from: NodeStatus, since = -1000, reported_status = 'ready') =>
+    nodeIn('offline', { verdict: { rule, from }, status_since: at(since), reported_status });
 
   test('returns to its former status when heartbeats resume', () => {
-    expect(effect(gone('goodbye', 'ready'))).toBe('ready by heartbeat-returned');
-    expect(effect(gone('goodbye', 'degraded'))).toBe('degraded by heartbeat-returned');
-    expect(effect(gone('liveness', 'ready'))).toBe('ready by heartbeat-returned');
-    expect(effect(standing('offline'))).toBe('ready by heartbeat-returned');
-    expect(reasonOf(gone('goodbye', 'ready'))).toBe('its heartbeats resumed');
+    expect(effect(offline('goodbye', 'ready'))).toBe('ready by heartbeat-returned');
+    expect(effect(offline('goodbye', 'degraded'))).toBe('degraded by heartbeat-returned');
+    expect(effect(offline('liveness', 'ready'))).toBe('ready by heartbeat-returned');
+    expect(effect(nodeIn('offline'))).toBe('ready by heartbeat-returned');
+    expect(reasonOf(offline('goodbye', 'ready'))).toBe('its heartbeats resumed');
   });
 
   test('returns after its stale time if it fell silent, and at once after a goodbye', () => {
-    expect(effect(gone('liveness', 'ready', -stale))).toBe('ready by heartbeat-returned');
-    expect(effect(gone('liveness', 'ready', -stale + 0.001))).toBe('nothing');
-    expect(effect(gone('goodbye', 'ready', 0))).toBe('ready by heartbeat-returned');
+    expect(effect(offline('liveness', 'ready', -stale))).toBe('ready by heartbeat-returned');
+    expect(effect(offline('liveness', 'ready', -stale + 0.001))).toBe('nothing');
+    expect(effect(offline('goodbye', 'ready', 0))).toBe('ready by heartbeat-returned');
   });
 
   test('that only answered probes before is ready when heartbeats resume', () => {
-    expect(effect(gone('liveness', 'degraded'))).toBe('ready by heartbeat-returned');
+    expect(effect(offline('liveness', 'degraded'))).toBe('ready by heartbeat-returned');
   });
 
   test.for<[Beat, string]>([
@@ -222,33 +222,33 @@ describe('an offline node', () => {
     [{ status: 'ready' }, 'ready'],
     [{ status: 'starting' }, 'ready'],
   ])('that was ready and returns with %o is %s', ([beat, to]) => {
-    expect(effect(gone('goodbye', 'ready'), beat)).toBe(`${to} by heartbeat-returned`);
+    expect(effect(offline('goodbye', 'ready'), beat)).toBe(`${to} by heartbeat-returned`);
   });
 
   test.for<[number, string]>([
     [0.09, 'ready'],
     [0.1, 'degraded'],
   ])('that was degraded and returns with an error rate of %d is %s', ([error_rate, to]) => {
-    expect(effect(gone('goodbye', 'degraded'), { error_rate })).toBe(`${to} by heartbeat-returned`);
+    expect(effect(offline('goodbye', 'degraded'), { error_rate })).toBe(`${to} by heartbeat-returned`);
   });
 
   test('keeps its last report until it reports something else', () => {
-    expect(effect(gone('liveness', 'ready', -1000, 'degraded'))).toBe('degraded by heartbeat-returned');
-    expect(effect(gone('liveness', 'ready', -1000, 'degraded'), { status: 'ready' })).toBe(
+    expect(effect(offline('liveness', 'ready', -1000, 'degraded'))).toBe('degraded by heartbeat-returned');
+    expect(effect(offline('liveness', 'ready', -1000, 'degraded'), { status: 'ready' })).toBe(
       'ready by heartbeat-returned',
     );
   });
 
   test('that says goodbye again stays offline', () => {
-    expect(effect(gone('goodbye', 'ready'), { status: 'stopping' })).toBe('nothing');
+    expect(effect(offline('goodbye', 'ready'), { status: 'stopping' })).toBe('nothing');
   });
 });
 
 test.for(['provisioning', 'draining', 'cleaning', 'quarantined', 'retired'] as const)(
   'no heartbeat changes a node that is %s',
   (status) => {
-    const node = standing(status, { deadline_at: at(100) });
-    for (const claim of [undefined, ...claims])
+    const node = nodeIn(status, { deadline_at: at(100) });
+    for (const claim of [undefined, ...reportedStatuses])
       for (const error_rate of [undefined, 0, 1])
         expect(effect(node, { ...(claim && { status: claim }), ...(error_rate !== undefined && { error_rate }) })).toBe(
           'nothing',

@@ -1,6 +1,6 @@
 /**
- * The effect of a heartbeat on a node, by its status. Reports that are not listed are recorded and
- * change nothing.
+ * The effect of a heartbeat on a node, by the node's status. A heartbeat without an effect is
+ * recorded and changes no status.
  */
 import { mayReturnAt } from '../deadlines/liveness.ts';
 import type { NodeStatus } from './states.ts';
@@ -21,7 +21,7 @@ export interface ReportingNode {
   status_since: Date;
   deadline_at: Date | null;
   registered_at: Date | null;
-  /** The last status that it reported. */
+  /** The last status that the machine reported. */
   reported_status: string | null;
   /** The rule that gave the current status, and the status before it. */
   verdict: { rule: string; from?: string | undefined } | null;
@@ -29,7 +29,7 @@ export interface ReportingNode {
   stale_seconds: number;
 }
 
-/** Null: the pool requires none. */
+/** Null if the pool requires no prerequisites. */
 export type Prerequisites = 'unchecked' | 'met' | 'missing' | null;
 
 export interface ReportEffect {
@@ -43,12 +43,12 @@ export interface ReportEffect {
  * flapping.
  */
 export const degradedFrom = 0.5;
-export const wellBelow = 0.1;
+export const readyBelow = 0.1;
 
-const isIll = (beat: Beat) => beat.status === 'degraded' || (beat.error_rate ?? 0) >= degradedFrom;
+const isUnhealthy = (beat: Beat) => beat.status === 'degraded' || (beat.error_rate ?? 0) >= degradedFrom;
 const percent = (rate: number | undefined) => `${Math.round((rate ?? 0) * 100)} %`;
 
-/** Adds the machine's message to a reason: only the machine knows the cause. */
+/** Adds the machine's message to a reason, because only the machine knows the cause. */
 const withMessage = (reason: string, { message }: Beat) => {
   const words = message?.replaceAll(/\s+/g, ' ').trim();
   return words ? `${reason}: ${words}` : reason;
@@ -65,9 +65,9 @@ function whenStarting(node: ReportingNode, { status }: Beat): ReportEffect | und
 }
 
 function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEffect | undefined {
-  const open = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
+  const isInWindow = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
   // A node whose prerequisites are still missing would fail again at once, in an endless loop.
-  if (!open || status === 'stopping' || !mayBeReady(node.prerequisites)) return undefined;
+  if (!isInWindow || status === 'stopping' || !mayBeReady(node.prerequisites)) return undefined;
   return {
     to: 'starting',
     by: 'late-registration',
@@ -76,19 +76,21 @@ function whenFailed(node: ReportingNode, { status }: Beat, now: Date): ReportEff
 }
 
 /**
- * Returns to its former status: at once after a goodbye, after its stale time if it fell silent.
+ * A node that said goodbye returns to its former status at once. A node that fell silent returns
+ * after its stale time.
  */
 function whenOffline(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return undefined;
-  const silenced = node.verdict?.rule === 'liveness';
-  if (silenced && mayReturnAt(node.status_since, node.stale_seconds) > now) return undefined;
+  const fellSilent = node.verdict?.rule === 'liveness';
+  if (fellSilent && mayReturnAt(node.status_since, node.stale_seconds) > now) return undefined;
   const reported = beat.status ?? node.reported_status;
-  const wasIll = node.verdict?.from === 'degraded' && !silenced;
-  const ill = reported === 'degraded' || isIll(beat) || (wasIll && (beat.error_rate ?? degradedFrom) >= wellBelow);
+  const wasUnhealthy = node.verdict?.from === 'degraded' && !fellSilent;
+  const unhealthy =
+    reported === 'degraded' || isUnhealthy(beat) || (wasUnhealthy && (beat.error_rate ?? degradedFrom) >= readyBelow);
   return {
-    to: ill ? 'degraded' : 'ready',
+    to: unhealthy ? 'degraded' : 'ready',
     by: 'heartbeat-returned',
-    reason: ill ? withMessage('its heartbeats resumed', beat) : 'its heartbeats resumed',
+    reason: unhealthy ? withMessage('its heartbeats resumed', beat) : 'its heartbeats resumed',
   };
 }
 
@@ -96,7 +98,7 @@ function whenReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
   if (beat.status === 'degraded')
     return { to: 'degraded', by: 'degraded', reason: withMessage('the node reported degraded', beat) };
-  if (!isIll(beat)) return undefined;
+  if (!isUnhealthy(beat)) return undefined;
   return {
     to: 'degraded',
     by: 'degraded',
@@ -106,15 +108,15 @@ function whenReady(_: ReportingNode, beat: Beat): ReportEffect | undefined {
 
 function whenDegraded(node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
-  if (isIll(beat) || (beat.status ?? node.reported_status) === 'degraded') return undefined;
+  if (isUnhealthy(beat) || (beat.status ?? node.reported_status) === 'degraded') return undefined;
   if (node.verdict?.rule === 'liveness')
     return mayReturnAt(node.status_since, node.stale_seconds) > now
       ? undefined
       : { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' };
-  if (beat.error_rate !== undefined && beat.error_rate < wellBelow)
+  if (beat.error_rate !== undefined && beat.error_rate < readyBelow)
     return { to: 'ready', by: 'degraded', reason: `only ${percent(beat.error_rate)} of its work fails now` };
-  const waited = mayReturnAt(node.status_since, node.stale_seconds) <= now;
-  if (beat.status === 'ready' && beat.error_rate === undefined && (waited || node.reported_status !== 'ready'))
+  const hasWaited = mayReturnAt(node.status_since, node.stale_seconds) <= now;
+  if (beat.status === 'ready' && beat.error_rate === undefined && (hasWaited || node.reported_status !== 'ready'))
     return { to: 'ready', by: 'degraded', reason: 'the node reported ready again' };
   return undefined;
 }
@@ -129,7 +131,7 @@ const effects: Partial<Record<NodeStatus, Effect>> = {
   degraded: whenDegraded,
 };
 
-/** A late `starting` report has no effect: reports never revert a verdict. */
+/** A late `starting` report has no effect, because reports never revert a verdict. */
 export const effectOfBeat = (node: ReportingNode, beat: Beat, now: Date): ReportEffect | undefined =>
   effects[node.status]?.(node, beat, now);
 
@@ -142,8 +144,8 @@ export interface CachedNode {
 }
 
 /**
- * A heartbeat that may change a status or brings news is written before the reply. All others are
- * batched.
+ * Whether the heartbeat must be written before the reply, because it may change a status or reports
+ * something new. All other heartbeats are batched.
  */
 export function needsImmediateWrite(node: CachedNode, beat: Beat & { boot_stage?: string }): boolean {
   if (beat.status !== undefined && beat.status !== node.reported_status) return true;
@@ -155,15 +157,15 @@ export function needsImmediateWrite(node: CachedNode, beat: Beat & { boot_stage?
       return true;
     case 'starting':
       return beat.status === 'ready';
-    // Even if the last report was a goodbye too: the node may have returned with heartbeats that
-    // report no status.
+    // A goodbye is written even if the last report was a goodbye too, because the node may have
+    // returned in between with heartbeats that report no status.
     case 'ready':
-      return beat.status === 'stopping' || isIll(beat);
+      return beat.status === 'stopping' || isUnhealthy(beat);
     case 'degraded':
       if (beat.status === 'stopping') return true;
-      if (isIll(beat)) return false;
+      if (isUnhealthy(beat)) return false;
       if (node.verdict_rule === 'liveness') return true;
-      return beat.error_rate === undefined ? beat.status === 'ready' : beat.error_rate < wellBelow;
+      return beat.error_rate === undefined ? beat.status === 'ready' : beat.error_rate < readyBelow;
     default:
       return false;
   }

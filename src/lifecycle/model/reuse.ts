@@ -1,4 +1,4 @@
-/** Decides whether a pool reuses its machines. Pure. */
+/** Decides whether a pool reuses its machines. */
 
 /** The fields of a pool document that decide. */
 export interface ReusePolicy {

@@ -14,7 +14,7 @@ import { type Cause, causes, nodeEdges } from './transitions.ts';
 const rules = Object.entries(nodeRules) as [NodeRuleName, NodeRule][];
 const edgesOf = (rule: Cause) => nodeEdges.filter((edge) => edge.by.includes(rule));
 
-test('lists every rule that a deadline or silence triggers', () => {
+test('the table lists every rule that a deadline or silence triggers', () => {
   const byDeadline = nodeEdges
     .filter((edge) => edge.from !== 'new' && nodeStatuses[edge.from].class === 'moving')
     .flatMap((edge) => edge.by)
@@ -23,16 +23,16 @@ test('lists every rule that a deadline or silence triggers', () => {
   for (const name of ['claim-ready', 'queue-deadline', 'toString', '']) expect(isNodeRule(name), name).toBe(false);
 });
 
-test('is negative unless it makes a machine ready', () => {
+test('a rule is negative if it leads to any status but ready', () => {
   for (const [name, rule] of rules) expect(rule.negative, name).toBe(edgesOf(name).some((edge) => edge.to !== 'ready'));
 });
 
-describe('in a mass failure', () => {
+describe('in a mass failure, the brake', () => {
   test('holds offline verdicts and destruction', () => {
     expect(holdingRules).toEqual(['liveness', 'rescue-over', 'drift']);
   });
 
-  test('writes deadline failures, which can be undone, and pauses launches', () => {
+  test('lets deadline failures through, which can be undone, and pauses launches', () => {
     const intoFailed = rules.filter(([name]) => edgesOf(name).some((edge) => edge.to === 'failed'));
     expect(pausingRules).toEqual(intoFailed.map(([name]) => name));
     expect(intoFailed.length).toBe(3);
@@ -50,10 +50,10 @@ describe('in a mass failure', () => {
 });
 
 describe('in an observe-only pool', () => {
-  const observed = (mode: 'enforce' | 'observe' | undefined) =>
+  const unenforced = (mode: 'enforce' | 'observe' | undefined) =>
     (Object.keys(causes) as Cause[]).filter((cause) => isObserveOnly(cause, causes[cause].trigger, mode));
 
-  test('rules decide but change nothing', () => {
+  test('rules change nothing, except at the end of a cleanup or drain', () => {
     for (const [name] of rules)
       expect(isObserveOnly(name, causes[name].trigger, 'observe'), name).toBe(
         !['clean-deadline', 'drain-deadline'].includes(name),
@@ -61,7 +61,7 @@ describe('in an observe-only pool', () => {
   });
 
   test('changes by people, operations and machines apply', () => {
-    expect(observed('observe').filter((cause) => causes[cause].trigger !== 'rule')).toEqual([]);
+    expect(unenforced('observe').filter((cause) => causes[cause].trigger !== 'rule')).toEqual([]);
   });
 
   test('paired changes and the ends of requested cleanups and drains apply', () => {
@@ -77,6 +77,6 @@ describe('in an observe-only pool', () => {
   });
 
   test.for(['enforce', undefined] as const)('enforces all rules in mode %s', (mode) => {
-    expect(observed(mode)).toEqual([]);
+    expect(unenforced(mode)).toEqual([]);
   });
 });

@@ -1,12 +1,12 @@
 /**
- * The automatic rules on nodes: whether maintenance windows and the brake stop them, and which
- * nodes they apply to.
+ * The automatic rules on nodes: whether maintenance windows hold them, how the brake treats them, and
+ * which nodes the brake counts.
  */
 import { liveNodeStatuses, type NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
 
 export interface NodeRule {
-  /** Moves a machine to a worse status, so a maintenance window holds it. */
+  /** The rule moves machines to a worse status, so a maintenance window holds its verdicts. */
   negative: boolean;
   /**
    * The reaction to many verdicts at once. `hold` keeps them back, because they declare machines
@@ -25,9 +25,9 @@ export const nodeRules = {
   'probe-promotes': { negative: false, en_masse: null, phase: ['starting'] },
   liveness: { negative: true, en_masse: 'hold', phase: ['ready', 'degraded'] },
   'offline-deadline': { negative: true, en_masse: 'pause-launches', phase: ['offline'] },
-  // All live nodes: when a whole pool has failed, nothing should be destroyed in haste.
+  // Counted against all live nodes, so that the brake holds when a whole pool has failed.
   'rescue-over': { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
-  // If a provider stops showing many machines at once, the provider is the likelier fault.
+  // If a provider stops showing many machines at once, the provider is more likely at fault.
   drift: { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
   'drain-deadline': { negative: true, en_masse: null, phase: ['draining'] },
   'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
@@ -45,17 +45,17 @@ export const pausingRules = rulesThat('pause-launches');
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 
 /**
- * Nodes with a recent verdict have already left the phase; they still count towards its population.
- * Phases that include `cleaning` contain them anyway.
+ * How many nodes with a recent verdict to add to the population of a phase. They have left the phase
+ * but still count, unless the phase includes `cleaning` and so contains them anyway.
  */
 export const recentBesidesPhase = (phase: readonly NodeStatus[], recent: number): number =>
   phase.includes('cleaning') ? 0 : recent;
 
 /**
- * These rules complete what a person requested, so they also run in an observe-only pool. Without
- * them a release there would never end.
+ * Causes that complete what a person requested, so they apply in an observe-only pool too. Without
+ * them a release in such a pool would never end.
  */
-const finishing: ReadonlySet<Cause> = new Set<Cause>([
+const alwaysEnforced: ReadonlySet<Cause> = new Set<Cause>([
   'node-ready',
   'node-failed',
   'node-lost',
@@ -66,4 +66,4 @@ const finishing: ReadonlySet<Cause> = new Set<Cause>([
 
 /** Whether a rule only records its verdict, because the pool is observe-only. */
 export const isObserveOnly = (cause: Cause, trigger: string, mode: 'enforce' | 'observe' | undefined): boolean =>
-  mode === 'observe' && trigger === 'rule' && !finishing.has(cause);
+  mode === 'observe' && trigger === 'rule' && !alwaysEnforced.has(cause);

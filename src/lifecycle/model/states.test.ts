@@ -11,7 +11,7 @@ import {
   shownOccupancy,
 } from './states.ts';
 
-/** From the specification. */
+/** The classes of statuses in the specification. */
 const nodeClasses: Record<StatusClass, string[]> = {
   moving: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
   serving: ['ready', 'degraded'],

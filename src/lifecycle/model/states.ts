@@ -1,6 +1,6 @@
 /**
- * Every status, and what each guarantees about leaving it. The API, console, CLI, docs and model
- * checker read these tables.
+ * All statuses, and how each can be left. The API, console, CLI, docs and model checker read these
+ * tables.
  */
 
 /**
@@ -133,10 +133,13 @@ const occupancyByStatus: Record<AllocationStatus, Occupancy> = {
   released: 'free',
 };
 
-/** Computed on read, never stored. Residue of a forced release keeps a node from being free. */
+/**
+ * The occupancy of a node, computed on every read and never stored. A node with residue of a forced
+ * release is not free.
+ */
 export const occupancyOf = (allocation: AllocationStatus | null, residue = false): Occupancy => {
-  const held = allocation === null ? 'free' : occupancyByStatus[allocation];
-  return held === 'free' && residue ? 'cleanup' : held;
+  const occupancy = allocation === null ? 'free' : occupancyByStatus[allocation];
+  return occupancy === 'free' && residue ? 'cleanup' : occupancy;
 };
 
 /** The occupancy to display: null for a retired node, because no allocation can get it. */

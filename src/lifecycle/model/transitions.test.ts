@@ -65,19 +65,19 @@ const specifiedAllocations: Row<AllocationStatus>[] = [
 
 /** Edges beyond the specification, each with its reason. */
 const additions: Record<string, string> = {
-  'new → requested by allocation-create': 'the specification leaves the birth of an allocation unsaid',
-  'requested → failed by provision-error': 'the operation can end in error before any machine was assigned',
-  'provisioning → failed by node-lost': 'its node can be retired or set aside before it ever was ready',
-  'starting → failed by prerequisite-missing': 'a machine that joined by itself learns what is asked of it only then',
-  'cleaning → quarantined by clean-error': 'an operation can end in error long before its deadline, and knows why',
-  'quarantined → retired by proof': 'an operator can set it aside while its release takes it down',
-  'ready → degraded by liveness': 'silent, but it answers a probe',
-  'degraded → ready by heartbeat-returned': 'it was degraded by silence alone, and beats again',
-  'release_failed → released by force-release': 'forcing is most needed where releasing has failed',
+  'new → requested by allocation-create': 'the specification does not mention how an allocation is created',
+  'requested → failed by provision-error': 'the operation can fail before a machine is assigned',
+  'provisioning → failed by node-lost': 'the node can be retired or quarantined before it is ready',
+  'starting → failed by prerequisite-missing': 'the prerequisites of a joined machine are checked only after it joined',
+  'cleaning → quarantined by clean-error': 'the operation can fail long before its deadline, and knows the reason',
+  'quarantined → retired by proof': 'an operator can quarantine the node while its release tears it down',
+  'ready → degraded by liveness': 'a silent machine may still answer a probe',
+  'degraded → ready by heartbeat-returned': 'the node was degraded only by silence, and its heartbeats resumed',
+  'release_failed → released by force-release': 'forcing is needed most after a release failed',
   ...Object.fromEntries(
     ['starting', 'ready', 'degraded', 'offline', 'quarantined'].map((from) => [
       `${from} → cleaning by drift`,
-      'a machine that is gone is taken down with proof, where its pool says repair',
+      'a pool with the policy repair tears a missing machine down with proof',
     ]),
   ),
 };
@@ -100,7 +100,7 @@ describe.for([
     expect(specified.filter((edge) => !table.includes(edge))).toEqual([]);
   });
 
-  test('has no other edge except those with a reason', () => {
+  test('has no other edge except the listed additions', () => {
     expect(table.filter((edge) => !specified.includes(edge) && !(edge in additions))).toEqual([]);
   });
 
@@ -109,12 +109,12 @@ describe.for([
   });
 });
 
-test('every addition is still there', () => {
+test('every listed addition is in a table', () => {
   const all = [...tabled(nodeEdges), ...tabled(allocationEdges)];
   expect(Object.keys(additions).filter((edge) => !all.includes(edge))).toEqual([]);
 });
 
-test('every edge changes the status and has a cause', () => {
+test('each pair of statuses has at most one edge, and every edge has a cause', () => {
   for (const edges of [nodeEdges, allocationEdges]) {
     const pairs = edges.map(({ from, to }) => `${from} → ${to}`);
     expect(new Set(pairs).size).toBe(pairs.length);
@@ -170,10 +170,10 @@ test('a change of a node changes its allocation at most once', () => {
         expect(pairedWith(from, to).filter((pair) => pair.from === status).length).toBeLessThan(2);
 });
 
-test('every way of a node to failed changes its allocation', () => {
-  const ways = nodeEdges.flatMap((edge) => (edge.to === 'failed' && edge.from !== 'new' ? [edge.from] : []));
-  expect(ways.length).toBeGreaterThan(2);
-  for (const from of ways)
+test('every change of a node to failed changes its allocation', () => {
+  const froms = nodeEdges.flatMap((edge) => (edge.to === 'failed' && edge.from !== 'new' ? [edge.from] : []));
+  expect(froms.length).toBeGreaterThan(2);
+  for (const from of froms)
     expect(pairedWith(from, 'failed').map((pair) => pair.from)).toEqual(['provisioning', 'active']);
   expect(pairedWith('failed', 'starting').map((pair) => pair.by)).toEqual(['rescue']);
   expect(pairedWith('quarantined', 'starting')).toEqual([]);

@@ -98,15 +98,20 @@ const verdicts: ReadonlySet<Cause> = new Set<Cause>([
 
 export const isVerdict = (cause: Cause): boolean => verdicts.has(cause);
 
-/** A parked node needs a verdict that says why, even if a person parked it and not a rule. */
+/** Whether a change leaves a verdict. A parked node always needs one, to say why it is parked. */
 export const leavesVerdict = (cause: Cause, to: NodeStatus): boolean =>
   isVerdict(cause) || nodeStatuses[to].class === 'parked';
 
-/** In these statuses the machine does not work as it should, so the verdict names an owner. */
-const stopped: ReadonlySet<NodeStatus> = new Set<NodeStatus>(['degraded', 'offline', 'failed', 'quarantined']);
+/** In these statuses somebody must act, so the verdict names an owner. */
+const statusesWithOwner: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
+  'degraded',
+  'offline',
+  'failed',
+  'quarantined',
+]);
 
-/** The owner, unless the decision names one. The default is the node. */
-const owners: Partial<Record<Cause, string>> = {
+/** The owners of causes whose owner is neither the node nor the operator who requested the change. */
+const ownersByCause: Partial<Record<Cause, string>> = {
   drained: 'operator',
   'drain-deadline': 'operator',
   'clean-deadline': 'provider',
@@ -114,9 +119,9 @@ const owners: Partial<Record<Cause, string>> = {
 };
 
 export const ownerOf = (cause: Cause, to: NodeStatus, named: unknown): string | null => {
-  if (!stopped.has(to)) return null;
+  if (!statusesWithOwner.has(to)) return null;
   if (typeof named === 'string') return named;
-  return owners[cause] ?? (causes[cause].trigger === 'operator' ? 'operator' : 'node');
+  return ownersByCause[cause] ?? (causes[cause].trigger === 'operator' ? 'operator' : 'node');
 };
 
 export interface Edge<Status extends string> {
@@ -205,25 +210,27 @@ export interface PairedChange {
 }
 
 /** All statuses from which a node can enter this one. */
-const into = (to: NodeStatus): NodeStatus[] =>
+const statusesBefore = (to: NodeStatus): NodeStatus[] =>
   nodeEdges.flatMap((edge) => (edge.to === to && edge.from !== 'new' ? [edge.from] : []));
 
-const arrival = (node: NodeStatus, from: AllocationStatus, to: AllocationStatus, by: Cause): PairedChange => ({
-  node: { from: into(node), to: node },
+/** A paired change that happens whenever a node enters a status. */
+const onEntry = (node: NodeStatus, from: AllocationStatus, to: AllocationStatus, by: Cause): PairedChange => ({
+  node: { from: statusesBefore(node), to: node },
   allocation: { from, to, by },
 });
 
 export const pairedChanges: readonly PairedChange[] = [
-  arrival('ready', 'provisioning', 'active', 'node-ready'),
-  arrival('failed', 'provisioning', 'failed', 'node-failed'),
-  arrival('failed', 'active', 'failed', 'node-lost'),
+  onEntry('ready', 'provisioning', 'active', 'node-ready'),
+  onEntry('failed', 'provisioning', 'failed', 'node-failed'),
+  onEntry('failed', 'active', 'failed', 'node-lost'),
   { node: { from: ['failed'], to: 'starting' }, allocation: { from: 'failed', to: 'provisioning', by: 'rescue' } },
-  arrival('retired', 'provisioning', 'failed', 'node-lost'),
-  arrival('retired', 'active', 'failed', 'node-lost'),
-  // No operation brings a quarantined machine up, so its allocation would wait forever.
-  arrival('quarantined', 'provisioning', 'failed', 'node-lost'),
+  onEntry('retired', 'provisioning', 'failed', 'node-lost'),
+  onEntry('retired', 'active', 'failed', 'node-lost'),
+  // No operation brings a quarantined machine up, so a provisioning allocation would wait forever.
+  onEntry('quarantined', 'provisioning', 'failed', 'node-lost'),
 ];
 
+/** The changes of the allocation that go with a change of its node. */
 export const pairedWith = (from: NodeStatus, to: NodeStatus): PairedChange['allocation'][] =>
   pairedChanges.filter((pair) => pair.node.to === to && pair.node.from.includes(from)).map((pair) => pair.allocation);
 

@@ -12,7 +12,7 @@ export interface Expected {
   samples: number;
 }
 
-/** Steps of 5 %: enough for "slower than 92 %" without storing every run. */
+/** Every 5 %, which is enough to say "slower than 92 %" without storing every run. */
 export const quantileShares: readonly number[] = Array.from({ length: 21 }, (_, i) => i / 20);
 
 /** A shorter pause is not a stall, however fast the step usually is. */
@@ -20,14 +20,14 @@ export const minStallSeconds = 2;
 
 /** With fewer runs the 90th percentile is not reliable. */
 export const minSamples = 10;
-/** With too few samples a stall takes this many times the 90th percentile. */
-const whileFewFactor = 3;
+/** With fewer samples, a step counts as stalled after this many times the 90th percentile. */
+const fewSamplesFactor = 3;
 
 /** How long a step may make no progress before it counts as stalled. */
 export const stallAfterSeconds = ({ p90_seconds, samples }: Expected): number =>
-  Math.max(minStallSeconds, samples < minSamples ? whileFewFactor * p90_seconds : p90_seconds);
+  Math.max(minStallSeconds, samples < minSamples ? fewSamplesFactor * p90_seconds : p90_seconds);
 
-function at(quantiles: readonly number[], share: number): number {
+function interpolate(quantiles: readonly number[], share: number): number {
   const place = share * (quantiles.length - 1);
   const below = quantiles[Math.floor(place)] ?? 0;
   const above = quantiles[Math.ceil(place)] ?? below;
@@ -35,8 +35,8 @@ function at(quantiles: readonly number[], share: number): number {
 }
 
 /**
- * From the plan's estimates, for a step without recorded runs. With no samples nothing is compared
- * with it.
+ * A history made from the plan's estimates, for a step without recorded runs. It has no samples, so
+ * no run is compared with it.
  */
 export const plannedHistory = (usual_seconds: number, slow_seconds: number): StepHistory => ({
   samples: 0,
@@ -47,22 +47,26 @@ export const plannedHistory = (usual_seconds: number, slow_seconds: number): Ste
 
 export const expectedOf = (history: StepHistory | null): Expected | null =>
   history && history.quantiles.length > 0
-    ? { p50_seconds: at(history.quantiles, 0.5), p90_seconds: at(history.quantiles, 0.9), samples: history.samples }
+    ? {
+        p50_seconds: interpolate(history.quantiles, 0.5),
+        p90_seconds: interpolate(history.quantiles, 0.9),
+        samples: history.samples,
+      }
     : null;
 
-/** The share of earlier runs that had ended by then; null with too few samples. */
+/** The share of earlier runs that took less than `elapsed_seconds`; null with too few samples. */
 export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds: number): number | null {
   if (samples < minSamples) return null;
   const last = quantiles.length - 1;
   const next = quantiles.findIndex((seconds) => seconds >= elapsed_seconds);
   if (next === -1) return 1;
   if (next === 0) return 0;
-  const before = quantiles[next - 1] ?? 0;
-  const within = (elapsed_seconds - before) / ((quantiles[next] ?? before) - before);
-  return (next - 1 + within) / last;
+  const previous = quantiles[next - 1] ?? 0;
+  const fraction = (elapsed_seconds - previous) / ((quantiles[next] ?? previous) - previous);
+  return (next - 1 + fraction) / last;
 }
 
-/** The remaining time by the median, then by the 90th percentile; null beyond that. */
+/** The time until the median, or after it until the 90th percentile; null beyond that. */
 export function remainingOf({ p50_seconds, p90_seconds }: Expected, elapsed_seconds: number): number | null {
   if (elapsed_seconds < p50_seconds) return p50_seconds - elapsed_seconds;
   return elapsed_seconds < p90_seconds ? p90_seconds - elapsed_seconds : null;

@@ -1,7 +1,7 @@
 /**
- * Keeps a shown percentage from falling. Remembers the highest one that this process has shown of
- * each operation: the row holds only the last published one, and a clock that is set back must not
- * lower what came after it.
+ * Keeps a shown percentage from falling. Remembers the highest percentage that this process has
+ * shown for each operation, because the row has only the last published one. Otherwise a clock that
+ * is set back could lower the percentage.
  */
 export interface PercentFloor {
   /** The percentage to show, never less than before. */

@@ -35,8 +35,8 @@ const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {
  * Events of an operation: time passes, or the current step starts, fails, restarts after a crash,
  * or ends.
  */
-type Happening = { kind: 'wait'; seconds: number } | { kind: 'start' | 'retry' | 'restart' | 'done' | 'skip' };
-const happenings: fc.Arbitrary<Happening[]> = fc.array(
+type OperationEvent = { kind: 'wait'; seconds: number } | { kind: 'start' | 'retry' | 'restart' | 'done' | 'skip' };
+const events: fc.Arbitrary<OperationEvent[]> = fc.array(
   fc.oneof(
     fc.record({ kind: fc.constant('wait' as const), seconds: fc.double({ min: 0, max: 5000, noNaN: true }) }),
     fc.record({
@@ -48,13 +48,13 @@ const happenings: fc.Arbitrary<Happening[]> = fc.array(
 const plans = fc.array(fc.option(fc.double({ min: 0.01, max: 4000, noNaN: true })), { minLength: 1, maxLength: 8 });
 
 /** Keeps a step's first start through retries and restarts, as the store does. */
-function apply(steps: StepFacts[], happening: Happening, now: number): void {
+function apply(steps: StepFacts[], event: OperationEvent, now: number): void {
   const current = steps.find((each) => each.status !== 'done' && each.status !== 'skipped');
-  if (!current || happening.kind === 'wait') return;
-  if (happening.kind === 'skip') current.status = 'skipped';
-  else if (happening.kind === 'done') current.status = 'done';
+  if (!current || event.kind === 'wait') return;
+  if (event.kind === 'skip') current.status = 'skipped';
+  else if (event.kind === 'done') current.status = 'done';
   else {
-    current.status = happening.kind === 'retry' ? 'waiting' : 'running';
+    current.status = event.kind === 'retry' ? 'waiting' : 'running';
     current.started_at ??= at(now);
   }
 }
@@ -63,13 +63,13 @@ const inOrder = (percents: number[]) => percents.every((percent, i) => i === 0 |
 
 test('never decreases and reaches 100 only on success', () => {
   fc.assert(
-    fc.property(plans, happenings, (usual, history) => {
+    fc.property(plans, events, (usual, history) => {
       const steps = usual.map((seconds, i) => step(i + 1, 'pending', seconds, null));
       let now = 0;
       const seen: ComputedProgress[] = [progressOf(facts(steps, now))];
-      for (const happening of history) {
-        if (happening.kind === 'wait') now += happening.seconds;
-        apply(steps, happening, now);
+      for (const event of history) {
+        if (event.kind === 'wait') now += event.seconds;
+        apply(steps, event, now);
         seen.push(progressOf(facts(steps, now)));
       }
       const percents = seen.map((progress) => progress.percent);
@@ -182,7 +182,7 @@ test('shows expectations only from recorded runs', () => {
   });
 });
 
-test("uses the provider's estimates until there is a history, without comparison", () => {
+test("uses the provider's estimates until there is a history, but compares no runs with them", () => {
   const run = (now: number) =>
     progressOf(facts([{ ...step(1, 'running', 300, 0), expected: plannedHistory(300, 600) }], now));
   expect(run(240).expected).toEqual({ p50_seconds: 300, p90_seconds: 600, samples: 0 });
@@ -190,7 +190,7 @@ test("uses the provider's estimates until there is a history, without comparison
   expect([run(700).slower_than, run(1800).stalled, run(1801).stalled]).toEqual([null, false, true]);
 });
 
-test('estimates the rest by the median, then by the 90th percentile, then not at all', () => {
+test('estimates the remaining time by the median, then by the 90th percentile, then not at all', () => {
   const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
   const eta = (now: number) => progressOf(facts(steps, now)).eta_seconds;
   expect([eta(10), eta(100), eta(160)]).toEqual([90, 80, null]);
@@ -210,19 +210,19 @@ test('is stalled after no progress for longer than the 90th percentile', () => {
   expect([stalled(160), stalled(161)]).toEqual([false, true]);
   expect(stalled(300, { advanced_at: at(200) })).toBe(false);
   expect(stalled(361, { advanced_at: at(200) })).toBe(true);
-  // Not stalled before the announced time.
+  // A step is not stalled before the announced time.
   expect(stalled(300, { patient_until: at(310) })).toBe(false);
   expect(stalled(310, { patient_until: at(310) })).toBe(true);
   // Announcing a new time is no progress.
   expect(stalled(300, { retry_at: at(310) })).toBe(true);
   expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
-  // However fast the step usually is.
+  // A pause below the minimum is no stall, however fast the step usually is.
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], minStallSeconds)).stalled).toBe(false);
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], minStallSeconds + 1)).stalled).toBe(true);
   expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
 });
 
-test('is stalled much later with few samples, and compares with none', () => {
+test('with few samples, is stalled much later and is not compared with earlier runs', () => {
   const run = (samples: number, now: number) =>
     progressOf(facts([{ ...step(1, 'running', 1, 0), expected: history(samples, 80, 160) }], now));
   expect([run(1, 161).stalled, run(1, 480).stalled, run(1, 481).stalled]).toEqual([false, false, true]);

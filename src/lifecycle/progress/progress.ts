@@ -38,7 +38,7 @@ export interface ProgressFacts {
   advanced_at: Date | null;
   /** When the executor plans to check again. */
   retry_at: Date | null;
-  /** The `retry_at` at the last advance: until then it does not count as stalled. */
+  /** The `retry_at` at the last advance. Until then the operation does not count as stalled. */
   patient_until: Date | null;
   /** The last published percentage. */
   percent: number;
@@ -65,31 +65,31 @@ export const phaseOf = (name: string): string => name.slice(name.indexOf(':') + 
 
 /** The weight of a step without an estimate. */
 const unknownStepSeconds = 5;
-const leastWeight = 0.5;
-/** Within a step the bar approaches, but never reaches, the end of the step. */
+const minWeight = 0.5;
+/** Within a step the bar never exceeds this share of the step. */
 const reachInsideStep = 0.95;
 /**
- * The share of a step that is shown at its median and at its 90th percentile. Beyond that the bar
- * approaches its end asymptotically.
+ * The share of a step that is shown at its median duration and at its 90th percentile. After that
+ * the bar approaches `reachInsideStep` ever more slowly.
  */
 const atMedian = 0.7;
 const atSlowestTenth = 0.9;
 
-const guessOf = (step: StepFacts) => expectedOf(step.expected)?.p50_seconds ?? step.usual_seconds;
-const weightOf = (step: StepFacts) => Math.max(leastWeight, guessOf(step) ?? unknownStepSeconds);
+const estimateOf = (step: StepFacts) => expectedOf(step.expected)?.p50_seconds ?? step.usual_seconds;
+const weightOf = (step: StepFacts) => Math.max(minWeight, estimateOf(step) ?? unknownStepSeconds);
 const isOver = (step: StepFacts) => step.status === 'done' || step.status === 'skipped';
 const seconds = (from: Date | null, to: Date) => (from ? Math.max(0, (to.getTime() - from.getTime()) / 1000) : 0);
 
-const nears = (elapsed: number, usual: number) => 1 - Math.exp(-elapsed / usual);
+const approach = (elapsed: number, usual: number) => 1 - Math.exp(-elapsed / usual);
 
 function fractionInside(step: StepFacts, elapsed: number): number {
   const expected = expectedOf(step.expected);
-  if (!expected) return reachInsideStep * nears(elapsed, weightOf(step));
-  const median = Math.max(leastWeight, expected.p50_seconds);
+  if (!expected) return reachInsideStep * approach(elapsed, weightOf(step));
+  const median = Math.max(minWeight, expected.p50_seconds);
   const slow = Math.max(median, expected.p90_seconds);
   if (elapsed < median) return (atMedian * elapsed) / median;
   if (elapsed < slow) return atMedian + ((atSlowestTenth - atMedian) * (elapsed - median)) / (slow - median);
-  return atSlowestTenth + (reachInsideStep - atSlowestTenth) * nears(elapsed - slow, slow);
+  return atSlowestTenth + (reachInsideStep - atSlowestTenth) * approach(elapsed - slow, slow);
 }
 
 const sum = (steps: readonly StepFacts[]) => steps.reduce((total, step) => total + weightOf(step), 0);
@@ -104,35 +104,38 @@ function percentOf(facts: ProgressFacts, current: StepFacts | undefined, stepEla
 }
 
 /**
- * The current step by its history, later steps by their medians. Null once the current step exceeds
- * its history.
+ * The remaining time of the current step by its history, plus the medians of later steps. Null once
+ * the current step exceeds its history, or if a later step has no estimate.
  */
 function etaOf(steps: readonly StepFacts[], current: StepFacts, stepElapsed: number): number | null {
   const expected = expectedOf(current.expected);
-  const left = expected && remainingOf(expected, stepElapsed);
-  if (left === null) return null;
-  const later = steps.filter((step) => step.ordinal > current.ordinal && !isOver(step)).map(guessOf);
-  return later.reduce<number | null>((total, guess) => (total === null || guess === null ? null : total + guess), left);
+  const remaining = expected && remainingOf(expected, stepElapsed);
+  if (remaining === null) return null;
+  const later = steps.filter((step) => step.ordinal > current.ordinal && !isOver(step)).map(estimateOf);
+  return later.reduce<number | null>(
+    (total, estimate) => (total === null || estimate === null ? null : total + estimate),
+    remaining,
+  );
 }
 
-/** The time estimates of the current step, while it runs. */
-function outlookOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number) {
-  const isTaken = facts.finished_at === null && current?.started_at !== null && current && !isOver(current);
+/** The estimates of an operation, which exist only while a step runs. */
+function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepElapsed: number) {
+  const isRunning = facts.finished_at === null && current?.started_at !== null && current && !isOver(current);
   const expected = current ? expectedOf(current.expected) : null;
-  if (!isTaken) return { expected, eta_seconds: null, slower_than: null, stalled: false };
+  if (!isRunning) return { expected, eta_seconds: null, slower_than: null, stalled: false };
   const retry_at = current.status === 'waiting' ? (current.retry_at ?? facts.retry_at) : facts.retry_at;
   const retry_after_seconds = seconds(facts.now, retry_at ?? facts.now);
-  const still = seconds(facts.advanced_at ?? current.started_at, facts.now);
+  const idleSeconds = seconds(facts.advanced_at ?? current.started_at, facts.now);
   const patient_until = current.status === 'waiting' ? retry_at : facts.patient_until;
   return {
     expected,
     eta_seconds: etaOf(facts.steps, current, stepElapsed),
     slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
-    // Not stalled before its announced `retry_at`. Announcing a new one again and again is no
-    // progress.
+    // A step is not stalled before the `retry_at` of its last advance. Announcing a later time
+    // again and again is no progress.
     stalled:
       expected !== null &&
-      still > stallAfterSeconds(expected) &&
+      idleSeconds > stallAfterSeconds(expected) &&
       (patient_until === null || facts.now >= patient_until),
     ...(retry_at && { retry_after_seconds }),
   };
@@ -151,7 +154,7 @@ export function progressOf(facts: ProgressFacts): ComputedProgress {
     percent: percentOf(facts, current, stepElapsed),
     elapsed_seconds: seconds(facts.started_at ?? facts.created_at, at),
     step_elapsed_seconds: stepElapsed,
-    ...outlookOf(facts, current, stepElapsed),
+    ...estimatesOf(facts, current, stepElapsed),
   };
 }
 
@@ -160,7 +163,8 @@ const noEstimateAfterSeconds = 5;
 const bootPhases: readonly string[] = ['launch', 'register', 'start'];
 
 /**
- * Explains a bar without an estimate, in the first boot of a pool. Empty if there is an estimate.
+ * Explains why the first boot of a pool has no estimate. Empty if there is an estimate, or if the
+ * operation is no running boot.
  */
 export function noEstimate(
   status: OperationStatus,

@@ -5,9 +5,9 @@ import { absence, at, differencesOf, history, oneDifference, policy, replay, unk
 describe('a silence', () => {
   const stale = (stale_after_seconds: number, more: Partial<ReplayPolicy> = {}) =>
     policy({ heartbeat: { stale_after_seconds }, ...more });
-  const past = (given: Partial<RecordedAbsence> = {}) => history(policy(), { absences: [absence(given)] });
+  const past = (overrides: Partial<RecordedAbsence> = {}) => history(policy(), { absences: [absence(overrides)] });
 
-  test('is offline later, or never if the machine was back by then', () => {
+  test('is offline later under a longer stale time, or never if the machine was back by then', () => {
     expect(differencesOf(past(), stale(50))).toEqual(oneDifference('offline_later', 'offline', 50));
     expect(differencesOf(past({ returned_at: at(100) }), stale(50))).toEqual(
       oneDifference('offline_later', 'offline', 50),
@@ -19,7 +19,7 @@ describe('a silence', () => {
     expect(unknownsOf(past({ returned_at: at(62) }), stale(50))).toEqual([['returned', 1]]);
   });
 
-  test('is offline sooner; shorter silences are listed as unknown', () => {
+  test('is offline sooner under a shorter stale time, and shorter silences are listed as unknown', () => {
     expect(differencesOf(past(), stale(20, { heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual(
       oneDifference('offline_sooner', 'offline', 20),
     );
@@ -30,14 +30,14 @@ describe('a silence', () => {
     expect(differencesOf(past(), stale(20))).toEqual([]);
   });
 
-  test("uses the machine's own interval", () => {
+  test('is judged by the interval that the machine announced', () => {
     expect(differencesOf(past({ stale_seconds: 90, at: at(90) }), stale(60))).toEqual([]);
     expect(differencesOf(past({ stale_seconds: 90, at: at(90) }), stale(120))).toEqual(
       oneDifference('offline_later', 'offline', 120),
     );
   });
 
-  test('after a goodbye has no threshold', () => {
+  test('after a goodbye does not depend on the stale time', () => {
     expect(differencesOf(past({ by: 'goodbye', stale_seconds: null }), stale(90))).toEqual([]);
   });
 });
@@ -45,10 +45,10 @@ describe('a silence', () => {
 describe('an absence', () => {
   const away = (offline_seconds: number, more: ReplayPolicy['budgets'] = {}) =>
     policy({ budgets: { offline_seconds, ...more } });
-  const past = (given: Partial<RecordedAbsence>) => history(policy(), { absences: [absence(given)] });
+  const past = (overrides: Partial<RecordedAbsence>) => history(policy(), { absences: [absence(overrides)] });
   const given_up = { at: at(3630), reason: 'it did not come back in time' };
 
-  test('fails sooner although the machine returned, or later', () => {
+  test('fails sooner or later under another offline budget, or not at all', () => {
     expect(differencesOf(past({ returned_at: at(2000) }), away(600))).toEqual(
       oneDifference('absent_given_up', 'failed', 630),
     );
@@ -73,10 +73,10 @@ describe('an absence', () => {
     expect(differencesOf(past({}), away(600))).toEqual([]);
   });
 
-  test('says whether it would have been rescued', () => {
-    const says = (rescue_seconds: number) =>
+  test('that fails sooner says whether the machine would have been rescued', () => {
+    const reasonWith = (rescue_seconds: number) =>
       replay(past({ returned_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
-    expect(says(2000)).toContain('would have been rescued');
-    expect(says(60)).toContain('after its rescue window');
+    expect(reasonWith(2000)).toContain('would have been rescued');
+    expect(reasonWith(60)).toContain('after its rescue window');
   });
 });

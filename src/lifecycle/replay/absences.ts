@@ -10,13 +10,13 @@ import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 
 const round = (seconds: number) => Math.round(seconds * 10) / 10;
 
-/** The stale time of a machine under another policy. A machine with its own interval keeps it. */
+/** The stale time of a machine under another policy. A machine that announced an interval keeps it. */
 export function staleUnder(stale_seconds: number, inForce: ReplayPolicy, proposed: ReplayPolicy): number {
-  const then = heartbeatPolicy(inForce.heartbeat);
-  const now = heartbeatPolicy(proposed.heartbeat);
-  const announced = stale_seconds > then.stale_after_seconds ? stale_seconds / 3 : 0;
-  const own = announced > then.interval_seconds ? announced : 0;
-  return effectiveStaleSeconds(now.stale_after_seconds, Math.max(now.interval_seconds, own));
+  const oldPolicy = heartbeatPolicy(inForce.heartbeat);
+  const newPolicy = heartbeatPolicy(proposed.heartbeat);
+  const implied = stale_seconds > oldPolicy.stale_after_seconds ? stale_seconds / 3 : 0;
+  const announced = implied > oldPolicy.interval_seconds ? implied : 0;
+  return effectiveStaleSeconds(newPolicy.stale_after_seconds, Math.max(newPolicy.interval_seconds, announced));
 }
 
 const budgetOf = (phase: 'offline' | 'rescue', policy: ReplayPolicy): number =>
@@ -28,15 +28,15 @@ const budgetOf = (phase: 'offline' | 'rescue', policy: ReplayPolicy): number =>
     external: policy.external,
   }).seconds;
 
-interface Absent {
+interface ReplayedAbsence {
   absence: RecordedAbsence;
-  /** When it would have become offline. */
+  /** When the machine would have become offline under the proposed policy. */
   at: Date;
 }
 
 const wasOffline = ({ at, reason }: RecordedAbsence): Decided => ({ verdict: 'offline', at, reason });
 
-/** Null if it is still absent. */
+/** When the absence ended; null if the machine is still absent. */
 const endOf = ({ returned_at, given_up, interrupted_at }: RecordedAbsence): Date | null =>
   returned_at ?? given_up?.at ?? interrupted_at;
 
@@ -44,33 +44,43 @@ const endingOf = ({ returned_at }: RecordedAbsence): string =>
   returned_at === null ? 'it was taken out of service' : 'it was back';
 
 /** Replays the silence itself, if the stale time changed. */
-function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): ReplayOutcome {
-  const find = (kind: DifferenceKind, would_be: Decision): ReplayOutcome => ({
+function replaySilence({ absence, at }: ReplayedAbsence, stale: { before: number; proposed: number }): ReplayOutcome {
+  const differs = (kind: DifferenceKind, would_be: Decision): ReplayOutcome => ({
     difference: differenceOf(absence, kind, 'liveness', wasOffline(absence), would_be),
   });
   const allowed = `allowed: ${round(stale.proposed)} s`;
   const offline = { verdict: 'offline', at, reason: `silent for ${round(stale.proposed)} s (${allowed})` };
-  if (at < absence.at) return find('offline_sooner', offline);
+  if (at < absence.at) return differs('offline_sooner', offline);
   const end = endOf(absence);
   if (end && end <= at) {
     const after = `${round(secondsBetween(absence.at, end))} s after it was called offline`;
-    return find('silence_spared', { verdict: 'ready', at: null, reason: `${endingOf(absence)} ${after} (${allowed})` });
+    return differs('silence_spared', {
+      verdict: 'ready',
+      at: null,
+      reason: `${endingOf(absence)} ${after} (${allowed})`,
+    });
   }
-  // A silent machine returns only after its stale time. One that returned right then may have sent
-  // heartbeats all along.
-  const believed = mayReturnAt(absence.at, stale.before);
-  const mayHaveBeaten =
-    absence.returned_at !== null && secondsBetween(believed, absence.returned_at) < stale.before / 2;
-  return mayHaveBeaten ? { unknown: { kind: 'returned', node_id: absence.node_id } } : find('offline_later', offline);
+  // A machine that fell silent returns only after its stale time. If it returned right then, its
+  // heartbeats may have resumed much earlier.
+  const earliestReturn = mayReturnAt(absence.at, stale.before);
+  const mayHaveResumedEarlier =
+    absence.returned_at !== null && secondsBetween(earliestReturn, absence.returned_at) < stale.before / 2;
+  return mayHaveResumedEarlier
+    ? { unknown: { kind: 'returned', node_id: absence.node_id } }
+    : differs('offline_later', offline);
 }
 
-/** Replays the offline deadline, which counts from the time it became offline. */
-function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed: ReplayPolicy): ReplayOutcome {
+/** Replays the offline deadline, which counts from the time when the machine became offline. */
+function replayDeadline(
+  { absence, at }: ReplayedAbsence,
+  inForce: ReplayPolicy,
+  proposed: ReplayPolicy,
+): ReplayOutcome {
   const { given_up, returned_at, interrupted_at, moved_seconds } = absence;
   const budget = budgetOf('offline', proposed);
   if (absence.ended || budget === (absence.budget_seconds ?? budgetOf('offline', inForce))) return undefined;
   const deadline_at = secondsLater(at, budget + moved_seconds);
-  const find = (kind: DifferenceKind, was: Decided, would_be: Decision, sure = true): ReplayOutcome => ({
+  const differs = (kind: DifferenceKind, was: Decided, would_be: Decision, sure = true): ReplayOutcome => ({
     difference: differenceOf(absence, kind, 'offline-deadline', was, would_be, sure),
   });
   const failed = (then: string): Decision => ({
@@ -82,23 +92,23 @@ function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed
     const was = { verdict: 'failed', at: given_up.at, reason: given_up.reason };
     const { rescued_at } = absence;
     if (rescued_at && rescued_at <= deadline_at)
-      return find('absent_spared', was, {
+      return differs('absent_spared', was, {
         verdict: 'ready',
         at: rescued_at,
         reason: 'it was back before its deadline',
       });
-    if (deadline_at < given_up.at) return find('absent_sooner', was, failed(''));
-    return find('absent_later', was, failed('unless it comes back before'), rescued_at !== null);
+    if (deadline_at < given_up.at) return differs('absent_sooner', was, failed(''));
+    return differs('absent_later', was, failed('unless it comes back before'), rescued_at !== null);
   }
   const end = returned_at ?? interrupted_at;
   if (end === null || deadline_at >= end) return undefined;
   if (!returned_at) {
     const was = { verdict: 'offline', at: end, reason: endingOf(absence) };
-    return find('absent_sooner', was, failed('before it was taken out of service'));
+    return differs('absent_sooner', was, failed('before it was taken out of service'));
   }
   const isRescued = returned_at <= secondsLater(deadline_at, budgetOf('rescue', proposed));
   const then = isRescued ? 'it would have been rescued when it returned' : 'it returned after its rescue window';
-  return find('absent_given_up', { verdict: 'ready', at: returned_at, reason: 'it was back' }, failed(then));
+  return differs('absent_given_up', { verdict: 'ready', at: returned_at, reason: 'it was back' }, failed(then));
 }
 
 export function replayAbsence(

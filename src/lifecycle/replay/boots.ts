@@ -1,4 +1,4 @@
-/** Replays recorded boots: when each would have failed, and what is known about it by then. */
+/** Replays recorded boots: when each would have failed, and how certain that is. */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../boots/boot-samples.ts';
 import { hasArrived } from '../boots/survival.ts';
@@ -8,12 +8,9 @@ import type { NodeStatus } from '../model/states.ts';
 import { type Decided, type Decision, type DifferenceKind, differenceOf, type ReplayOutcome } from './difference.ts';
 import type { RecordedBoot, ReplayPolicy } from './history.ts';
 
-/** Tolerance for rounding errors. */
+/** The tolerance for rounding errors when two deadlines are compared. */
 const sameMs = 1;
-/**
- * Sweeps run every few seconds, so a verdict comes a little after its deadline. A boot that arrives
- * before the verdict is in time.
- */
+/** Sweeps run every few seconds, so a verdict comes up to this long after its deadline. */
 const sweepDelaySeconds = 15;
 
 const statusDuring: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
@@ -39,13 +36,13 @@ function budgetUnder(boot: RecordedBoot, policy: ReplayPolicy, phase: SamplePhas
 /** The final deadline, after all events that moved it. */
 function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: ReplayPolicy): Date {
   let deadline_at = secondsLater(boot.started_at, budget_seconds);
-  let granted = false;
+  let isExtendedByPerson = false;
   for (const event of boot.events) {
-    // It would have failed before this event.
+    // The boot would have failed before this event.
     if (event.at > deadline_at) break;
     if (event.what === 'moved') {
       deadline_at = secondsLater(deadline_at, event.seconds);
-      granted ||= event.by_person;
+      isExtendedByPerson ||= event.by_person;
       continue;
     }
     const phase = {
@@ -58,7 +55,7 @@ function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: 
     };
     const next = deadlineAfterAdvance(phase, event.at);
     // Progress must not shorten a deadline that a person extended.
-    if (next && !(granted && next < deadline_at)) deadline_at = next;
+    if (next && !(isExtendedByPerson && next < deadline_at)) deadline_at = next;
   }
   return deadline_at;
 }
@@ -67,16 +64,16 @@ const isSame = (one: Date, other: Date) => Math.abs(one.getTime() - other.getTim
 const round = (seconds: number) => Math.round(seconds);
 
 const waitWords = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): string => {
-  const given = secondsBetween(boot.started_at, until);
-  const moved = Math.abs(given - seconds) < 0.5 ? '' : `, deadline moved by ${round(given - seconds)} s`;
-  return `waited ${round(given)} s, budget of ${round(seconds)} s from ${source}${moved}`;
+  const waited = secondsBetween(boot.started_at, until);
+  const moved = Math.abs(waited - seconds) < 0.5 ? '' : `, deadline moved by ${round(waited - seconds)} s`;
+  return `waited ${round(waited)} s, budget of ${round(seconds)} s from ${source}${moved}`;
 };
 
 interface ReplayedBoot {
   boot: RecordedBoot;
-  /** Progress counts under this policy, but was not recorded after the failure. */
+  /** The proposed policy counts progress, but progress after the failure is not recorded. */
   unseen_advance: boolean;
-  /** Under the proposed policy. */
+  /** The deadline under the proposed policy. */
   deadline_at: Date;
   budget: Budget;
   rescue_seconds: number;
@@ -84,11 +81,11 @@ interface ReplayedBoot {
 
 const arrivalOf = ({ boot }: ReplayedBoot): Decided => {
   const { phase, started_at, ended_at } = boot;
-  const says = phase === 'provision' ? 'it registered' : 'it was ready';
+  const event = phase === 'provision' ? 'it registered' : 'it was ready';
   return {
     verdict: arrival[phase],
     at: ended_at,
-    reason: `${says} after ${round(secondsBetween(started_at, ended_at))} s`,
+    reason: `${event} after ${round(secondsBetween(started_at, ended_at))} s`,
   };
 };
 
@@ -134,7 +131,7 @@ function difference(
 const isRescued = ({ boot, deadline_at, rescue_seconds }: ReplayedBoot): boolean =>
   boot.ended_at <= secondsLater(deadline_at, rescue_seconds);
 
-/** It arrived and had not failed. */
+/** Replays a boot that arrived without failing. */
 function arrivedInTime(replayed: ReplayedBoot): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
@@ -152,48 +149,52 @@ function arrivedInTime(replayed: ReplayedBoot): ReplayOutcome {
 }
 
 /**
- * At an earlier deadline, a machine that still sent heartbeats would have become ready instead of
- * failing.
+ * Replays a start-up that failed in silence. At an earlier deadline the machine may still have sent
+ * heartbeats, and would then have become ready.
  */
 function stillBeating(replayed: ReplayedBoot, { at, reason, last_seen_at, stale_seconds }: GivenUp): ReplayOutcome {
   const { boot, deadline_at, budget } = replayed;
   if (boot.phase !== 'start' || last_seen_at === null || deadline_at >= at) return undefined;
   const freshUntil = secondsLater(last_seen_at, stale_seconds ?? 0);
-  // It sent heartbeats when it failed, so it lacked something else, and would at any deadline.
+  // If the machine still sent heartbeats when it failed, it failed for another reason, which an
+  // earlier deadline does not change. If it was silent at the earlier deadline, it fails there too.
   if (freshUntil >= at || freshUntil < deadline_at) return undefined;
   if (last_seen_at > deadline_at) return { unknown: { kind: 'beats', node_id: boot.node_id } };
-  const beat = `it still sent heartbeats at the end of its start-up time (${waitWords(boot, deadline_at, budget)})`;
-  const would_be = { verdict: 'ready', at: deadline_at, reason: beat };
+  const stillSent = `it still sent heartbeats at the end of its start-up time (${waitWords(boot, deadline_at, budget)})`;
+  const would_be = { verdict: 'ready', at: deadline_at, reason: stillSent };
   return difference(replayed, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
 }
 
-/** It failed and arrived later. */
+/** Replays a boot that failed and arrived later. */
 function arrivedLate(replayed: ReplayedBoot, given_up: GivenUp, before: Before): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   const was = failureOf(given_up);
   if (boot.ended_at <= deadline_at) return difference(replayed, 'boot_spared', was, arrivalOf(replayed));
   const wasRescued =
     boot.outcome === 'late' || boot.ended_at <= secondsLater(before.deadline_at, before.rescue_seconds);
-  const then = (words: string) => wouldFail(replayed, words);
+  const failure = (words: string) => wouldFail(replayed, words);
   if (!isRescued(replayed))
-    return wasRescued ? difference(replayed, 'boot_lost', was, then('it arrived after its rescue window')) : undefined;
-  if (!wasRescued) return difference(replayed, 'boot_kept', was, then('it arrived inside its rescue window'));
+    return wasRescued
+      ? difference(replayed, 'boot_lost', was, failure('it arrived after its rescue window'))
+      : undefined;
+  if (!wasRescued) return difference(replayed, 'boot_kept', was, failure('it arrived inside its rescue window'));
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const kind = deadline_at < before.deadline_at ? 'late_sooner' : 'late_later';
-  return difference(replayed, kind, was, then('it arrived later and would have been rescued'));
+  return difference(replayed, kind, was, failure('it arrived later and would have been rescued'));
 }
 
-/** It failed and never arrived. */
+/** Replays a boot that failed and never arrived. */
 function neverArrived(replayed: ReplayedBoot, given_up: GivenUp, before: Before): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (isSame(before.deadline_at, deadline_at)) return undefined;
   const was = failureOf(given_up);
   if (deadline_at < before.deadline_at) return difference(replayed, 'stuck_sooner', was, wouldFail(replayed, ''));
-  const known = deadline_at <= boot.watched_until;
-  const then = known ? '' : 'it was not observed that long, so it is unknown whether it would have arrived';
-  return difference(replayed, 'stuck_later', was, wouldFail(replayed, then), { sure: known });
+  const wasObserved = deadline_at <= boot.watched_until;
+  const then = wasObserved ? '' : 'it was not observed that long, so it is unknown whether it would have arrived';
+  return difference(replayed, 'stuck_later', was, wouldFail(replayed, then), { sure: wasObserved });
 }
 
+/** Replays a start-up that a rule ended, because the machine sent heartbeats at its deadline. */
 function madeReady(replayed: ReplayedBoot, before: Date): ReplayOutcome {
   const { boot, deadline_at, budget } = replayed;
   const was = { ...arrivalOf(replayed), reason: 'it sent heartbeats, and its start-up time was over' };
@@ -208,7 +209,7 @@ function madeReady(replayed: ReplayedBoot, before: Date): ReplayOutcome {
   });
 }
 
-/** Ended by something else, or still running. */
+/** Replays a boot that something else ended, or that still runs. */
 function leftOpen(replayed: ReplayedBoot): ReplayOutcome {
   const { boot, deadline_at } = replayed;
   if (boot.ended_at <= deadline_at) return undefined;
@@ -217,7 +218,7 @@ function leftOpen(replayed: ReplayedBoot): ReplayOutcome {
   return difference(replayed, 'boot_cut_short', openEnd(replayed), would_be, { sure: boot.outcome === 'running' });
 }
 
-/** The outcome under the policy that was in force. */
+/** The deadline and rescue window under the policy that was in force. */
 interface Before {
   deadline_at: Date;
   rescue_seconds: number;
@@ -226,16 +227,16 @@ interface Before {
 const isFarFrom = (one: Date, other: Date) => Math.abs(secondsBetween(one, other)) > sweepDelaySeconds;
 
 /**
- * If the policy in force does not explain the record, a replay under another policy would be wrong
- * too.
+ * Finds records that the policy in force does not explain. A replay of such a boot under another
+ * policy would be wrong too.
  */
 function unexplained({ boot, deadline_at }: ReplayedBoot, before: Before): ReplayOutcome {
   const { given_up, node_id, ended_at } = boot;
   if (given_up && isFarFrom(given_up.deadline_at ?? given_up.at, before.deadline_at))
     return { unknown: { kind: 'moved', node_id } };
   if (boot.ready_by_rule && isFarFrom(ended_at, before.deadline_at)) return { unknown: { kind: 'moved', node_id } };
-  const kept = given_up ? given_up.at : ended_at;
-  if (kept <= secondsLater(before.deadline_at, sweepDelaySeconds)) return undefined;
+  const endedOrFailedAt = given_up ? given_up.at : ended_at;
+  if (endedOrFailedAt <= secondsLater(before.deadline_at, sweepDelaySeconds)) return undefined;
   return !given_up && ended_at <= deadline_at ? undefined : { unknown: { kind: 'kept', node_id } };
 }
 
@@ -248,8 +249,8 @@ export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: 
   const budget = budgetUnder(boot, proposed, phase);
   const rescue_seconds = budgetUnder(boot, proposed, 'rescue').seconds;
   const deadline_at = deadlineUnder(boot, budget.seconds, proposed);
-  const counts = phase === 'start' || proposed.budgets.progress_aware === true;
-  const unseen_advance = counts && given_up !== null && deadline_at > given_up.at;
+  const progressCounts = phase === 'start' || proposed.budgets.progress_aware === true;
+  const unseen_advance = progressCounts && given_up !== null && deadline_at > given_up.at;
   const replayed: ReplayedBoot = { boot, budget, rescue_seconds, deadline_at, unseen_advance };
   const isSameDeadline = isSame(before.deadline_at, deadline_at);
   // A boot that did not fail needs no rescue.

@@ -1,4 +1,4 @@
-/** The text of each difference. */
+/** Tests the texts of differences. */
 import { describe, expect, test } from 'vitest';
 import type { History, ReplayPolicy } from './history.ts';
 import {
@@ -16,15 +16,15 @@ import {
 
 describe('texts of', () => {
   /**
-   * The rule, the real and the hypothetical decision with their times, and a mark for uncertain
-   * ones.
+   * One line per difference: its rule, the real and the hypothetical decision with their times, and
+   * a question mark if it is uncertain.
    */
   const lines = (past: History, ...proposed: ReplayPolicy[]) =>
     proposed.flatMap((each) =>
       replay(past, each).differences.map(({ kind, rule, at: first, was, would_be, sure }) => {
         const clock = (moment: Date | null) => moment && (moment.getTime() - start.getTime()) / 1000;
-        const said = [was, would_be].map((one) => `${one.verdict} at ${clock(one.at)} (${one.reason})`);
-        return `${clock(first)} ${kind} by ${rule}: ${said.join(' → ')}${sure ? '' : ' ?'}`;
+        const decisions = [was, would_be].map((one) => `${one.verdict} at ${clock(one.at)} (${one.reason})`);
+        return `${clock(first)} ${kind} by ${rule}: ${decisions.join(' → ')}${sure ? '' : ' ?'}`;
       }),
     );
 

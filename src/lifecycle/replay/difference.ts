@@ -4,13 +4,14 @@
  */
 
 /**
- * `bad`: a healthy machine would fail. `good`: it would be spared. `even`: only the time differs.
+ * `bad`: a healthy machine would fail. `good`: a machine would not fail, or a stuck one would be
+ * found sooner. `even`: neither better nor worse.
  */
 type Weight = 'good' | 'bad' | 'even';
 
 interface Kind {
   weight: Weight;
-  /** Follows a count: "9 boots not given up". */
+  /** The texts after a count, for example "boots not given up" after "9". */
   one: string;
   many: string;
 }
@@ -46,13 +47,13 @@ export const differenceKinds = {
   offline_sooner: kind('even', 'called offline sooner', 'called offline sooner'),
   offline_later: kind('even', 'called offline later', 'called offline later'),
   absent_given_up: kind('bad', 'given up while away though it came back', 'given up while away though they came back'),
-  absent_spared: kind('good', 'absent one not given up', 'absent ones not given up'),
-  absent_sooner: kind('even', 'absent one given up sooner', 'absent ones given up sooner'),
-  absent_later: kind('even', 'absent one given up later', 'absent ones given up later'),
+  absent_spared: kind('good', 'absent machine not given up', 'absent machines not given up'),
+  absent_sooner: kind('even', 'absent machine given up sooner', 'absent machines given up sooner'),
+  absent_later: kind('even', 'absent machine given up later', 'absent machines given up later'),
   held: kind('even', 'verdict held back by the brake', 'verdicts held back by the brake'),
   not_held: kind('even', 'verdict not held back', 'verdicts not held back'),
   launches_paused: kind('even', 'pause of new launches', 'pauses of new launches'),
-  launches_not_paused: kind('even', 'pause of new launches less', 'pauses of new launches less'),
+  launches_not_paused: kind('even', 'pause of new launches avoided', 'pauses of new launches avoided'),
 } as const satisfies Record<string, Kind>;
 
 export type DifferenceKind = keyof typeof differenceKinds;
@@ -65,7 +66,7 @@ export interface Decision {
   reason: string;
 }
 
-/** A decision that was really made always has a time. */
+/** A decision that was really made, so it has a time. */
 export type Decided = Decision & { at: Date };
 
 export interface Difference {
@@ -77,7 +78,7 @@ export interface Difference {
   rule: string;
   was: Decided;
   would_be: Decision;
-  /** False: the record neither proves nor contradicts it. */
+  /** False if the record does not prove the hypothetical decision. */
   sure: boolean;
 }
 

@@ -27,20 +27,20 @@ export type DeadlineEvent =
   | { at: Date; what: 'moved'; seconds: number; by_person: boolean };
 
 export interface RecordedBoot extends Machine {
-  /** The pool generation that it was made from. */
+  /** The pool generation that the machine was made from. */
   generation: number;
   phase: SamplePhase;
   started_at: Date;
-  /** When it arrived, or was last observed. */
+  /** When the boot ended, or was last observed. */
   ended_at: Date;
   outcome: SampleOutcome | 'running';
   budget_seconds: number;
   budget_source: BudgetSource;
-  /** The budget that its allocation requested. */
+  /** The budget that the machine's allocation requested. */
   requested_seconds: number | null;
   /** In order of time. */
   events: DeadlineEvent[];
-  /** When a rule failed it, or would have in an observe-only pool. */
+  /** The verdict that failed the boot, or would have in an observe-only pool. */
   given_up: {
     at: Date;
     reason: string;
@@ -48,11 +48,11 @@ export interface RecordedBoot extends Machine {
     last_seen_at: Date | null;
     stale_seconds: number | null;
   } | null;
-  /** A rule promoted it to ready, not its own report. */
+  /** A rule made the machine ready, not its own report. */
   ready_by_rule: boolean;
   /**
-   * Until then it is known not to have arrived. After that the machine was destroyed or replaced,
-   * or the time has not come yet.
+   * Until then the machine is known not to have arrived. After that nothing is known: the machine
+   * was destroyed or replaced, or the time has not come yet.
    */
   watched_until: Date;
 }
@@ -66,15 +66,15 @@ export interface RecordedAbsence extends Machine {
   /** The stale time that applied. */
   stale_seconds: number | null;
   budget_seconds: number | null;
-  /** By how much its deadline was extended meanwhile. */
+  /** By how much the offline deadline was extended during the absence. */
   moved_seconds: number;
   /** The machine was known to have ended, so its deadline did not apply. */
   ended: boolean;
   returned_at: Date | null;
   given_up: { at: Date; reason: string } | null;
-  /** When it returned after it had failed. */
+  /** When the machine returned after it had failed. */
   rescued_at: Date | null;
-  /** When something other than its return or failure ended the absence, such as a drain. */
+  /** When something other than a return or a failure ended the absence, such as a drain. */
   interrupted_at: Date | null;
 }
 

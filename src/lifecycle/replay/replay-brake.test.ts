@@ -82,16 +82,16 @@ describe('the brake', () => {
     expect(counts(another(mass_failure_seconds), brake(0.2, 5))).toEqual({ held: 6 });
   });
 
-  test('counts the fleet as it had grown by then', () => {
+  test('counts the fleet at the time of each verdict', () => {
     const grown = Array.from({ length: 90 }, () => ({ ...offline(1, 500)[0], from: 'new', to: 'ready', by: 'join' }));
     const changes = [...offline(6, 100), ...grown, ...offline(6, 9000)] as RecordedChange[];
     const past = history(brake(0.9, 5), { changes, final_counts: { ready: 98, offline: 12 } });
     expect(replay(past, brake(0.2, 5)).differences.map(({ at: when }) => when)).toEqual(Array(6).fill(at(100)));
   });
 
-  test('counts a verdict that was held and then given once', () => {
+  test('counts a verdict once that was first held and later written', () => {
     const [one, ...rest] = held(6, 100);
-    if (!one) throw new Error('nobody is held');
+    if (!one) throw new Error('no verdict is held');
     const later: RecordedChange = { ...one, at: at(3700), from: 'ready', to: 'offline', by: 'liveness' };
     const past = history(brake(0.2, 5), {
       held: [one, ...rest],
@@ -101,7 +101,7 @@ describe('the brake', () => {
     expect(counts(past, brake(0.5, 5))).toEqual({ not_held: 6 });
   });
 
-  test('pauses launches when deadlines fail many at once', () => {
+  test('pauses launches when deadlines fail many machines at once', () => {
     const failed = offline(6, 100).map(
       (each) => ({ ...each, from: 'provisioning', to: 'failed', by: 'provision-deadline' }) as const,
     );

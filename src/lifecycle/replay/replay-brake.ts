@@ -1,6 +1,6 @@
 /**
- * Replays the brake over recorded verdicts: which would be held, and which not. Counts the fleet at
- * each time from the recorded changes.
+ * Replays the brake over recorded verdicts, to find which verdicts it would hold or let through. The
+ * size of the fleet at each time is computed from the recorded changes.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { type BrakePolicy, decideBrake, type OpenHold } from '../brake/brake.ts';
@@ -12,7 +12,7 @@ import type { History, RecordedChange } from './history.ts';
 type StatusCounts = Record<string, number>;
 
 /** A verdict that a rule gave or held. */
-interface Due {
+interface RecordedVerdict {
   at: Date;
   node_id: string;
   node_instance_id: string;
@@ -25,25 +25,32 @@ const negativeRules = (Object.keys(nodeRules) as NodeRuleName[]).filter((name) =
 
 const byTime = (one: { at: Date }, other: { at: Date }) => one.at.getTime() - other.at.getTime();
 
-/** The verdicts of a rule, once per node: one that was held and given later counts once. */
-function dueOf(rule: NodeRuleName, { changes, held, brake }: History): Due[] {
+/** The verdicts of a rule. A verdict that was first held and later written counts once. */
+function verdictsOf(rule: NodeRuleName, { changes, held, brake }: History): RecordedVerdict[] {
   const heldAt = new Map<string, Date>();
-  const kept = held.filter((each) => each.rule === rule).map((each): Due => ({ ...each, held: true }));
-  const decided = changes.filter((each) => each.by === rule).map((each): Due => ({ ...each, held: false }));
-  return [...kept, ...decided].sort(byTime).filter((due) => {
-    const before = heldAt.get(due.node_instance_id);
+  const heldVerdicts = held
+    .filter((each) => each.rule === rule)
+    .map((each): RecordedVerdict => ({ ...each, held: true }));
+  const writtenVerdicts = changes
+    .filter((each) => each.by === rule)
+    .map((each): RecordedVerdict => ({ ...each, held: false }));
+  return [...heldVerdicts, ...writtenVerdicts].sort(byTime).filter((due) => {
+    const lastHeldAt = heldAt.get(due.node_instance_id);
     if (due.held) heldAt.set(due.node_instance_id, due.at);
-    // After a hold, verdicts resume at a limited rate.
-    return !before || due.at > secondsLater(before, 2 * brake.mass_failure_seconds);
+    // Verdicts resume at a limited rate after a hold, so a held verdict may be written much later.
+    return !lastHeldAt || due.at > secondsLater(lastHeldAt, 2 * brake.mass_failure_seconds);
   });
 }
 
-/** Counts the fleet at a time. Must be called in order of time. */
+/**
+ * Returns a function that counts the nodes by status at a given time. Its calls must be in order of
+ * time.
+ */
 function fleetAt({ changes, final_counts }: History): (at: Date) => StatusCounts {
-  const then: StatusCounts = { ...final_counts };
+  const counts: StatusCounts = { ...final_counts };
   const move = (from: string, to: string) => {
-    then[from] = (then[from] ?? 0) - 1;
-    then[to] = (then[to] ?? 0) + 1;
+    counts[from] = (counts[from] ?? 0) - 1;
+    counts[to] = (counts[to] ?? 0) + 1;
   };
   for (const { from, to } of changes) move(to, from);
   let next = 0;
@@ -52,7 +59,7 @@ function fleetAt({ changes, final_counts }: History): (at: Date) => StatusCounts
       move(change.from, change.to);
       next++;
     }
-    return then;
+    return counts;
   };
 }
 
@@ -61,7 +68,7 @@ const countOf = (counts: StatusCounts, phase: readonly NodeStatus[]): number =>
 
 type Returns = Map<string, number[]>;
 
-/** When each instance returned from offline. */
+/** The times at which each instance left offline. */
 function returnsOf(changes: readonly RecordedChange[]): Returns {
   const returns: Returns = new Map();
   for (const { from, node_instance_id, at } of changes) {
@@ -73,12 +80,12 @@ function returnsOf(changes: readonly RecordedChange[]): Returns {
   return returns;
 }
 
-const backAfter = (returns: Returns, { node_instance_id, at }: Due): number =>
+const backAfter = (returns: Returns, { node_instance_id, at }: RecordedVerdict): number =>
   returns.get(node_instance_id)?.find((ms) => ms > at.getTime()) ?? Number.POSITIVE_INFINITY;
 
 interface BrakeStep {
   holds: boolean;
-  /** The hold or the pause starts here. */
+  /** The hold or the pause starts with these verdicts. */
   opens: boolean;
 }
 
@@ -89,19 +96,23 @@ interface BrakeStep {
 function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
   const { en_masse, phase } = nodeRules[rule];
   let recent: { at: Date; count: number }[] = [];
-  let open: OpenHold | undefined;
+  let hold: OpenHold | undefined;
   let allBackMs = Number.NEGATIVE_INFINITY;
-  return (at: Date, dues: Due[], population: number, policy: BrakePolicy): BrakeStep => {
+  return (at: Date, dues: RecordedVerdict[], population: number, policy: BrakePolicy): BrakeStep => {
     const from = secondsLater(at, -brake.window_seconds);
     recent = recent.filter((each) => each.at > from);
-    if (open && (at >= open.held_until || at.getTime() >= allBackMs)) open = undefined;
-    const decided = recent.reduce((sum, { count }) => sum + count, 0);
-    const share = { due: dues.length, recent: decided, population: population + recentBesidesPhase(phase, decided) };
-    const decision = decideBrake(share, policy, brake, open, at);
+    if (hold && (at >= hold.held_until || at.getTime() >= allBackMs)) hold = undefined;
+    const recentCount = recent.reduce((sum, { count }) => sum + count, 0);
+    const counts = {
+      due: dues.length,
+      recent: recentCount,
+      population: population + recentBesidesPhase(phase, recentCount),
+    };
+    const decision = decideBrake(counts, policy, brake, hold, at);
     const holds = decision.allow === 'none';
     const opens = holds && decision.opens;
     if (opens) {
-      open = { held_until: decision.held_until, resumed: false };
+      hold = { held_until: decision.held_until, resumed: false };
       allBackMs = Number.NEGATIVE_INFINITY;
     }
     if (holds) for (const due of dues) allBackMs = Math.max(allBackMs, backAfter(returns, due));
@@ -114,23 +125,23 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
 const policyAt = ({ generations }: History, at: Date): BrakePolicy | undefined =>
   (generations.findLast(({ created_at }) => created_at <= at) ?? generations[0])?.policy.brake;
 
-function heldOr(due: Due, rule: string, holds: boolean, until: Date): Difference {
+function holdDifference(due: RecordedVerdict, rule: string, holds: boolean, until: Date): Difference {
   const { at, to, reason } = due;
   if (!holds) {
-    const goes = { verdict: to, at, reason: 'not too many at once' };
-    return differenceOf(due, 'not_held', rule, { verdict: 'held', at, reason }, goes);
+    const written = { verdict: to, at, reason: 'not too many at once' };
+    return differenceOf(due, 'not_held', rule, { verdict: 'held', at, reason }, written);
   }
-  const waits = { verdict: 'held', at, reason: `too many at once; until ${until.toISOString()} at the latest` };
-  return differenceOf(due, 'held', rule, { verdict: to, at, reason }, waits);
+  const heldVerdict = { verdict: 'held', at, reason: `too many at once; until ${until.toISOString()} at the latest` };
+  return differenceOf(due, 'held', rule, { verdict: to, at, reason }, heldVerdict);
 }
 
-function pausedOr(due: Due, rule: string, pauses: boolean): Difference {
+function pauseDifference(due: RecordedVerdict, rule: string, pauses: boolean): Difference {
   const { at } = due;
-  const go = { verdict: 'launches go on', at, reason: 'not too many at once' };
-  const stop = { verdict: 'launches paused', at, reason: 'too many failed at once; this one was the last of them' };
+  const unpaused = { verdict: 'launches go on', at, reason: 'not too many at once' };
+  const paused = { verdict: 'launches paused', at, reason: 'too many failed at once; this one was the last of them' };
   return pauses
-    ? differenceOf(due, 'launches_paused', rule, go, stop)
-    : differenceOf(due, 'launches_not_paused', rule, stop, go);
+    ? differenceOf(due, 'launches_paused', rule, unpaused, paused)
+    : differenceOf(due, 'launches_not_paused', rule, paused, unpaused);
 }
 
 function* replayRule(
@@ -139,33 +150,33 @@ function* replayRule(
   proposed: BrakePolicy,
   returns: Returns,
 ): Generator<Difference | undefined> {
-  const dues = dueOf(rule, history);
+  const dues = verdictsOf(rule, history);
   if (dues.length === 0) return;
   const isHolding = nodeRules[rule].en_masse === 'hold';
   const fleet = fleetAt(history);
-  const before = brakeRun(history, rule, returns);
-  const after = brakeRun(history, rule, returns);
-  for (const together of Map.groupBy(dues, ({ at }) => at.getTime()).values()) {
+  const brakeInForce = brakeRun(history, rule, returns);
+  const brakeProposed = brakeRun(history, rule, returns);
+  for (const simultaneous of Map.groupBy(dues, ({ at }) => at.getTime()).values()) {
     yield undefined;
-    const last = together.at(-1);
+    const last = simultaneous.at(-1);
     const inForce = last && policyAt(history, last.at);
     if (!last || !inForce) continue;
     const population = countOf(fleet(last.at), nodeRules[rule].phase);
-    const then = before(last.at, together, population, inForce);
-    const now = after(last.at, together, population, proposed);
+    const was = brakeInForce(last.at, simultaneous, population, inForce);
+    const would = brakeProposed(last.at, simultaneous, population, proposed);
     if (!isHolding) {
-      if (then.opens !== now.opens && then.holds !== now.holds) yield pausedOr(last, rule, now.opens);
+      if (was.opens !== would.opens && was.holds !== would.holds) yield pauseDifference(last, rule, would.opens);
       continue;
     }
     const until = secondsLater(last.at, history.brake.mass_failure_seconds);
-    for (const due of together)
-      if (then.holds === due.held && now.holds !== due.held) yield heldOr(due, rule, now.holds, until);
+    for (const due of simultaneous)
+      if (was.holds === due.held && would.holds !== due.held) yield holdDifference(due, rule, would.holds, until);
   }
 }
 
 /**
- * Replays all rules that the brake applies to. Yields at each moment so that the caller can
- * interleave other work.
+ * Replays all rules that the brake applies to. Also yields undefined between steps, so that the
+ * caller can interleave other work.
  */
 export function* replayBrake(history: History, proposed: BrakePolicy): Generator<Difference | undefined> {
   const returns = returnsOf(history.changes);

@@ -19,7 +19,7 @@ import {
   unknownsOf,
 } from './testing/histories.ts';
 
-/** A boot with its true arrival, if any, and its progress. */
+/** When a boot really arrives, if ever, and when it makes progress. */
 interface Truth {
   arrives: number | null;
   signs: number[];
@@ -29,7 +29,7 @@ const truths = fc.record({
   signs: fc.uniqueArray(fc.integer({ min: 1, max: 2500 }), { maxLength: 6 }),
 });
 
-/** Its deadline under a policy, computed independently. */
+/** The deadline under a policy, computed independently of the code under test. */
 function deadlineIn({ signs }: Truth, budget: number, aware: boolean): number {
   let deadline = budget;
   for (const sign of aware ? signs.toSorted((a, b) => a - b) : [])
@@ -136,7 +136,7 @@ describe('a boot', () => {
     );
   });
 
-  test('that was stuck is found sooner or later; uncertain after its machine ended', () => {
+  test('that was stuck is found sooner or later, and is uncertain after its machine ended', () => {
     const stuck = boot(720, { outcome: 'timed_out', given_up: failedVerdict(720), watched_until: at(1080) });
     expect(differencesOf(past(stuck), provisionPolicy(600))).toEqual(oneDifference('stuck_sooner', 'failed', 600));
     expect(differencesOf(past(stuck), provisionPolicy(1000))).toEqual(oneDifference('stuck_later', 'failed', 1000));
@@ -180,16 +180,16 @@ describe('a boot', () => {
     expect(differencesOf(past(extended), provisionPolicy(700))).toEqual([]);
     expect(differencesOf(past(extended), provisionPolicy(500))).toEqual(oneDifference('boot_given_up', 'failed', 800));
     expect(differencesOf(past(extended), provisionPolicy(720, { progress_aware: true }))).toEqual([]);
-    const unsaid = boot(900, { events: events.map((event) => ({ ...event, by_person: false })) });
-    expect(differencesOf(past(unsaid), provisionPolicy(720, { progress_aware: true }))).toEqual(
+    const byServer = boot(900, { events: events.map((event) => ({ ...event, by_person: false })) });
+    expect(differencesOf(past(byServer), provisionPolicy(720, { progress_aware: true }))).toEqual(
       oneDifference('boot_given_up', 'failed', 380),
     );
-    expect(differencesOf(past(unsaid), provisionPolicy(720, { progress_aware: true, rescue_seconds: 360 }))).toEqual(
+    expect(differencesOf(past(byServer), provisionPolicy(720, { progress_aware: true, rescue_seconds: 360 }))).toEqual(
       oneDifference('boot_lost', 'failed', 380),
     );
   });
 
-  test('that failed has no later progress, so the effect of progress is uncertain', () => {
+  test('that failed has no recorded progress after that, so the effect of progress is uncertain', () => {
     const late = boot(800, { outcome: 'late', given_up: failedVerdict(720) });
     const [aware] = replay(past(late), provisionPolicy(900, { progress_aware: true })).differences;
     expect(aware).toMatchObject({ kind: 'boot_spared', sure: false });

@@ -12,7 +12,7 @@ import { replayBrake } from './replay-brake.ts';
 
 export interface UnknownTotal {
   kind: UnknownKind;
-  /** Null if it is not about single decisions. */
+  /** Null if the kind is not about single decisions. */
   count: number | null;
   /** A sample of the nodes concerned. */
   node_ids: string[];
@@ -37,13 +37,14 @@ const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as con
 /** Questions about the policy that no record can answer. */
 function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
   const outcomes: UnknownKind[] = [];
-  const now = history.generations.at(-1)?.policy;
+  const currentPolicy = history.generations.at(-1)?.policy;
   const allowed = heartbeatPolicy(proposed.heartbeat).stale_after_seconds;
   if (history.generations.some(({ policy }) => allowed < heartbeatPolicy(policy.heartbeat).stale_after_seconds))
     outcomes.push('short_silences');
   if (proposed.budgets.policy === 'learned' && history.boots.some((boot) => boot.budget_source !== 'learned'))
     outcomes.push('learned');
-  if (now && notReplayed.some((name) => proposed.budgets[name] !== now.budgets[name])) outcomes.push('other_budgets');
+  if (currentPolicy && notReplayed.some((name) => proposed.budgets[name] !== currentPolicy.budgets[name]))
+    outcomes.push('other_budgets');
   if (proposed.mode === 'observe') outcomes.push('observed');
   if (history.truncated.boots) outcomes.push('cut_boots');
   if (history.truncated.changes) outcomes.push('cut_changes');
@@ -51,8 +52,8 @@ function unanswerable(history: History, proposed: ReplayPolicy): UnknownKind[] {
 }
 
 /**
- * Replays one item per step. There may be a hundred thousand, so a server interleaves them with
- * other work.
+ * Replays one item per step. There may be a hundred thousand items, so a server interleaves the
+ * steps with other work.
  */
 export function* replaySteps(history: History, proposed: ReplayPolicy): Generator<ReplayOutcome> {
   const policies = new Map(history.generations.map(({ generation, policy }) => [generation, policy]));
@@ -67,7 +68,7 @@ export function* replaySteps(history: History, proposed: ReplayPolicy): Generato
 /** Sums up all steps. */
 export function replayTotal(history: History, proposed: ReplayPolicy, outcomes: readonly ReplayOutcome[]): Replay {
   const differences = outcomes.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
-  const untold = outcomes.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));
+  const unknowns = outcomes.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));
   const otherwise: Replay['otherwise'] = {};
   for (const { kind } of differences) otherwise[kind] = (otherwise[kind] ?? 0) + 1;
   return {
@@ -77,7 +78,7 @@ export function replayTotal(history: History, proposed: ReplayPolicy, outcomes: 
     otherwise,
     differences: differences.sort((one, other) => other.at.getTime() - one.at.getTime()),
     untold: [
-      ...[...Map.groupBy(untold, ({ kind }) => kind)].map(([kind, all]) => ({
+      ...[...Map.groupBy(unknowns, ({ kind }) => kind)].map(([kind, all]) => ({
         kind,
         count: all.length,
         node_ids: [...new Set(all.flatMap(({ node_id }) => (node_id === undefined ? [] : [node_id])))].slice(

@@ -44,7 +44,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const inUse = 'An allocation uses it; release that first.';
+const inUse = 'An allocation uses it; release the allocation first.';
 
 test('a dry run lists eligible targets, and the reasons for the others', async () => {
   expect(await ask({ dry_run: true })).toEqual({

@@ -55,12 +55,12 @@ async function updateBudget(
     fixed_seconds,
     floor_seconds: pool.document.budgets?.floor_seconds,
     ceiling_seconds: ceilingOf(pool.document, environment),
-    standing_seconds: from_seconds,
-    lately_seconds: await recentBudgets(tx, pool, now),
-    new_number: hasNewNumber(pool, now),
+    current_seconds: from_seconds,
+    recent_seconds: await recentBudgets(tx, pool, now),
+    set_today: hasNewNumber(pool, now),
   };
   const budget = environment.decide.learnBudget(question);
-  const learned = !question.new_number && (budget.lesson !== null || budget.seconds !== fixed_seconds);
+  const learned = !question.set_today && (budget.lesson !== null || budget.seconds !== fixed_seconds);
   await saveLearnedBudget(tx, pool, { from_seconds, budget, because: learnedReason(budget, question), learned }, now);
   return budget.moved ? 'moved' : 'unchanged';
 }

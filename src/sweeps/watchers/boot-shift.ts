@@ -90,7 +90,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     const boots = known && isAccepted ? all.filter(({ started_at }) => started_at >= sinceOf(known)) : all;
     const budget = budgetOf(booted.phase, booted.document, environment, null);
     const hasOpenFinding = known !== undefined && !isAccepted;
-    const shift = findShift(boots, { now, budget_seconds: budget.seconds, settings, standing: hasOpenFinding });
+    const shift = findShift(boots, { now, budget_seconds: budget.seconds, settings, is_known: hasOpenFinding });
     const changes: Changes = { disagreements: [], ended: [] };
     if (!shift) {
       if (known && (!isAccepted || isUsual(known, now)))

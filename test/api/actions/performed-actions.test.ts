@@ -35,7 +35,7 @@ describe('the audit', () => {
       expectProblem(await refuse(fixture.node_id, 'node-act', 'retire', reason), 'action_illegal');
     expect(await audited('action.refused', 'retire')).toMatchObject({
       layer: 'operator',
-      summary: 'retire was refused: An allocation uses it; release that first.',
+      summary: 'retire was refused: An allocation uses it; release the allocation first.',
       data: { action: 'retire', operation: 'node-act', code: 'action_illegal', reason: 'let it go' },
       actor: { kind: 'token', name: 'admin' },
       node_id: fixture.node_id,

@@ -74,7 +74,7 @@ const expectRefused = async (context: ScenarioContext, id: string, why: RegExp) 
 async function freeMachine(context: ScenarioContext): Promise<{ node_id: string; node_instance_id: string }> {
   const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
   const { node_id } = await waitForAllocation(context, allocation.allocation_id, 'active');
-  await expectRefused(context, node_id ?? '', /An allocation uses it; release that first/);
+  await expectRefused(context, node_id ?? '', /An allocation uses it; release the allocation first/);
   await context.client.call('allocation-release', { params: { id: allocation.allocation_id } });
   await waitForAllocation(context, allocation.allocation_id, 'released');
   const node = await waitForNode(context, node_id ?? '', 'ready');
@@ -264,7 +264,7 @@ scenario({
     const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
     const refused = await callRoute(context.server.url, 'node-act', back, { bearer: context.server.token });
     expectProblem(refused, 'action_illegal');
-    expect(String(refused.body.detail)).toMatch(/Nothing that it says is believed any more .*reimage it/s);
+    expect(String(refused.body.detail)).toMatch(/Its instance is fenced .*reimage it/s);
 
     await writeFile(cleanable, '');
     expect((await act(context, node_id, { reason: 'the array is free' })).status).toBe(200);

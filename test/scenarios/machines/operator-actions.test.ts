@@ -101,7 +101,7 @@ scenario({
     try {
       const { allocation } = await context.client.call('allocation-create', { body: { pool: 'dock' } });
       await waitForAllocation(context, allocation.allocation_id, 'active');
-      await expectRefused(context, id, 'retire', /An allocation uses it; release that first/);
+      await expectRefused(context, id, 'retire', /An allocation uses it; release the allocation first/);
 
       await act(context, id, 'drain', 'later today');
       await context.expectNever(

@@ -33,14 +33,16 @@ test('prints the number and the first ids of a dry run', async () => {
   expect(stdout).toContain('alloc_1 · alloc_2 · and 10 more');
 });
 test('prints which are skipped and why, and fails if all are', async () => {
-  const not_eligible = [{ why_not: 'An allocation uses it; release that first.', count: 3, first: ['node_1'] }];
+  const not_eligible = [
+    { why_not: 'An allocation uses it; release the allocation first.', count: 3, first: ['node_1'] },
+  ];
   const some = { ...recovery, dry_run: true, matched: 5, eligible: 2, first: ['node_4', 'node_5'], not_eligible };
   server.on('fleet-recover', () => ({ status: 202, body: some }));
   const command = ['recover', '--action', 'retire', '--pool', 'gpu', '-r', 'x'];
   const { stdout } = await slipway(...command, '--dry-run');
   expect(stdout).toContain('Would recover 2 of 5: retires machines; nothing was changed');
   expect(stdout).toContain('  node_4 · node_5\n');
-  expect(stdout).toContain('  3 are skipped: An allocation uses it; release that first.\n');
+  expect(stdout).toContain('  3 are skipped: An allocation uses it; release the allocation first.\n');
   expect(stdout).toContain('    node_1 · and 2 more\n');
   server.on('fleet-recover', () => ({ status: 202, body: { ...some, eligible: 0, first: [] } }));
   expect(await slipway(...command)).toMatchObject({

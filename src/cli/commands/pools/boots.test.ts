@@ -45,7 +45,7 @@ describe('what-if', () => {
       /^! With 400 s, 1 of 41 boots would have been given up although it arrived; it would have been rescued\.\n/,
     );
     expect(stdout).toMatch(new RegExp(`\\n${sampleIds.node_id} +423 s +23 s +rescued`));
-    expect(stdout).toContain('The one that was stuck would have been found 320 s sooner.');
+    expect(stdout).toContain('The one stuck boot would have been found 320 s sooner.');
     expect(server.callsOf('pool-what-if')[0]).toMatchObject({ params: { pool: 'gpu' }, body: { budget_seconds: 400 } });
   });
   test('sends phase and time, and prints JSON', async () => {

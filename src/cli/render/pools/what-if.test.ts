@@ -19,7 +19,7 @@ test('shows the summary, the affected boots and the next commands', () => {
     '  rescued.',
     '  The current budget, 720 s set by the pool, would have failed none of them.',
     '  Of future boots that arrive, 2.5 % would take longer.',
-    '  The one that was stuck would have been found 320 s sooner.',
+    '  The one stuck boot would have been found 320 s sooner.',
     '  Based on 41 boots recorded since 2026-01-01 12:01:00Z (9m ago).',
     '',
     'Failed although healthy',
@@ -47,7 +47,7 @@ test('shows no list without affected boots', () => {
   const text = shown({ ...none, stuck_found_sooner_seconds: null, budget_seconds: 720, undecided_count: 1 });
   expect(text[0]).toBe('✔ With 720 s, none of 41 boots would have been given up before it arrived.');
   expect(text[1]).toBe('  This is the current budget, set by the pool.');
-  expect(text).toContain('  1 boot ended otherwise after 720 s; whether it would have arrived is unknown.');
+  expect(text).toContain('  1 boot ended for another reason after 720 s; whether it would have arrived is unknown.');
   expect(text.join('\n')).not.toContain('NODE');
   const empty = shown({ ...none, boots: 0, oldest_at: null, predicted_false_kill_share: null, phase: 'start' });
   expect(empty.slice(0, 3)).toEqual([
