@@ -1,4 +1,4 @@
-/** Kills real processes. */
+/** Kills real replica processes and checks how other replicas continue. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -85,7 +85,7 @@ test('another replica finishes the run of a killed one without repeating finishe
   expect(output).toEqual([]);
 });
 
-test('replicas that start together on an empty database all launch', async () => {
+test('replicas that start at the same time on an empty database all launch', async () => {
   const names = ['left', 'middle', 'right'];
   for (const executor_id of names) replica({ executor_id });
   for (const name of names) await untilWritten(`${name} launched`);

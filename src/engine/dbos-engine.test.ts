@@ -60,7 +60,7 @@ async function open(
     async until(what, condition) {
       const giveUpMs = systemClock.monotonicMs() + patienceMs;
       while (!(await condition())) {
-        if (systemClock.monotonicMs() > giveUpMs) throw new Error(`waited in vain for ${what}`);
+        if (systemClock.monotonicMs() > giveUpMs) throw new Error(`timed out waiting for ${what}`);
         await pause(systemClock, 5);
       }
     },
@@ -81,7 +81,7 @@ engineConforms(dbos);
 describe('the DBOS adapter', () => {
   afterEach(closeAll);
 
-  test('an execution that lost its run does not end it', async () => {
+  test('an execution whose run was taken over does not end the run', async () => {
     const held = gate();
     const it = await scene(dbos, async (context) => {
       await context.step('hold', held.pass);
@@ -100,14 +100,14 @@ describe('the DBOS adapter', () => {
     expect(await statusOf(it.workflow_id)).toBe('PENDING');
   });
 
-  test('executes a run again whose journal failed for good', async () => {
-    const hasty: Clock = { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) };
-    const hurried = {
+  test('executes a run again if its journal failed with an error that DBOS does not retry', async () => {
+    const fastClock: Clock = { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) };
+    const fastAdapter = {
       ...dbos,
-      open: (...[prepare, listener]: Parameters<typeof open>) => open(prepare, listener, hasty),
+      open: (...[prepare, listener]: Parameters<typeof open>) => open(prepare, listener, fastClock),
     };
     const held = gate();
-    const it = await scene(hurried, async (context) => {
+    const it = await scene(fastAdapter, async (context) => {
       await context.step('refused', held.pass);
       return 'in the end';
     });
@@ -131,22 +131,23 @@ describe('the DBOS adapter', () => {
     });
     await it.start();
     await it.world.until('the step', () => held.held === 1);
-    const cut = () =>
+    const cutConnections = () =>
       query(
         `select pg_terminate_backend(pid) from pg_stat_activity
           where application_name = 'slipway-engine' and datname = current_database()`,
       );
-    expect((await cut()).length).toBeGreaterThan(0);
+    expect((await cutConnections()).length).toBeGreaterThan(0);
     held.open();
     await it.world.until('the wait', () => it.steps.some((report) => report.status === 'waiting'));
-    await cut();
+    await cutConnections();
     there = true;
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
-    // Where DBOS does not retry a call, the run is executed again from its journal.
+    // If DBOS does not retry a call, the run is executed again from its journal. It still ends
+    // once.
     expect(it.outcomes).toHaveLength(1);
   });
 
-  test('collects only runs that ended long ago', async () => {
+  test('deletes only the records of runs that ended long ago', async () => {
     const held = gate();
     const it = await scene(dbos, (context, params) =>
       params === 'stay' ? context.step('hold', held.pass).then(() => null) : context.step('go', async () => null),
@@ -171,9 +172,9 @@ describe('the DBOS adapter', () => {
 
   test('a process launches one engine at a time', async () => {
     const it = await scene(dbos, async () => null);
-    const nobody = async () => {};
-    const deaf = { executing: nobody, stepStarted: nobody, stepEnded: nobody, emitted: nobody, ended: nobody };
-    const second = newEngine(deaf, 'second');
+    const ignore = async () => {};
+    const listener = { executing: ignore, stepStarted: ignore, stepEnded: ignore, emitted: ignore, ended: ignore };
+    const second = newEngine(listener, 'second');
     await expect(second.launch()).rejects.toThrow(/already launched/);
     await second.shutdown();
     await it.start();

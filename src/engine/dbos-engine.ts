@@ -1,7 +1,7 @@
 /**
- * The engine on DBOS Transact, with its tables in schema `dbos` of our database. Starts, wakes,
- * cancels and recovers runs; `execute-run.ts` is what happens inside one. DBOS keeps its state per
- * process, so only one engine can be launched at a time.
+ * The engine on DBOS Transact, with its tables in schema `dbos` of our database. This file starts,
+ * wakes, cancels and recovers runs; `execute-run.ts` executes one. DBOS keeps global state, so a
+ * process can launch only one engine at a time.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DBOS, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
@@ -31,31 +31,33 @@ import { identity, type StoreAvailability } from './tries.ts';
 export interface DbosEngineOptions {
   connectionString: string;
   clock: Clock;
-  /** New for every process, so that the runs of a dead one can be found. */
+  /** Unique per process, so that the runs of a dead process can be found. */
   executor_id: string;
   listener: EngineListener;
   log: EngineLog;
   pool_size?: number;
   random?: () => number;
-  /** Without it, only failing statements show that the store is unavailable. */
+  /**
+   * Tells when the store is unavailable. Without it, the engine learns this from failed statements.
+   */
   store?: StoreAvailability & { Client: typeof Client; whenBack(listener: () => void): void };
 }
 
 type Workflow = (run: OperationRun) => Promise<void>;
 
 /**
- * Constant, because operations carry their own revision: a replica may take over any run whose
- * revision it has.
+ * DBOS recovers only runs of the same application version. The version is constant, because a
+ * replica may take over any run whose operation revision it has registered.
  */
 const applicationVersion = 'slipway';
 /**
- * With our own pool DBOS only validates and logs this URL, and it rejects some that PostgreSQL
- * accepts.
+ * DBOS uses our connection pool, so it only validates and logs this URL. The real URL is not
+ * passed, because DBOS rejects some URLs that PostgreSQL accepts.
  */
 const placeholderUrl = 'postgresql://slipway@given.pool/slipway';
 /**
- * Effectively unlimited: a run that kills its replica is ended by its deadline, not shelved by
- * DBOS.
+ * Effectively unlimited. A run that repeatedly crashes its replica is ended by its deadline; DBOS
+ * must not stop recovering it.
  */
 const maxRecoveryAttempts = 1_000_000;
 const cancelKey = 'cancel';
@@ -63,16 +65,17 @@ const collectBatch = 500;
 const returnPauseMs = 1_000;
 const connectTimeoutMs = 20_000;
 /**
- * By default DBOS backs off up to 60 s, so runs stood still for up to a minute after the database
- * was back. With these values it retries within 1.5 s; the pool bounds how many retry at once.
+ * By default DBOS backs off for up to 60 s, so runs paused for up to a minute after the database
+ * was back. With these values DBOS retries within 1.5 s. The pool size limits the concurrent
+ * retries.
  */
 const storeRetry = { initialBackoffSec: 0.25, maxBackoffSec: 1 };
 
 let launched: string | undefined;
 
 /**
- * Runs a call outside the calling workflow; otherwise DBOS would record it as a step of that
- * workflow.
+ * Runs a call outside the async context of the calling workflow; otherwise DBOS would record the
+ * call as a step of that workflow.
  */
 const outsideWorkflows = AsyncLocalStorage.snapshot();
 
@@ -91,10 +94,11 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     max: options.pool_size ?? 10,
     application_name: 'slipway-engine',
     connectionTimeoutMillis: connectTimeoutMs,
-    // A replica that freezes inside a transaction loses it before another one takes over.
+    // If a replica freezes inside a transaction, PostgreSQL ends it before another replica takes
+    // over.
     idle_in_transaction_session_timeout: 8_000,
   });
-  // A connection that breaks in use fails its statement, which reports the error.
+  // Ignored here: a connection that breaks while in use also fails its statement.
   pool.on('connect', (client) => {
     client.on('error', () => {});
     prepareStatements(client);
@@ -104,7 +108,7 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     if (!stop.signal.aborted) log.warn({ err: error }, 'an idle engine connection failed');
   });
 
-  /** Every step checks whether its run was cancelled; concurrent checks share one statement. */
+  /** Every step checks whether its run was cancelled, so concurrent checks share one statement. */
   const cancelsSent = (ids: string[]) =>
     messagesSent(pool, ids, cancelKey).catch((cause) => {
       throw retriablePostgresException(cause)
@@ -150,15 +154,11 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     }
   };
 
-  /**
-   * An unread wake will make its reader check after this moment anyway, so a second one only costs
-   * another check.
-   */
+  /** Sends no second wake while one is unread, because the unread one will cause a check anyway. */
   const wakeOnce = async (id: string): Promise<boolean> => (await messageUnread(pool, id, 'wake')) || send(id, 'wake');
 
-  /**
-   * Wake notifications are lost while the store is unavailable, so make every waiting run check.
-   */
+  // Notifications are lost while the store is unavailable, so all waiting runs check when it is
+  // back.
   options.store?.whenBack(() => {
     const waiting = DBOSExecutor.globalInstance?.systemDatabase.notificationsMap;
     if (launched !== executor_id || !waiting) return;
@@ -232,7 +232,7 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     executorsAtWork: () => executorsOfUnfinished(pool),
 
     async recover(deadExecutorIds) {
-      // Our own runs are executing; recovering one would take it from itself.
+      // Our own runs are still executing here, so they must not be recovered.
       const dead = deadExecutorIds.filter((id) => id !== executor_id);
       const handles = await DBOSExecutor.globalInstance?.recoverPendingWorkflows(dead);
       if (!handles) throw new Error('the engine is not launched');

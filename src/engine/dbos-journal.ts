@@ -1,6 +1,6 @@
 /**
- * A run's journal in DBOS: one DBOS step per effect, one `recv` per wait. Call it only inside the
- * workflow function, because DBOS keeps the position in the async context.
+ * A run's journal in DBOS: each effect is a DBOS step, and each wait is a `recv`. Call it only
+ * inside the workflow function, because DBOS keeps the position in the async context.
  */
 import { DBOS, DBOSStepNondeterminismError, DBOSWorkflowConflictError, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
 import type { Json } from './engine.ts';
@@ -17,7 +17,7 @@ export interface DbosJournalParts {
   journalFailed(error: unknown): void;
 }
 
-const isTaken = (error: unknown): error is Error =>
+const isTakeover = (error: unknown): error is Error =>
   error instanceof DBOSWorkflowConflictError || error instanceof DbosErrors.DBOSWorkflowCancelledError;
 
 const isDivergence = (error: unknown): error is Error =>
@@ -27,7 +27,7 @@ export function createDbosJournal(parts: DbosJournalParts): RunJournal {
   const { dbos_id, stopped } = parts;
   const { promise: diverged, resolve: diverge } = Promise.withResolvers<Error>();
 
-  /** Keeps DBOS errors away from the operation, which would record them as its own failure. */
+  /** Hides DBOS errors from the operation, which would record them as its own failure. */
   const guarded = async <T>(call: () => Promise<T>): Promise<T> => {
     if (stopped.aborted) return never();
     try {
@@ -35,7 +35,7 @@ export function createDbosJournal(parts: DbosJournalParts): RunJournal {
       return stopped.aborted ? never() : answer;
     } catch (error) {
       if (stopped.aborted) return never();
-      if (isTaken(error)) parts.runTaken(error);
+      if (isTakeover(error)) parts.runTaken(error);
       else if (isDivergence(error)) diverge(error);
       else parts.journalFailed(error);
       return never();

@@ -1,43 +1,43 @@
-/** Sends DBOS's log lines to our log. Its lifecycle messages appear at debug level only. */
+/** Sends DBOS's log lines to our log. DBOS's info messages appear at debug level only. */
 import type { DLogger } from '@dbos-inc/dbos-sdk';
 import type { Clock } from '../base/clock.ts';
 import type { EngineLog } from './engine-log.ts';
 
-/** While the store is unavailable every run repeats the same warning each second. */
+/** While the store is unavailable, every run repeats the same warning each second. */
 const repeatAfterMs = 10_000;
 const maxRemembered = 100;
 
 /**
- * Rate-limits repeated lines and counts the skipped ones. Lines that differ only in numbers are the
- * same.
+ * Rate-limits repeated lines and counts the skipped ones. Lines that differ only in numbers count
+ * as repeated. Returns undefined for a line to skip.
  */
-function createRepeats(clock: Clock) {
+function createRateLimit(clock: Clock) {
   const lines = new Map<string, { loggedMs: number; skipped: number }>();
   return (text: string): { repeated: number } | undefined => {
     const key = text.replaceAll(/[\d.]+/g, '#');
-    const known = lines.get(key);
+    const previous = lines.get(key);
     const nowMs = clock.monotonicMs();
-    if (known && nowMs - known.loggedMs < repeatAfterMs) {
-      known.skipped++;
+    if (previous && nowMs - previous.loggedMs < repeatAfterMs) {
+      previous.skipped++;
       return undefined;
     }
     if (lines.size >= maxRemembered) lines.clear();
     lines.set(key, { loggedMs: nowMs, skipped: 0 });
-    return { repeated: known?.skipped ?? 0 };
+    return { repeated: previous?.skipped ?? 0 };
   };
 }
 
 export function dbosLogger(log: EngineLog, clock: Clock): DLogger {
   const fields = { component: 'dbos' };
-  const due = createRepeats(clock);
+  const rateLimit = createRateLimit(clock);
   return {
     debug: (entry) => log.debug(fields, String(entry)),
     info: (entry) => log.debug(fields, String(entry)),
     warn(entry) {
       const text = String(entry);
-      // Shutting down with runs under way is normal for durable execution.
+      // Shutting down with unfinished runs is normal: another replica continues them.
       if (text.startsWith('Shutting down while')) return log.debug(fields, text);
-      const repeats = due(text);
+      const repeats = rateLimit(text);
       if (repeats) log.warn({ ...fields, ...repeats }, text);
     },
     error: (entry, metadata) => log.error({ ...fields, err: metadata?.error ?? metadata?.stack }, String(entry)),

@@ -1,5 +1,5 @@
 /**
- * Our own statements on DBOS's tables, for what its interface does not offer. DBOS is pinned to one
+ * Our own statements on DBOS's tables, for functions that DBOS's API lacks. DBOS is pinned to one
  * version, and the conformance suite runs each statement.
  */
 
@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { ClientBase, Pool } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
 
-/** An arbitrary number that must never change: all replicas have to use the same lock. */
+/** An arbitrary number. It must never change, because all replicas have to use the same lock. */
 const launchLock = 718_202_601;
 const launchLockPauseMs = 25;
 
@@ -15,8 +15,8 @@ const launchLockPauseMs = 25;
 export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
-    // Poll instead of waiting: a waiting statement holds a snapshot, and DBOS's `create index
-    // concurrently` waits for all snapshots. They would deadlock.
+    // Polls, because a statement that waits for the lock holds a snapshot, and DBOS's `create index
+    // concurrently` waits for all snapshots: the two would deadlock.
     for (;;) {
       const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [launchLock]);
       if (rows[0]?.taken) break;
@@ -30,17 +30,17 @@ export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Pr
 }
 
 /**
- * Messages with an idempotency key have a fixed id, so they are found even after they were
- * consumed. Returns one flag per run, in the given order.
+ * Whether a message with this idempotency key was ever sent to each run, in the order of the ids.
+ * Such messages have a fixed id, so they are found even after they were consumed.
  */
 export async function messagesSent(pool: Pool, dbos_ids: readonly string[], key: string): Promise<boolean[]> {
-  const named = dbos_ids.map((dbos_id) => `${key}::${dbos_id}`);
+  const messageIds = dbos_ids.map((dbos_id) => `${key}::${dbos_id}`);
   const { rows } = await pool.query<{ message_uuid: string }>(
     'select message_uuid from dbos.notifications where message_uuid = any($1)',
-    [named],
+    [messageIds],
   );
   const sent = new Set(rows.map(({ message_uuid }) => message_uuid));
-  return named.map((name) => sent.has(name));
+  return messageIds.map((id) => sent.has(id));
 }
 
 export async function messageUnread(pool: Pool, dbos_id: string, topic: string): Promise<boolean> {
@@ -51,7 +51,7 @@ export async function messageUnread(pool: Pool, dbos_id: string, topic: string):
   return rowCount !== 0;
 }
 
-/** Lets any replica execute the run again, unless one has taken it over already. */
+/** Lets any replica execute the run again, unless another one has already taken it over. */
 export async function returnToQueue(pool: Pool, dbos_id: string, executor_id: string, queue: string): Promise<void> {
   await pool.query(
     `update dbos.workflow_status
@@ -73,7 +73,7 @@ export async function executorsOfUnfinished(pool: Pool): Promise<string[]> {
   return rows.map((row) => row.executor_id);
 }
 
-/** Runs that ended before `beforeMs`, oldest first. */
+/** The ids of runs that ended before `beforeMs`, oldest first. */
 export async function finishedBefore(pool: Pool, beforeMs: number, limit: number): Promise<string[]> {
   const { rows } = await pool.query<{ workflow_uuid: string }>(
     `select workflow_uuid
@@ -87,33 +87,36 @@ export async function finishedBefore(pool: Pool, beforeMs: number, limit: number
   return rows.map((row) => row.workflow_uuid);
 }
 
-/** More than recur. Texts that are built differently each time must not fill the cache. */
+/**
+ * More than the number of recurring statements. The limit keeps texts that are built differently
+ * each time from filling the cache.
+ */
 const maxStatements = 100;
-/** A prepared statement that returns all columns fails once the table gets another one. */
+/** A prepared statement that returns all columns fails once the table gets another column. */
 const returnsAllColumns = /\b(select|returning)\s+(\w+\.)?\*/i;
-const recurs = /^\s*(select|insert|update)\b/i;
+const canRecur = /^\s*(select|insert|update)\b/i;
 
-type Query = (...given: unknown[]) => unknown;
+type Query = (...args: unknown[]) => unknown;
 
 /**
  * Turns DBOS's recurring statements into prepared ones. DBOS sends plain text, which PostgreSQL
- * plans each time, and planning takes longer than execution. We own the connections, so we can name
- * the statements there.
+ * plans each time, and planning takes longer than execution. A statement is prepared if it has a
+ * name, so this adds names to the statements of a connection.
  */
 export function prepareStatements(client: ClientBase): void {
   const names = new Map<string, string>();
   const nameOf = (text: string): string | undefined => {
-    const known = names.get(text);
-    if (known !== undefined || names.size >= maxStatements || !recurs.test(text) || returnsAllColumns.test(text))
-      return known;
+    const existing = names.get(text);
+    if (existing !== undefined || names.size >= maxStatements || !canRecur.test(text) || returnsAllColumns.test(text))
+      return existing;
     const name = `dbos_${createHash('md5').update(text).digest('base64url')}`;
     names.set(text, name);
     return name;
   };
-  const plain = client.query.bind(client) as Query;
+  const original = client.query.bind(client) as Query;
   const prepared: Query = (text, values, ...rest) => {
     const name = typeof text === 'string' && Array.isArray(values) ? nameOf(text) : undefined;
-    return name === undefined ? plain(text, values, ...rest) : plain({ name, text, values }, ...rest);
+    return name === undefined ? original(text, values, ...rest) : original({ name, text, values }, ...rest);
   };
   client.query = prepared as typeof client.query;
 }

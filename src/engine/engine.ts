@@ -1,11 +1,11 @@
 /**
  * Durable execution: the port that operations are written against. An adapter records the result of
- * each step, so an operation that is killed anywhere continues where it stood, on any replica. The
- * engine knows no machines.
+ * each step, so an operation that is killed continues at its last recorded step, on any replica.
+ * The engine knows nothing about machines.
  *
  * An operation relies on this contract:
- * - a step with a recorded result never runs again; an interrupted one does, so steps are
- * idempotent;
+ * - a step with a recorded result never runs again; an interrupted step does, so steps must be
+ *   idempotent;
  * - between steps an operation is a pure function of its input and the results so far;
  * - every wait reacts to `cancel` at once by throwing `OperationCancelled`, unless it is shielded.
  */
@@ -13,13 +13,13 @@ import type { WorkflowId } from '../base/ids.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
 
-/** The result of a step; most return nothing. */
+/** The result of a step. Most steps return nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: functions without a result have type void
 export type StepAnswer = Json | void;
 
 /**
- * How often a step is tried, and how long the engine waits in between: doubling, with jitter, up to
- * the maximum.
+ * How often a step is tried, and how long the engine waits between tries. The pause starts at
+ * `base_seconds` and doubles up to `max_seconds`, with jitter.
  */
 export interface RetryPolicy {
   tries: number;
@@ -33,33 +33,34 @@ export interface StepCall {
   /** 1 for the first try. */
   try: number;
   /**
-   * Stable over retries and restarts: the key for client tokens and for transitions that must
-   * happen once. A repeated name gets an ordinal (`observe`, `observe#2`).
+   * The name of the step, the same for all retries and restarts. Use it as the key for client
+   * tokens and for transitions that must happen once. A repeated name gets an ordinal
+   * (`observe#2`).
    */
   step: string;
 }
 
 export interface OperationContext {
   readonly workflow_id: WorkflowId;
-  /** Which run of the operation this is; a retry by an operator starts the next. */
+  /** The number of this run of the operation. A retry by an operator starts the next run. */
   readonly attempt: number;
   /**
    * Runs `run` and records its result. A `retryable` error is tried again according to `policy`.
    */
   step<T extends StepAnswer>(name: string, run: (call: StepCall) => Promise<T>, policy?: RetryPolicy): Promise<T>;
-  /** Durable: after a restart it waits only for the remaining time. */
+  /** Sleeps durably: after a restart, only for the remaining time. */
   sleep(seconds: number): Promise<void>;
   /**
-   * Calls `check` now, at every wake and at least every `poll_seconds`, until it returns something
-   * other than undefined or `until` has passed (the result is then undefined). Each result is
-   * recorded. A retryable error counts as no result yet; a final one fails the step.
+   * Calls `check` now, at every wake and at least every `poll_seconds`, until it returns a value.
+   * Returns undefined if `until` passes first. Each result is recorded. A retryable error counts as
+   * no value yet; a final error fails the step.
    */
   waitFor<T extends Json>(
     name: string,
     check: () => Promise<T | undefined>,
     options: { until: Date; poll_seconds: number; shielded?: boolean },
   ): Promise<T | undefined>;
-  /** Publishes progress. A failure never stops the operation. */
+  /** Publishes progress. If that fails, the operation continues. */
   emit(progress: Json): Promise<void>;
   /**
    * Whether the operation was cancelled. Once this has returned true, cancel is no longer
@@ -69,7 +70,7 @@ export interface OperationContext {
 }
 
 export interface OperationDefinition<Params extends Json = Json> {
-  /** `noun-verb`; the operation's kind on the wire, in metrics and in file names. */
+  /** The name of the operation on the wire, in metrics and in file names, as `noun-verb`. */
   kind: string;
   /** Running operations finish on the revision they started with. */
   revision: number;
@@ -87,7 +88,7 @@ export class OperationCancelled extends Error {
   }
 }
 
-/** An expected error inside a step; `retryable` ones are tried again by the step's policy. */
+/** An expected error inside a step. If it is `retryable`, the step is tried again by its policy. */
 export class StepError extends Error {
   override name = 'StepError';
   readonly code: string;
@@ -101,7 +102,7 @@ export class StepError extends Error {
   }
 }
 
-/** A step used up its tries, or its error was final. Carries the name of the step. */
+/** Thrown when a step has used up its tries, or its error was final. */
 export class StepFailed extends Error {
   override name = 'StepFailed';
   readonly step: string;
@@ -140,7 +141,7 @@ export interface EngineListener {
    * does not execute here.
    */
   executing(run: OperationRun): Promise<void>;
-  /** `waiting` is set for a `waitFor`, which is reported once, not at every check. */
+  /** `waiting` is set for a `waitFor`, which is reported once and not at every check. */
   stepStarted(run: OperationRun, step: string, tryNumber: number, waiting?: { waiting_until: Date }): Promise<void>;
   stepEnded(
     run: OperationRun,
@@ -153,32 +154,35 @@ export interface EngineListener {
     },
   ): Promise<void>;
   emitted(run: OperationRun, progress: Json): Promise<void>;
-  /** The run stood still for this long because the store was unavailable. */
+  /** Reports for how long the run could not continue because the store was unavailable. */
   waitedForStore?(run: OperationRun, waited: { step: string | null; seconds: number }): Promise<void>;
-  /** Called inside a recorded step, so it happens at least once, however often the replica dies. */
+  /** Called inside a recorded step, so it is called at least once, however often replicas crash. */
   ended(run: OperationRun, outcome: RunOutcome): Promise<void>;
 }
 
 export interface Engine {
   register(definition: OperationDefinition): void;
-  /** The operations it can run. Replicas of different versions each start what they have. */
+  /**
+   * The operations that this replica can run. Replicas of different versions may differ in them.
+   */
   registered(): Pick<OperationDefinition, 'kind' | 'revision'>[];
   launch(): Promise<void>;
   /** Idempotent per (workflow_id, attempt): starting twice, even on two replicas, runs once. */
   start(run: OperationRun): Promise<void>;
   /**
-   * Makes the run's current wait check again. Harmless if nothing waits; kept for the next wait.
+   * Makes the run's current wait check again. If the run does not wait now, its next wait gets the
+   * wake.
    */
   wake(workflow_id: WorkflowId, attempt: number): Promise<void>;
-  /** Returns whether the run exists. False also if it was not started yet, so start it first. */
+  /** Returns whether the run exists. A run that was not started yet does not exist. */
   cancel(workflow_id: WorkflowId, attempt: number): Promise<boolean>;
-  /** Executors, dead or alive, with unfinished runs. */
+  /** The ids of all executors with unfinished runs, whether they are dead or alive. */
   executorsAtWork(): Promise<string[]>;
-  /** Takes over the unfinished runs of dead executors. Returns how many. */
+  /** Takes over the unfinished runs of dead executors. Returns the number of runs. */
   recover(deadExecutorIds: string[]): Promise<number>;
   /**
-   * Deletes the records of runs that ended that long ago, which must not be started again. Returns
-   * how many.
+   * Deletes the records of runs that ended longer ago than this. Such a run must not be started
+   * again, because it would run a second time. Returns the number of runs.
    */
   collectFinished(olderThanSeconds: number): Promise<number>;
   shutdown(): Promise<void>;

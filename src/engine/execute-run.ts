@@ -1,6 +1,6 @@
 /**
  * Executes a run from `executing` to `ended`, the same way for every adapter. Never throws: every
- * error becomes an outcome, and the listener is called until it accepts it.
+ * error becomes an outcome, and `ended` is repeated until the listener accepts the outcome.
  */
 import { pause } from '../base/clock.ts';
 import { OperationCancelled, type OperationDefinition, type RunOutcome, StepError, StepFailed } from './engine.ts';
@@ -9,28 +9,28 @@ import { unknownProblem } from './retry.ts';
 import { type JournalEntry, never, type RunJournal } from './run-journal.ts';
 import { type ExecutionParts, identity, notify } from './tries.ts';
 
-/** Shorter outages are not worth reporting. */
-const minMs = 1_000;
+/** Shorter outages are not reported. */
+const minReportedMs = 1_000;
 
-/** Wraps a journal to report how long its run stood still because the store was unavailable. */
+/** Wraps a journal to report how long its run had to wait because the store was unavailable. */
 function reportStoreWaits(parts: ExecutionParts): RunJournal {
   const { journal, store, listener, run, clock } = parts;
   if (!store || !listener.waitedForStore) return journal;
   let step: string | null = null;
   let reportedMs = store.awayMs();
 
-  /** `lostMs` bounds how much time the outage can have cost this run. */
+  /** `lostMs`: the longest time that an outage can have cost this run since the last report. */
   const report = async (lostMs: number) => {
     const awayMs = Math.min(store.awayMs() - reportedMs, lostMs);
     reportedMs = Math.max(reportedMs, store.awayMs());
-    if (awayMs < minMs) return;
+    if (awayMs < minReportedMs) return;
     const waited = { step, seconds: Math.round(awayMs / 100) / 10 };
     await notify(parts, 'waitedForStore', async () => listener.waitedForStore?.(run, waited));
   };
   const timed = async <T>(call: () => Promise<T>, plannedMs: (answer: T) => number): Promise<T> => {
-    const begunMs = clock.monotonicMs();
+    const startMs = clock.monotonicMs();
     const answer = await call();
-    await report(clock.monotonicMs() - begunMs - plannedMs(answer));
+    await report(clock.monotonicMs() - startMs - plannedMs(answer));
     return answer;
   };
 
@@ -53,13 +53,13 @@ function reportStoreWaits(parts: ExecutionParts): RunJournal {
 }
 
 const firstPauseMs = 250;
-/** The listener writes to the store; runs must continue within seconds once it is back. */
+/** The listener writes to the store, and runs must continue within seconds once it is back. */
 const maxPauseMs = 2_000;
 const isPowerOfTwo = (count: number) => (count & (count - 1)) === 0;
 
 /**
- * Retries until the call succeeds. While the listener fails, nothing executes here, and another
- * replica may take over.
+ * Retries until the call succeeds. While the listener fails, the run does not continue here, and
+ * another replica may take it over.
  */
 async function retryUntilDone(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
   const { journal, clock, log, run } = parts;
@@ -70,7 +70,7 @@ async function retryUntilDone(parts: ExecutionParts, what: string, call: () => P
     } catch (error) {
       // Log rarely: many runs retry at once while the store is unavailable.
       if (isPowerOfTwo(tries))
-        log.error({ ...identity(run), err: error, tries }, `the engine's listener failed at ${what}; again`);
+        log.error({ ...identity(run), err: error, tries }, `the engine's listener failed at ${what}; retrying`);
     }
     await pause(clock, Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 10), maxPauseMs), journal.stopped);
   }
@@ -99,8 +99,8 @@ async function perform(definition: OperationDefinition, parts: ExecutionParts): 
   }
 }
 
-export async function executeRun(definition: OperationDefinition, given: ExecutionParts): Promise<void> {
-  const parts = { ...given, journal: reportStoreWaits(given) };
+export async function executeRun(definition: OperationDefinition, execution: ExecutionParts): Promise<void> {
+  const parts = { ...execution, journal: reportStoreWaits(execution) };
   const { journal, listener, run } = parts;
   await retryUntilDone(parts, 'executing', () => listener.executing(run));
   const finished = perform(definition, parts).then((outcome) =>
@@ -111,6 +111,7 @@ export async function executeRun(definition: OperationDefinition, given: Executi
   );
   const divergence = await Promise.race([finished, journal.diverged]);
   if (divergence === null) return;
-  // Nothing can be recorded for this run any more; repeating the call after a crash is harmless.
+  // The journal cannot record anything for this run any more. A crash may repeat this call, which
+  // is harmless.
   await retryUntilDone(parts, 'ended', () => listener.ended(run, failed(null, unknownProblem(divergence))));
 }

@@ -1,6 +1,6 @@
 /**
  * The methods that an operation uses, built on a run's journal. Every decision depends only on the
- * input and on recorded results, so that a replay decides the same.
+ * input and on recorded results, so that a replay takes the same path.
  */
 import {
   type Json,
@@ -18,12 +18,12 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
   const uses = new Map<string, number>();
   let busyWith: string | undefined;
   let insideEffect = false;
-  /** Cancel is thrown once; afterwards steps and waits work as usual, for cleanup. */
+  /** Cancel is thrown once. After that, steps and waits work as usual, so the run can clean up. */
   let cancelThrown = false;
 
   /**
-   * A repeated name gets an ordinal: the key must identify one effect, or a client token would be
-   * used twice.
+   * A repeated name gets an ordinal, because a key must identify one effect. Otherwise a client
+   * token would be used twice.
    */
   const keyFor = (name: string): string => {
     const use = (uses.get(name) ?? 0) + 1;
@@ -35,7 +35,7 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
    * Two concurrent calls would race for positions in the journal, and a replay could swap their
    * results.
    */
-  const alone = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+  const exclusively = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
     if (busyWith !== undefined) {
       throw new Error(`operation ${run.kind} called ${what} while ${busyWith} was not finished; await one at a time`);
     }
@@ -67,13 +67,13 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
   };
 
   /**
-   * Tries until there is a result. The journal returns what this very step returned, so callers
-   * know its type.
+   * Tries until there is a result. The journal returns the result of this same step, so callers may
+   * cast it to the step's type.
    */
-  const settle = async (
+  const tryUntilSettled = async (
     name: string,
     attempt: (step: string, number: number) => Promise<Tried>,
-    rest: (seconds: number) => Promise<unknown>,
+    wait: (seconds: number) => Promise<unknown>,
   ): Promise<StepAnswer> => {
     const step = keyFor(name);
     for (let number = 1; ; number++) {
@@ -82,7 +82,7 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
       if (tried.status === 'passed') return undefined;
       if (tried.status === 'cancelled') return throwCancelled();
       if (tried.status === 'failed') throw new StepFailed({ step, tries: number, ...tried.problem });
-      await rest(tried.wait_seconds);
+      await wait(tried.wait_seconds);
     }
   };
 
@@ -91,36 +91,38 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
     attempt: run.attempt,
 
     step: <T extends StepAnswer>(name: string, work: (call: StepCall) => Promise<T>, policy = defaultRetry) =>
-      alone(`step ${name}`, async () => {
+      exclusively(`step ${name}`, async () => {
         const attempt = (step: string, number: number) =>
           tryStep(parts, { step, number, can_cancel: !cancelThrown }, () => work({ try: number, step }), policy);
-        return (await settle(name, attempt, sleep)) as T;
+        return (await tryUntilSettled(name, attempt, sleep)) as T;
       }),
 
-    sleep: (seconds) => alone('sleep', () => sleep(seconds)),
+    sleep: (seconds) => exclusively('sleep', () => sleep(seconds)),
 
     waitFor: <T extends Json>(
       name: string,
       check: () => Promise<T | undefined>,
       options: { until: Date; poll_seconds: number; shielded?: boolean },
     ) =>
-      alone(`waitFor ${name}`, async () => {
+      exclusively(`waitFor ${name}`, async () => {
         const attempt = (step: string, number: number) =>
           tryCheck(parts, { step, number, can_cancel: !cancelThrown && !options.shielded }, check, options);
-        return (await settle(name, attempt, (seconds) => journal.receive('wake', seconds))) as T | undefined;
+        return (await tryUntilSettled(name, attempt, (seconds) => journal.receive('wake', seconds))) as T | undefined;
       }),
 
     async emit(progress) {
       const publish = () => notify(parts, 'emitted', () => listener.emitted(run, progress));
-      // Inside a step, the step itself is the record.
+      // Inside a step, progress needs no journal entry of its own.
       if (insideEffect) return publish();
-      await alone('emit', () => journal.record({ step: 'engine:emit', try: 1 }, () => publish().then(() => null)));
+      await exclusively('emit', () =>
+        journal.record({ step: 'engine:emit', try: 1 }, () => publish().then(() => null)),
+      );
     },
 
     async cancelled() {
       if (cancelThrown) return true;
       if (insideEffect) return journal.cancelSent();
-      const look = async () => {
+      const readCancel = async () => {
         try {
           return await journal.cancelSent();
         } catch (error) {
@@ -131,7 +133,9 @@ export function createOperationContext(parts: ExecutionParts): OperationContext 
           return false;
         }
       };
-      cancelThrown = await alone('cancelled', () => journal.record({ step: 'engine:cancelled', try: 1 }, look));
+      cancelThrown = await exclusively('cancelled', () =>
+        journal.record({ step: 'engine:cancelled', try: 1 }, readCancel),
+      );
       return cancelThrown;
     },
   };

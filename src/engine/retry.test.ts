@@ -24,7 +24,7 @@ test('a delay is at least half of the doubled base and at most the maximum', () 
   );
 });
 
-test('classifies errors', () => {
+test('classifies errors as retryable, final or cancelled', () => {
   const problem = { code: 'quota', owner_layer: 'cloud', message: 'no quota' };
   expect(classify(new StepError({ ...problem, retryable: true }))).toEqual({ kind: 'retryable', problem });
   expect(classify(new StepError({ ...problem, retryable: false }))).toEqual({ kind: 'final', problem });

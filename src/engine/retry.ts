@@ -1,13 +1,10 @@
-/**
- * Classifies errors of a step, and computes when it is tried again. Pure: randomness is an
- * argument.
- */
+/** Classifies the errors of a step, and computes when the step is tried again. */
 import { OperationCancelled, type RetryPolicy, StepError, StepFailed } from './engine.ts';
 
-/** The default policy: survives a restart of the other side, then gives up. */
+/** The default policy, which retries long enough to survive a restart of the upstream. */
 export const defaultRetry: RetryPolicy = { tries: 5, base_seconds: 1, max_seconds: 30 };
 
-/** An error as plain data, because another process reads it back from the record. */
+/** An error as plain data, so that another process can read it from the journal. */
 export type Problem = { code: string; owner_layer: string; message: string };
 
 export type Classified =
@@ -17,7 +14,7 @@ export type Classified =
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** An unclassified error is ours and is retried: most are a passing fault of an upstream. */
+/** The problem for an unclassified error. The control plane owns such errors. */
 export const unknownProblem = (error: unknown): Problem => ({
   code: 'internal_error',
   owner_layer: 'control_plane',
@@ -36,12 +33,13 @@ export function classify(error: unknown): Classified {
   if (error instanceof StepError) {
     return { kind: error.retryable ? 'retryable' : 'final', problem: problemOf(error) };
   }
+  // Most unclassified errors are temporary faults of an upstream.
   return { kind: 'retryable', problem: unknownProblem(error) };
 }
 
 /**
- * Doubles from the base up to the maximum. Jitter takes off up to half, so that runs do not retry
- * at once.
+ * The pause doubles from the base up to the maximum. Jitter reduces it by up to half, so that runs
+ * do not all retry at the same time.
  */
 export function retryDelaySeconds(policy: RetryPolicy, tryNumber: number, random: () => number): number {
   const full = Math.min(policy.base_seconds * 2 ** (tryNumber - 1), policy.max_seconds);

@@ -2,8 +2,8 @@
  * The part of an adapter that one execution of a run uses: an ordered record of results, and
  * messages to wait for. Retries, cancel and waits are built on it, so both adapters behave alike.
  *
- * After an execution has lost its run (shutdown, crash, takeover), it must neither continue nor
- * end: every call then returns a promise that never settles.
+ * After an execution has lost its run (shutdown, crash, takeover), it must stop without ending the
+ * run: every call then returns a promise that never settles.
  */
 import type { Json } from './engine.ts';
 
@@ -12,26 +12,29 @@ export interface JournalEntry {
   try: number;
 }
 
-/** Messages are only signals; checks and steps read the facts. */
+/** Messages have no content: a wake only makes a wait check again. Nobody sends `silence`. */
 export type Topic = 'wake' | 'cancel' | 'silence';
 
 export interface RunJournal {
   /**
-   * Runs `effect` unless its result is recorded, and returns the recorded result. `effect` does not
+   * Runs `effect` unless its result is recorded, and returns the recorded result. `effect` must not
    * throw.
    */
   record<T extends Json>(entry: JournalEntry, effect: () => Promise<T>): Promise<T>;
   /**
-   * Consumes one message of `topic`. Waits at most `seconds`, counted from the first execution.
-   * Recorded.
+   * Waits for a message of `topic` and consumes it. Waits at most `seconds`, counted from the first
+   * execution. Returns and records whether a message came.
    */
   receive(topic: Topic, seconds: number): Promise<boolean>;
-  /** Whether cancel was ever sent. Not recorded, so call it only inside an effect. */
+  /**
+   * Whether a cancel was ever sent. The answer is not recorded, so call it only inside an effect.
+   */
   cancelSent(): Promise<boolean>;
   /** Aborted when this execution must stop. */
   readonly stopped: AbortSignal;
   /**
-   * Resolves when the code requests other entries than those recorded; the run can never continue.
+   * Resolves when the code requests another entry than the recorded one. The run can then never
+   * continue.
    */
   readonly diverged: Promise<Error>;
 }

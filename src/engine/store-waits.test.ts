@@ -1,4 +1,4 @@
-/** How a run behaves while the store is unavailable, and what it reports afterwards. */
+/** Tests how a run behaves while the store is unavailable, and what it reports afterwards. */
 import { describe, expect, test } from 'vitest';
 import { pause } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
@@ -41,8 +41,8 @@ function scene(definition: Pick<OperationDefinition, 'run'>) {
     isAway: (error: unknown) => error instanceof Away,
     awayMs: () => Math.max(0, Math.min(clock.monotonicMs(), outage.toMs) - outage.fromMs),
   };
-  const whole = { kind: 'test', revision: 1, ...definition };
-  const done = executeRun(whole, { run, journal, listener, clock, log: silentLog, random: () => 0, store });
+  const operation = { kind: 'test', revision: 1, ...definition };
+  const done = executeRun(operation, { run, journal, listener, clock, log: silentLog, random: () => 0, store });
   return { clock, facts, outage, write, done };
 }
 
@@ -68,7 +68,7 @@ test('repeats the same try while the store is unavailable, and continues at once
   ]);
 });
 
-test('reports an outage in the middle of a step', async () => {
+test('reports an outage with the step that had to wait', async () => {
   const parts: ReturnType<typeof scene> = scene({
     run: async (context) => {
       await context.step('first', async () => {
@@ -124,7 +124,7 @@ describe('a step with a single try', () => {
     expect(parts.facts).toContainEqual({ step: 'launch', status: 'done', tries: 1 });
   });
 
-  test('fails if an available store refuses it for 10 minutes', async () => {
+  test('fails if the store is available but refuses its statement for 10 minutes', async () => {
     const parts = launchOnce(async () => {
       throw new Away('only this statement');
     });

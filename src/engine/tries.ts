@@ -1,7 +1,7 @@
 /**
- * One try of a step, and one check of a wait: the parts of an operation that have effects. They run
- * inside a recorded effect, so only they may read clocks and randomness, and errors leave them as
- * data.
+ * One try of a step, and one check of a wait. Both run inside a recorded effect. Only code inside
+ * an effect may read clocks or random numbers, and errors are returned as data, so that they can be
+ * recorded.
  */
 import { type Clock, moment, pause } from '../base/clock.ts';
 import type { EngineListener, Json, OperationRun, RetryPolicy, StepAnswer } from './engine.ts';
@@ -12,11 +12,11 @@ import { JournalUnavailable, never, type RunJournal } from './run-journal.ts';
 /** The availability of the store that operations write to. */
 export interface StoreAvailability {
   /**
-   * Whether the error means that the store is unavailable. The same try is then repeated and does
-   * not count twice.
+   * Whether the error means that the store is unavailable. The same try is then repeated, without
+   * counting as another try.
    */
   isAway(error: unknown): boolean;
-  /** How long the store was unavailable in total, including now. */
+  /** How long the store was unavailable in total, including an outage that still lasts. */
   awayMs(): number;
 }
 
@@ -48,16 +48,16 @@ export type Tried =
 interface Try {
   step: string;
   number: number;
-  /** Whether a cancel that was sent by now replaces this try. */
+  /** Whether a cancel that was sent before this try takes its place. */
   can_cancel: boolean;
 }
 
-/** Only TypeScript distinguishes `void` from `undefined`. */
+/** TypeScript distinguishes `void` from `undefined`; at run time they are the same. */
 const dataOf = (answer: StepAnswer): Json | undefined => (answer === undefined ? undefined : (answer as Json));
 
 /**
- * A failing listener never stops the operation. Only `executing` and `ended` are retried, in
- * `execute-run.ts`.
+ * Calls the listener and ignores a failure, so that it never stops the operation. Only `executing`
+ * and `ended` are retried, in `execute-run.ts`.
  */
 export async function notify(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
   if (parts.journal.stopped.aborted) return;
@@ -69,13 +69,13 @@ export async function notify(parts: ExecutionParts, what: string, call: () => Pr
 }
 
 const storePauseMs = 500;
-/** A store that is available but refuses this statement for so long has failed the try. */
+/** If the store is available but refuses this statement for longer, the try has failed. */
 const maxStoreWaitMs = 600_000;
 
 async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<void>, work: () => Promise<StepAnswer>) {
   const { clock, journal, store } = parts;
   /** How long the store was available in total, so that an outage never counts against the try. */
-  const presentMs = () => clock.monotonicMs() - (store?.awayMs() ?? 0);
+  const availableMs = () => clock.monotonicMs() - (store?.awayMs() ?? 0);
   let giveUpMs: number | undefined;
   for (;;) {
     try {
@@ -84,8 +84,8 @@ async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<v
       return { kind: 'value', value: dataOf(await work()) } as const;
     } catch (error) {
       const isAway = error instanceof JournalUnavailable || store?.isAway(error);
-      giveUpMs ??= presentMs() + maxStoreWaitMs;
-      if (!isAway || presentMs() >= giveUpMs) return classify(error);
+      giveUpMs ??= availableMs() + maxStoreWaitMs;
+      if (!isAway || availableMs() >= giveUpMs) return classify(error);
     }
     await pause(clock, storePauseMs, journal.stopped);
     if (journal.stopped.aborted) return never();
@@ -100,22 +100,22 @@ export async function tryStep(
 ): Promise<Tried> {
   const { run, listener, clock } = parts;
   const { step, number: tries } = of;
-  const ended = (how: Parameters<EngineListener['stepEnded']>[2]) =>
-    notify(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
+  const reportEnd = (result: Parameters<EngineListener['stepEnded']>[2]) =>
+    notify(parts, 'stepEnded', () => listener.stepEnded(run, step, result));
 
   const tried = await attempt(parts, of, () => listener.stepStarted(run, step, tries), work);
   if (tried.kind === 'cancelled') return { status: 'cancelled' };
   if (tried.kind === 'value') {
-    await ended({ status: 'done', tries });
+    await reportEnd({ status: 'done', tries });
     return { status: 'done', value: tried.value };
   }
   const { problem } = tried;
   if (tried.kind === 'final' || tries >= policy.tries) {
-    await ended({ status: 'failed', tries, error: problem });
+    await reportEnd({ status: 'failed', tries, error: problem });
     return { status: 'failed', problem };
   }
   const wait_seconds = retryDelaySeconds(policy, tries, parts.random);
-  await ended({ status: 'retrying', tries, error: problem, retry_at: moment(clock.nowMs() + wait_seconds * 1000) });
+  await reportEnd({ status: 'retrying', tries, error: problem, retry_at: moment(clock.nowMs() + wait_seconds * 1000) });
   return { status: 'again', wait_seconds };
 }
 
@@ -127,8 +127,8 @@ export async function tryCheck(
 ): Promise<Tried> {
   const { run, listener, clock } = parts;
   const { step, number: tries } = of;
-  const ended = (how: Parameters<EngineListener['stepEnded']>[2]) =>
-    notify(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
+  const reportEnd = (result: Parameters<EngineListener['stepEnded']>[2]) =>
+    notify(parts, 'stepEnded', () => listener.stepEnded(run, step, result));
   const announce = async () => {
     if (tries === 1) await listener.stepStarted(run, step, tries, { waiting_until: patience.until });
   };
@@ -136,22 +136,22 @@ export async function tryCheck(
   const tried = await attempt(parts, of, announce, check);
   if (tried.kind === 'cancelled') return { status: 'cancelled' };
   if (tried.kind === 'final') {
-    await ended({ status: 'failed', tries, error: tried.problem });
+    await reportEnd({ status: 'failed', tries, error: tried.problem });
     return { status: 'failed', problem: tried.problem };
   }
   if (tried.kind === 'value' && tried.value !== undefined) {
-    await ended({ status: 'done', tries });
+    await reportEnd({ status: 'done', tries });
     return { status: 'done', value: tried.value };
   }
   const now_ms = clock.nowMs();
   const until_ms = patience.until.getTime();
   const error = tried.kind === 'retryable' ? tried.problem : undefined;
   if (now_ms >= until_ms) {
-    await ended({ status: 'done', tries, error });
+    await reportEnd({ status: 'done', tries, error });
     return { status: 'passed' };
   }
   const retry_at = moment(Math.min(now_ms + patience.poll_seconds * 1000, until_ms));
   // Report only failing checks; having no result yet is normal.
-  if (error) await ended({ status: 'retrying', tries, error, retry_at });
+  if (error) await reportEnd({ status: 'retrying', tries, error, retry_at });
   return { status: 'again', wait_seconds: (retry_at.getTime() - now_ms) / 1000 };
 }

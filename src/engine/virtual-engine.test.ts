@@ -34,7 +34,7 @@ engineConforms({
       async until(what, condition) {
         await clock.advance(0);
         for (let timers = 0; !(await condition()); timers++) {
-          if (timers === maxTimers || !(await clock.advanceToNext())) throw new Error(`waited in vain for ${what}`);
+          if (timers === maxTimers || !(await clock.advanceToNext())) throw new Error(`timed out waiting for ${what}`);
         }
       },
       finished: async (workflow_id) => store.get(`${workflow_id}#1`)?.ended === true,
@@ -101,7 +101,7 @@ describe('faults', () => {
     };
   };
 
-  test('a crash before an effect leaves it to the next execution', async () => {
+  test('after a crash before an effect, the next execution runs the effect', async () => {
     const { outcomes } = await runWith(once('before', 'enrol'));
     expect(effects).toEqual(['create', 'enrol']);
     expect(outcomes).toEqual([{ status: 'succeeded', result: null }]);
@@ -130,7 +130,7 @@ describe('faults', () => {
   });
 });
 
-test('an execution that lost its run records nothing more', async () => {
+test('an execution whose run was taken over records nothing more', async () => {
   const clock = virtualClock();
   const store = createVirtualStore();
   const ended: string[] = [];

@@ -1,6 +1,7 @@
 /**
- * The engine in memory and on virtual time, for tests and the simulator: same port, same execution
- * of runs, and a journal that survives `crash`. A crash can be placed before or after any effect.
+ * The engine in memory and on virtual time, for tests and the simulator. It executes runs with the
+ * same code as the DBOS engine, and its journal survives `crash`. A test can place a crash before
+ * or after any effect.
  */
 import type { VirtualClock } from '../base/virtual-clock.ts';
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
@@ -16,9 +17,7 @@ import {
 } from './virtual-journal.ts';
 
 export interface VirtualEngine extends Engine {
-  /**
-   * Kills all executions where they are. `launch` starts this replica again and continues its runs.
-   */
+  /** Kills all executions. `launch` starts this replica again and continues its runs. */
   crash(): void;
 }
 
@@ -30,7 +29,7 @@ export interface VirtualEngineOptions {
   /** Shared by the engines of a simulated cluster. */
   store?: VirtualStore;
   log?: EngineLog;
-  /** Derived from the simulation's seed; no jitter by default. */
+  /** The source of jitter, derived from the simulation's seed. There is no jitter by default. */
   random?: () => number;
 }
 
@@ -41,7 +40,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
   const { clock, listener, faults = {}, executor_id = 'virtual', log = silentLog, random = () => 0 } = options;
   const store = options.store ?? createVirtualStore();
   const definitions = new Map<string, OperationDefinition>();
-  const lives = new Map<string, AbortController>();
+  const executions = new Map<string, AbortController>();
   let launched = false;
 
   const definitionOf = (run: OperationRun): OperationDefinition => {
@@ -51,21 +50,21 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
   };
 
   const execute = async (id: string, stored: StoredRun) => {
-    const life = new AbortController();
+    const execution = new AbortController();
     const owner = Symbol(executor_id);
     stored.owner = owner;
     stored.executor_id = executor_id;
-    lives.set(id, life);
-    life.signal.addEventListener('abort', () => lives.delete(id), { once: true });
-    const journal = createVirtualJournal({ stored, owner, clock, faults, life });
+    executions.set(id, execution);
+    execution.signal.addEventListener('abort', () => executions.delete(id), { once: true });
+    const journal = createVirtualJournal({ stored, owner, clock, faults, life: execution });
     await executeRun(definitionOf(stored.run), { run: stored.run, journal, listener, clock, log, random });
-    lives.delete(id);
+    executions.delete(id);
     if (stored.owner === owner) stored.ended = true;
   };
 
   const takeOver = (deadExecutorIds: string[]): number => {
     const orphans = [...store].filter(
-      ([id, stored]) => !stored.ended && !lives.has(id) && deadExecutorIds.includes(stored.executor_id),
+      ([id, stored]) => !stored.ended && !executions.has(id) && deadExecutorIds.includes(stored.executor_id),
     );
     for (const [id, stored] of orphans) void execute(id, stored);
     return orphans.length;
@@ -73,7 +72,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
 
   const crash = () => {
     launched = false;
-    for (const life of [...lives.values()]) life.abort();
+    for (const execution of [...executions.values()]) execution.abort();
   };
 
   return {
@@ -134,7 +133,7 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
       return takeOver(deadExecutorIds);
     },
 
-    // The journal lives as long as the simulation, which may still query any run.
+    // Nothing is deleted, because a simulation may still query any run.
     collectFinished: async () => 0,
 
     crash,

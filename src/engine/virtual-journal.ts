@@ -1,17 +1,17 @@
 /**
- * Journals in memory and on virtual time. The store stands in for the database: it survives the
- * crash of an engine, and several engines may share it, like replicas.
+ * Journals in memory and on virtual time. The store replaces the database: it survives the crash of
+ * an engine, and several engines can share it, as replicas do.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Json, OperationRun } from './engine.ts';
 import { type JournalEntry, never, type RunJournal, type Topic } from './run-journal.ts';
 
-/** Thrown by a fault hook: the execution dies here and records nothing more. */
+/** Thrown by a fault hook to make the execution stop and record nothing more. */
 export class SimulatedCrash extends Error {
   override name = 'SimulatedCrash';
 }
 
-/** Called around every recorded effect: before it, and after it but before its record. */
+/** Hooks around every recorded effect. `after` is called before the result is recorded. */
 export interface Faults {
   before?(run: OperationRun, step: string, tryNumber: number): void | Promise<void>;
   after?(run: OperationRun, step: string, tryNumber: number): void | Promise<void>;
@@ -19,16 +19,18 @@ export interface Faults {
 
 interface StoredEntry {
   step: string;
-  /** Fixed when the wait began; after a restart only the remaining time is waited for. */
+  /** Set when the wait begins, so that it lasts only for the remaining time after a restart. */
   deadline_ms?: number;
-  /** Stored as text, so that only data survives, as in a database. */
+  /** Stored as JSON text, so that only data can be stored, as in a database. */
   answer?: string;
 }
 
 export interface StoredRun {
   run: OperationRun;
   executor_id: string;
-  /** The execution that may record. It changes when another one takes over. */
+  /**
+   * The execution that may record results. It changes when another execution takes the run over.
+   */
   owner: symbol;
   ended: boolean;
   entries: StoredEntry[];
@@ -61,16 +63,19 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
   const { promise: diverged, resolve: diverge } = Promise.withResolvers<Error>();
   let position = 0;
 
-  const lost = () => life.signal.aborted || stored.owner !== owner;
+  const isLost = () => life.signal.aborted || stored.owner !== owner;
 
-  /** The entry at this position, or undefined if the code requests another one than recorded. */
+  /**
+   * The entry at this position; undefined if the code requests another entry than the recorded one.
+   */
   const entryAt = (index: number, step: string): StoredEntry | undefined => {
     const entry = stored.entries[index] ?? { step };
     if (entry.step === step) return entry;
-    diverge(new Error(`the journal has ${entry.step} at place ${index}, the operation asked for ${step}`));
+    diverge(new Error(`the journal has ${entry.step} at position ${index}, but the operation requested ${step}`));
     return undefined;
   };
 
+  /** Calls a fault hook, and returns whether the execution may continue. */
   const survives = async (hook: Faults['before'], entry: JournalEntry): Promise<boolean> => {
     try {
       await hook?.(stored.run, entry.step, entry.try);
@@ -78,10 +83,10 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
       if (!(error instanceof SimulatedCrash)) throw error;
       life.abort();
     }
-    return !lost();
+    return !isLost();
   };
 
-  const messageOrMoment = (atMs: number) =>
+  const messageOrTimeout = (atMs: number) =>
     new Promise<void>((resolve) => {
       const finish = () => {
         cancelTimer();
@@ -99,7 +104,7 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
     diverged,
 
     async record<T extends Json>(of: JournalEntry, effect: () => Promise<T>): Promise<T> {
-      if (lost()) return never();
+      if (isLost()) return never();
       const index = position++;
       const entry = entryAt(index, of.step);
       if (!entry) return never();
@@ -114,17 +119,17 @@ export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
     },
 
     async receive(topic, seconds) {
-      if (lost()) return never();
+      if (isLost()) return never();
       const index = position++;
       const entry = entryAt(index, `engine:receive-${topic}`);
       if (!entry) return never();
       entry.deadline_ms ??= clock.nowMs() + Math.max(0, seconds) * 1000;
       stored.entries[index] = entry;
       while (entry.answer === undefined) {
-        if (lost()) return never();
+        if (isLost()) return never();
         const received = stored.unread.delete(topic);
         if (received || clock.nowMs() >= entry.deadline_ms) entry.answer = JSON.stringify(received);
-        else await messageOrMoment(entry.deadline_ms);
+        else await messageOrTimeout(entry.deadline_ms);
       }
       return entry.answer === 'true';
     },

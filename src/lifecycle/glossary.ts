@@ -1,7 +1,7 @@
 /**
- * The words of the product, with one meaning each. `docs/glossary.md` and the console's tooltips are
- * generated from this table. Every term of a screen, an error code or a folder has an entry here;
- * statuses are described in model/states.ts.
+ * The words of the product, with one meaning each. `docs/glossary.md` and the console's tooltips
+ * are generated from this table. Every term of a screen, an error code or a folder has an entry
+ * here; statuses are described in model/states.ts.
  */
 
 export interface GlossaryEntry {

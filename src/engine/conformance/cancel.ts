@@ -1,4 +1,4 @@
-/** Conformance of cancel: every unshielded wait and step reacts to it, once. */
+/** Conformance tests for cancel: the first unshielded wait or step after a cancel throws, once. */
 import { describe, expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { OperationCancelled, type OperationContext } from '../engine.ts';
@@ -7,9 +7,9 @@ import { type Adapter, gate, scene } from './harness.ts';
 export function cancelConforms(adapter: Adapter): void {
   const { unit_seconds: unit, slack_units } = adapter;
   const farUnits = 10 * slack_units;
-  const far = { base_seconds: farUnits * unit, max_seconds: farUnits * unit };
+  const longRetry = { base_seconds: farUnits * unit, max_seconds: farUnits * unit };
 
-  /** Waits so long that only cancel can end them in time. */
+  /** Waits that are so long that only a cancel can end them before the test times out. */
   const waits: Record<string, (context: OperationContext, nowMs: number) => Promise<unknown>> = {
     'a sleep': (context) => context.sleep(farUnits * unit),
     'a wait': (context, nowMs) =>
@@ -18,7 +18,7 @@ export function cancelConforms(adapter: Adapter): void {
         poll_seconds: farUnits * unit,
       }),
     'the pause before a retry': (context) =>
-      context.step('never-well', () => Promise.reject(new Error('not yet')), { tries: 5, ...far }),
+      context.step('never-well', () => Promise.reject(new Error('not yet')), { tries: 5, ...longRetry }),
   };
 
   describe('cancel', () => {
@@ -41,7 +41,7 @@ export function cancelConforms(adapter: Adapter): void {
       });
     }
 
-    test('takes effect between steps, before the next one does anything', async () => {
+    test('during a step takes effect before the next step starts', async () => {
       const held = gate();
       let reached = false;
       const it = await scene(adapter, async (context) => {
@@ -60,19 +60,19 @@ export function cancelConforms(adapter: Adapter): void {
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
     });
 
-    test('is thrown once; the operation then cleans up with steps, sleeps and waits, and rethrows', async () => {
-      const tidied: string[] = [];
+    test('is thrown only once, so the operation can clean up with steps, sleeps and waits', async () => {
+      const cleanups: string[] = [];
       const it = await scene(adapter, async (context) => {
         try {
           await context.sleep(farUnits * unit);
         } catch (error) {
           if (!(error instanceof OperationCancelled)) throw error;
-          await context.step('tidy', async () => void tidied.push('step'));
+          await context.step('tidy', async () => void cleanups.push('step'));
           await context.sleep(unit / 2);
-          tidied.push(String(await context.cancelled()));
+          cleanups.push(String(await context.cancelled()));
           const until = moment(it.world.nowMs() + farUnits * unit * 1000);
           await context.waitFor('gone', async () => 'gone', { until, poll_seconds: unit });
-          tidied.push('waits');
+          cleanups.push('waits');
           throw error;
         }
         return 'not reached';
@@ -81,34 +81,34 @@ export function cancelConforms(adapter: Adapter): void {
       await it.world.until('the run to execute', () => it.executions === 1);
       await it.world.engine.cancel(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
-      expect(tidied).toEqual(['step', 'true', 'waits']);
+      expect(cleanups).toEqual(['step', 'true', 'waits']);
     });
 
     test('takes effect after a shielded wait', async () => {
       let checks = 0;
-      let there = false;
+      let isThere = false;
       let reached = false;
       const it = await scene(adapter, async (context) => {
         const until = moment(it.world.nowMs() + farUnits * unit * 1000);
-        const look = async () => (++checks && there ? 'there' : undefined);
-        await context.waitFor('shielded', look, { until, poll_seconds: farUnits * unit, shielded: true });
+        const check = async () => (++checks && isThere ? 'there' : undefined);
+        await context.waitFor('shielded', check, { until, poll_seconds: farUnits * unit, shielded: true });
         reached = true;
         await context.step('next', async () => null);
         return 'not reached';
       });
       await it.start();
-      await it.world.until('the first look', () => checks === 1);
+      await it.world.until('the first check', () => checks === 1);
       await it.world.engine.cancel(it.workflow_id, 1);
-      await it.world.until('the look that cancel causes', () => checks === 2);
+      await it.world.until('the check that the cancel causes', () => checks === 2);
       expect(it.outcomes).toEqual([]);
-      there = true;
+      isThere = true;
       await it.world.engine.wake(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
       expect(reached).toBe(true);
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
     });
 
-    test('an operation that checks for cancel decides by itself', async () => {
+    test('is not thrown in an operation that has checked for it', async () => {
       const held = gate();
       const it = await scene(adapter, async (context) => {
         const before = await context.cancelled();

@@ -1,6 +1,6 @@
 /**
- * A replica process for tests that kill it. Launches the engine on a database, starts or recovers
- * one run, and appends each event to a file that outlives it.
+ * A replica process for tests that kill replicas. Launches the engine on a database, starts or
+ * recovers one run, and appends each event to a file, so that the test can read it after the kill.
  */
 import { appendFileSync } from 'node:fs';
 import { systemClock } from '../../base/clock.ts';
@@ -15,7 +15,7 @@ export interface ReplicaOrders {
   diary: string;
   start?: WorkflowId;
   recover?: string[];
-  /** This step never returns here. */
+  /** The name of a step that never returns in this process. */
   hang_in?: string;
 }
 

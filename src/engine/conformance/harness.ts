@@ -1,4 +1,4 @@
-/** The interface between an adapter and the conformance suite, and helpers that its tests share. */
+/** The interface between an adapter and the conformance suite, and helpers that the tests share. */
 import { randomBytes } from 'node:crypto';
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Engine, EngineListener, Json, OperationContext, OperationRun, RunOutcome } from '../engine.ts';
@@ -7,11 +7,11 @@ import type { Engine, EngineListener, Json, OperationContext, OperationRun, RunO
 export interface EngineUnderTest {
   readonly engine: Engine;
   nowMs(): number;
-  /** Lets that much time pass. */
+  /** Lets this much time pass. */
   pass(seconds: number): Promise<void>;
-  /** Lets time pass until `condition` holds; fails after a bound. */
+  /** Lets time pass until `condition` is true; fails after a limit. */
   until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
-  /** Whether the end of this run is recorded, so that a crash cannot revive it. */
+  /** Whether the end of this run is recorded, so that it does not run again after a crash. */
   finished(workflow_id: WorkflowId): Promise<boolean>;
   /**
    * Kills the engine and starts another one that takes over. Returns how many runs it took over.
@@ -22,10 +22,14 @@ export interface EngineUnderTest {
 
 export interface Adapter {
   name: string;
-  /** Short enough for tests in real seconds, long enough that a loaded machine keeps the order. */
+  /**
+   * The unit of all durations in the tests. It is short enough for tests in real time, and long
+   * enough that events keep their order on a busy machine.
+   */
   unit_seconds: number;
   /**
-   * How late the adapter may act, in units; for bounds that separate "at once" from "at the end".
+   * How late the adapter may act, in units. Tests use it to distinguish "at once" from "at the
+   * end".
    */
   slack_units: number;
   open(prepare: (engine: Engine) => void, listener: EngineListener): Promise<EngineUnderTest>;
@@ -66,7 +70,7 @@ export async function scene(
   const outcomes: RunOutcome[] = [];
   let executions = 0;
   const workflow_id = `op_${randomBytes(8).toString('hex')}` as WorkflowId;
-  // A kind of its own, so that no later engine on the same database executes the test's leftovers.
+  // The kind is unique, so that no later engine on the same database continues this test's runs.
   const kind = `probe-${workflow_id}`;
   const listener: EngineListener = {
     async executing(of) {
@@ -117,9 +121,7 @@ export async function scene(
   };
 }
 
-/**
- * Holds every caller of `pass` until it is opened. Callers held when an engine crashes stay held.
- */
+/** Blocks every caller of `pass` until `open` is called. `held` counts the blocked callers. */
 export function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
   const state = { held: 0, open: resolve, pass: () => promise };

@@ -1,6 +1,6 @@
 /**
- * Conformance of recovery after a crash: only missing steps run again, and the listener is always
- * notified.
+ * Conformance tests for recovery after a crash: only steps without a recorded result run again, and
+ * the listener is always notified.
  */
 import { describe, expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
@@ -11,7 +11,7 @@ export function recoveryConforms(adapter: Adapter): void {
   const { unit_seconds: unit, slack_units } = adapter;
 
   describe('recovery', () => {
-    test('after a crash only the missing steps run', async () => {
+    test('runs only steps without a recorded result after a crash', async () => {
       const held = gate();
       const effects: string[] = [];
       let crashed = false;
@@ -35,7 +35,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(it.outcomes).toHaveLength(1);
     });
 
-    test('counts tries across a crash', async () => {
+    test('continues to count the tries of a step after a crash', async () => {
       const held = gate();
       const tries: number[] = [];
       let crashed = false;
@@ -58,7 +58,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(tries).toEqual([1, 2, 2, 3]);
     });
 
-    test('an interrupted sleep waits only for the remaining time', async () => {
+    test('continues an interrupted sleep only for the remaining time', async () => {
       const sleepUnits = 4 * slack_units;
       let asleep = false;
       const it = await scene(adapter, async (context) => {
@@ -79,20 +79,20 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeLessThan((sleepUnits + slack_units) * unit);
     });
 
-    test('a wake and a cancel sent while nothing executes take effect afterwards', async () => {
+    test('delivers a cancel that was sent after a crash to the recovered wait', async () => {
       let checks = 0;
-      const look = async () => {
+      const check = async () => {
         checks++;
         return undefined;
       };
       const it = await scene(adapter, (context) =>
-        context.waitFor('there', look, {
+        context.waitFor('there', check, {
           until: moment(it.world.nowMs() + 100 * slack_units * unit * 1000),
           poll_seconds: 100 * slack_units * unit,
         }),
       );
       await it.start();
-      await it.world.until('the first look', () => checks === 1);
+      await it.world.until('the first check', () => checks === 1);
       await it.world.crash();
       await it.world.engine.cancel(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
@@ -107,7 +107,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(it.executions).toBe(1);
     });
 
-    test('continues a run on the revision it started with', async () => {
+    test('continues a run with the revision that it started with', async () => {
       const held = gate();
       let crashed = false;
       const it = await scene(
@@ -127,7 +127,7 @@ export function recoveryConforms(adapter: Adapter): void {
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'first revision' });
     });
 
-    test('executes nothing before the listener accepted `executing`', async () => {
+    test('runs no step before the listener has accepted `executing`', async () => {
       let refusals = 0;
       let effects = 0;
       const it = await scene(adapter, (context) => context.step('effect', async () => ++effects), {

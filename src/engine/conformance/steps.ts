@@ -1,4 +1,4 @@
-/** Conformance of steps: they are recorded, retried by policy, and fail under their own name. */
+/** Conformance tests for steps: results are recorded, and errors are retried by policy. */
 import { describe, expect, test } from 'vitest';
 import { type Json, onceOnly, StepError, StepFailed } from '../engine.ts';
 import { type Adapter, gate, scene } from './harness.ts';
@@ -10,13 +10,13 @@ export function stepsConform(adapter: Adapter): void {
   const { unit_seconds: unit } = adapter;
 
   describe('steps', () => {
-    test('lists the operations it can run, with their revisions', async () => {
+    test('the engine lists the operations that it can run, with their revisions', async () => {
       const nothing = async () => null;
       const it = await scene(adapter, nothing, { later: nothing });
       expect(it.world.engine.registered()).toEqual([1, 2].map((revision) => ({ kind: it.kind, revision })));
     });
 
-    test('a run returns what its steps returned', async () => {
+    test('a run receives its parameters and the results of its steps', async () => {
       const it = await scene(
         adapter,
         async (context, params) => {
@@ -47,7 +47,7 @@ export function stepsConform(adapter: Adapter): void {
       ]);
     });
 
-    test('retries a retryable error with growing pauses', async () => {
+    test('a retryable error is retried with growing pauses', async () => {
       const triedAt: number[] = [];
       const policy = { tries: 3, base_seconds: 4 * unit, max_seconds: 100 * unit };
       const it = await scene(adapter, (context) =>
@@ -73,7 +73,7 @@ export function stepsConform(adapter: Adapter): void {
       ]);
     });
 
-    test('retries an unclassified error, then reports it as internal', async () => {
+    test('an unclassified error is retried, then reported as internal_error', async () => {
       const it = await scene(adapter, (context) =>
         context.step('stumble', () => Promise.reject(new TypeError('no such property')), {
           tries: 2,
@@ -111,20 +111,20 @@ export function stepsConform(adapter: Adapter): void {
     });
 
     test('an operation can catch a failed step, clean up and rethrow', async () => {
-      const seen: Json[] = [];
+      const events: Json[] = [];
       const it = await scene(adapter, async (context) => {
         try {
           return await context.step('reach', () => Promise.reject(upstreamAway(true)), onceOnly);
         } catch (error) {
           if (!(error instanceof StepFailed)) throw error;
-          seen.push({ step: error.step, code: error.code, tries: error.tries });
-          await context.step('tidy', async () => void seen.push('tidied'));
+          events.push({ step: error.step, code: error.code, tries: error.tries });
+          await context.step('tidy', async () => void events.push('cleaned up'));
           throw error;
         }
       });
       await it.start();
       expect(await it.outcome()).toMatchObject({ status: 'failed', error: { step: 'reach' } });
-      expect(seen).toEqual([{ step: 'reach', code: 'upstream_away', tries: 1 }, 'tidied']);
+      expect(events).toEqual([{ step: 'reach', code: 'upstream_away', tries: 1 }, 'cleaned up']);
     });
 
     test('an error outside of any step fails the run without a step', async () => {
@@ -146,7 +146,7 @@ export function stepsConform(adapter: Adapter): void {
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: ['look', 'look#2', 'look#3'] });
     });
 
-    test('refuses two concurrent calls', async () => {
+    test('a second concurrent call is refused', async () => {
       const it = await scene(adapter, async (context) => {
         const both = [context.step('left', async () => 1), context.step('right', async () => 2)];
         const settled = await Promise.allSettled(both);
@@ -159,7 +159,7 @@ export function stepsConform(adapter: Adapter): void {
       });
     });
 
-    test('starting twice, even concurrently, runs once', async () => {
+    test('a run that is started several times, even concurrently, executes once', async () => {
       const held = gate();
       let effects = 0;
       const it = await scene(adapter, async (context) => {
@@ -178,7 +178,7 @@ export function stepsConform(adapter: Adapter): void {
       expect(it.outcomes).toEqual([{ status: 'succeeded', result: 'once' }]);
     });
 
-    test('publishes progress in order, inside and outside of steps', async () => {
+    test('progress is published in order, inside and outside of steps', async () => {
       const it = await scene(adapter, async (context) => {
         await context.emit({ percent: 10 });
         await context.step('half', () => context.emit({ percent: 50 }));

@@ -1,4 +1,6 @@
-/** Conformance of waits: they check at once, at every wake and every poll, and end in time. */
+/**
+ * Conformance tests for waits: they check at once, at every wake and every poll, and end in time.
+ */
 import { describe, expect, test } from 'vitest';
 import { moment } from '../../base/clock.ts';
 import { StepError } from '../engine.ts';
@@ -9,7 +11,7 @@ export function waitsConform(adapter: Adapter): void {
   const farUnits = 10 * slack_units;
 
   describe('waits', () => {
-    test('a sleep takes its time', async () => {
+    test('a sleep lasts as long as requested', async () => {
       const it = await scene(adapter, async (context) => {
         await context.sleep(3 * unit);
         return null;
@@ -68,21 +70,21 @@ export function waitsConform(adapter: Adapter): void {
     });
 
     test('a wait that passes its deadline returns undefined, after a last check', async () => {
-      const askedAt: number[] = [];
+      const checkTimes: number[] = [];
       const it = await scene(adapter, async (context) => {
         const until = await context.step('until', async () => it.world.nowMs() + 3 * unit * 1000);
-        const look = async () => void askedAt.push(it.world.nowMs());
-        const answer = await context.waitFor('there', look as () => Promise<undefined>, {
+        const check = async () => void checkTimes.push(it.world.nowMs());
+        const answer = await context.waitFor('there', check as () => Promise<undefined>, {
           until: moment(until),
           poll_seconds: 2 * unit,
         });
-        return { answered: answer !== undefined, late: (askedAt.at(-1) ?? 0) >= until };
+        return { answered: answer !== undefined, late: (checkTimes.at(-1) ?? 0) >= until };
       });
       await it.start();
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: { answered: false, late: true } });
-      // A busy machine may miss the check in the middle, never the first or the last.
-      expect(askedAt.length).toBeGreaterThanOrEqual(2);
-      expect(askedAt.length).toBeLessThanOrEqual(5);
+      // A busy machine may skip a check in the middle, but never the first or the last.
+      expect(checkTimes.length).toBeGreaterThanOrEqual(2);
+      expect(checkTimes.length).toBeLessThanOrEqual(5);
     });
 
     test('a wake makes a wait check again at once', async () => {
@@ -95,7 +97,7 @@ export function waitsConform(adapter: Adapter): void {
         }),
       );
       await it.start();
-      await it.world.until('the first look', () => checks === 1);
+      await it.world.until('the first check', () => checks === 1);
       there = true;
       const startMs = it.world.nowMs();
       await it.world.engine.wake(it.workflow_id, 1);
@@ -103,7 +105,7 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
-    test('a wake during a check is not lost, and many cause one check', async () => {
+    test('wakes during a check are not lost, and cause one more check', async () => {
       const held = gate();
       let checks = 0;
       let there = false;
@@ -112,15 +114,15 @@ export function waitsConform(adapter: Adapter): void {
           'there',
           async () => {
             checks++;
-            const seen = there;
+            const wasThere = there;
             if (checks === 1) await held.pass();
-            return seen ? checks : undefined;
+            return wasThere ? checks : undefined;
           },
           { until: moment(it.world.nowMs() + farUnits * unit * 1000), poll_seconds: farUnits * unit },
         ),
       );
       await it.start();
-      await it.world.until('the first look', () => held.held === 1);
+      await it.world.until('the first check', () => held.held === 1);
       const startMs = it.world.nowMs();
       for (let i = 0; i < 10; i++) await it.world.engine.wake(it.workflow_id, 1);
       there = true;
@@ -136,8 +138,8 @@ export function waitsConform(adapter: Adapter): void {
       const it = await scene(adapter, async (context) => {
         await context.step('hold', held.pass);
         const until = moment(it.world.nowMs() + 2 * unit * 1000);
-        const look = async () => void checks++;
-        await context.waitFor('there', look as () => Promise<undefined>, { until, poll_seconds: farUnits * unit });
+        const check = async () => void checks++;
+        await context.waitFor('there', check as () => Promise<undefined>, { until, poll_seconds: farUnits * unit });
         return null;
       });
       await it.world.engine.wake(it.workflow_id, 1);
@@ -146,7 +148,7 @@ export function waitsConform(adapter: Adapter): void {
       for (let i = 0; i < 5; i++) await it.world.engine.wake(it.workflow_id, 1);
       held.open();
       await it.outcome();
-      // At once, after the earlier wakes, and at the end.
+      // The wait checks at once, after the earlier wakes, and at its end.
       expect(checks).toBeGreaterThanOrEqual(2);
       expect(checks).toBeLessThanOrEqual(4);
     });
@@ -157,7 +159,7 @@ export function waitsConform(adapter: Adapter): void {
         context.waitFor(
           'there',
           async () => {
-            if (++checks < 3) throw new Error('the network blinked');
+            if (++checks < 3) throw new Error('the network failed');
             return checks;
           },
           { until: moment(it.world.nowMs() + farUnits * unit * 1000), poll_seconds: unit / 2 },
@@ -168,7 +170,7 @@ export function waitsConform(adapter: Adapter): void {
       expect(it.steps.map((report) => report.status)).toEqual(['waiting', 'retrying', 'retrying', 'done']);
     });
 
-    test('a check that fails for good fails the run under its name', async () => {
+    test('a check with a final error fails the run, and the outcome names the wait', async () => {
       const gone = new StepError({
         code: 'machine_gone',
         owner_layer: 'cloud',

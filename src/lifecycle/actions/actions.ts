@@ -66,8 +66,8 @@ const residueWords = ({ external }: ActionSubject) =>
 const whyNotTearDown = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
 
 /**
- * A re-enrolled external machine keeps the tenant's data. For other machines the driver would launch
- * a new machine without that data.
+ * A re-enrolled external machine keeps the tenant's data. For other machines the driver would
+ * launch a new machine without that data.
  */
 function whyNotEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external, agentless } = subject;

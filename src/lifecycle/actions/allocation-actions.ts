@@ -1,6 +1,6 @@
 /**
- * The actions on an allocation: when each is available, and to whom. The preconditions of actions on
- * the allocation's machine come from the node actions.
+ * The actions on an allocation: when each is available, and to whom. The preconditions of actions
+ * on the allocation's machine come from the node actions.
  */
 import { type AllocationStatus, allocationStatusNames } from '../model/states.ts';
 import { type ActionCaller, type ActionRow, type Offer, offersOf, whyNot } from './action-table.ts';

@@ -41,7 +41,9 @@ export interface OrderFacts {
   release_failed: boolean;
 }
 
-/** Sorts the most useful offer first, and adds a warning to a retry that is likely to fail again. */
+/**
+ * Sorts the most useful offer first, and adds a warning to a retry that is likely to fail again.
+ */
 export function orderOffers<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: OrderFacts) {
   const rank = ({ action }: Offer<Name>) => {
     if (action === 'retry-release' && release_failed) return -1;

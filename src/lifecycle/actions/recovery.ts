@@ -13,7 +13,9 @@ interface BulkAction<Status> {
   does: string;
   /** Statuses in which the action can start. */
   from: readonly Status[];
-  /** Statuses in which another operation already works on the target, so the recovery only waits. */
+  /**
+   * Statuses in which another operation already works on the target, so the recovery only waits.
+   */
   under_way: readonly Status[];
   /** Statuses that count as recovered, whether this recovery or something else caused them. */
   recovered: readonly Status[];
@@ -89,8 +91,8 @@ export const bulkAction = (action: BulkActionName): BulkAction<AllocationStatus 
 export type PoolFacts = { paused: boolean } | null;
 
 /**
- * Why the action is not available for this machine; null if it is. The recovery skips a machine with
- * a reason, and does not count it as failed.
+ * Why the action is not available for this machine; null if it is. The recovery skips a machine
+ * with a reason, and does not count it as failed.
  */
 export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, pool: PoolFacts): string | null {
   const why_not = whyNotOnNode(action, subject);

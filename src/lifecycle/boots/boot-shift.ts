@@ -215,7 +215,8 @@ function judgeSplit<B extends DatedBoot>(all: readonly B[], window: readonly B[]
   const halfFactor = (1 + settings.factor) / 2;
   const minSeconds = former_seconds * (is_known ? halfFactor : settings.factor);
   if (slower_seconds < minSeconds || isOver(slower, former_seconds * halfFactor, settings)) return undefined;
-  // Only arrivals count here: in an outage many boots never arrive, but those that do are not slower.
+  // Only arrivals count here: in an outage many boots never arrive, but those that do are not
+  // slower.
   const arrivals = former.filter(hasArrived);
   const required = is_known
     ? surelyStill

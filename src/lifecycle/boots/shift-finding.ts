@@ -48,8 +48,8 @@ export interface SlowerBoots {
 
 const maxListed = 5;
 /**
- * A new generation explains the change if at least this share of the slower boots belongs to the new
- * generation, and at least this share of the boots just before belongs to another one.
+ * A new generation explains the change if at least this share of the slower boots belongs to the
+ * new generation, and at least this share of the boots just before belongs to another one.
  */
 const nearlyAll = 0.8;
 

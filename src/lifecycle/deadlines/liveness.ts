@@ -55,8 +55,8 @@ export function judgeLiveness(silence: Silence, now: Date, heard_through: Date):
 }
 
 /**
- * When a machine that fell silent can return to service. It waits one stale time, so that its status
- * does not flap.
+ * When a machine that fell silent can return to service. It waits one stale time, so that its
+ * status does not flap.
  */
 export const mayReturnAt = (status_since: Date, stale_seconds: number): Date =>
   new Date(later(status_since, stale_seconds));

@@ -87,9 +87,9 @@ export function assignedIntervalSeconds(
 
 /**
  * The longest interval that a reply may assign, given the stored stale time. The replica stores the
- * heartbeat and the assignment after it replies, so a crash can lose both. Other replicas then still
- * judge by the stored stale time, into which the intervals before and after the lost heartbeat must
- * fit. Intervals therefore grow by at most half per heartbeat.
+ * heartbeat and the assignment after it replies, so a crash can lose both. Other replicas then
+ * still judge by the stored stale time, into which the intervals before and after the lost
+ * heartbeat must fit. Intervals therefore grow by at most half per heartbeat.
  */
 export const maxAssignableSeconds = (stored_stale_seconds: number): number =>
   Math.floor(500 * stored_stale_seconds) / 1000;

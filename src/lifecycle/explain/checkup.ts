@@ -11,7 +11,9 @@ export interface CheckedLayer {
   /** A code of the error catalogue; null if nothing is wrong. */
   code: string | null;
   detail: string;
-  /** The owner that the verdict names. Without it, the owner of the code in the catalogue counts. */
+  /**
+   * The owner that the verdict names. Without it, the owner of the code in the catalogue counts.
+   */
   owner?: string;
 }
 
@@ -62,8 +64,8 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: CheckedNode, 
 }
 
 /**
- * If a machine ended before it registered, its credential was never used. The check then reports the
- * reason from the verdict.
+ * If a machine ended before it registered, its credential was never used. The check then reports
+ * the reason from the verdict.
  */
 function credential({ status, node_instance_id, registered_at, verdict, agentless }: CheckedNode): CheckedLayer {
   if (registered_at !== null)

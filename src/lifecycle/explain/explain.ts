@@ -122,8 +122,8 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
 });
 
 /**
- * After a failed launch the machine may still run until the rescue window ends, so the text does not
- * say that the machine has ended.
+ * After a failed launch the machine may still run until the rescue window ends, so the text does
+ * not say that the machine has ended.
  */
 export const endWords = (verdict: ExplainedNode['verdict']): string =>
   verdict?.rule === 'provision-error' ? 'its launch failed for good' : 'it has ended';

@@ -19,7 +19,9 @@ interface Refusal {
   way_out(refusing: RefusingRelay, pool: string): string;
 }
 
-/** Keyed by the code with which a heartbeat or its batch was refused. `pool`: the machine's pool. */
+/**
+ * Keyed by the code with which a heartbeat or its batch was refused. `pool`: the machine's pool.
+ */
 export const beatRefusals = {
   scope_insufficient: {
     in_short: 'the token of its relay is for another pool',

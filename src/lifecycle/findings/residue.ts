@@ -1,6 +1,6 @@
 /**
- * Residue is a resource at a provider without a live owner. This file decides when a resource counts
- * as residue, and how often residue is verified.
+ * Residue is a resource at a provider without a live owner. This file decides when a resource
+ * counts as residue, and how often residue is verified.
  */
 import { secondsBetween } from '../../base/clock.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Decides which work an overloaded replica sheds. First it refuses lists and overviews. Then it also
- * assigns longer heartbeat intervals. It still counts the heartbeats that it answers with a longer
- * interval, and never delays a status change.
+ * Decides which work an overloaded replica sheds. First it refuses lists and overviews. Then it
+ * also assigns longer heartbeat intervals. It still counts the heartbeats that it answers with a
+ * longer interval, and never delays a status change.
  */
 
 /** Measured over the last few seconds. */

@@ -31,7 +31,9 @@ export const midnightAfter = (moment: Date): number =>
   (Math.floor(moment.getTime() / 1000 / daySeconds) + 1) * daySeconds * 1000;
 
 export interface LogSettings {
-  /** The limit for all instances of a node together. Above it the store deletes the oldest lines. */
+  /**
+   * The limit for all instances of a node together. Above it the store deletes the oldest lines.
+   */
   most_bytes_per_node: number;
 }
 

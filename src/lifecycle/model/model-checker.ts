@@ -86,8 +86,8 @@ class Exploration {
 }
 
 /**
- * The rules that end each phase after its deadline. Rules of one phase cover different cases, so all
- * of them are required.
+ * The rules that end each phase after its deadline. Rules of one phase cover different cases, so
+ * all of them are required.
  */
 type PhaseEnds = Partial<Record<BudgetPhase, readonly Cause[]>>;
 const nodePhaseEnds: PhaseEnds = {

@@ -46,7 +46,8 @@ export interface State {
 /**
  * - automatic: a rule or an operation makes the move, without a person
  * - operator: a person or a tenant requests the move
- * - chance: a report of the machine, or a rule that finds a fault, causes the move; it may never come
+ * - chance: a report of the machine, or a rule that finds a fault, causes the move; it may never
+ *   come
  * - view: nothing changes; drops a finished allocation so that the next one can be explored
  */
 export type MoveKind = 'automatic' | 'operator' | 'chance' | 'view';

@@ -1,4 +1,6 @@
-/** Tests which heartbeats are written before the reply: all that change a status, and few others. */
+/**
+ * Tests which heartbeats are written before the reply: all that change a status, and few others.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,6 +1,6 @@
 /**
- * The automatic rules on nodes: whether maintenance windows hold them, how the brake treats them, and
- * which nodes the brake counts.
+ * The automatic rules on nodes: whether maintenance windows hold them, how the brake treats them,
+ * and which nodes the brake counts.
  */
 import { liveNodeStatuses, type NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
@@ -45,8 +45,8 @@ export const pausingRules = rulesThat('pause-launches');
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 
 /**
- * How many nodes with a recent verdict to add to the population of a phase. They have left the phase
- * but still count, unless the phase includes `cleaning` and so contains them anyway.
+ * How many nodes with a recent verdict to add to the population of a phase. They have left the
+ * phase but still count, unless the phase includes `cleaning` and so contains them anyway.
  */
 export const recentBesidesPhase = (phase: readonly NodeStatus[], recent: number): number =>
   phase.includes('cleaning') ? 0 : recent;

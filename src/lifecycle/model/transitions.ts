@@ -110,7 +110,9 @@ const statusesWithOwner: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
   'quarantined',
 ]);
 
-/** The owners of causes whose owner is neither the node nor the operator who requested the change. */
+/**
+ * The owners of causes whose owner is neither the node nor the operator who requested the change.
+ */
 const ownersByCause: Partial<Record<Cause, string>> = {
   drained: 'operator',
   'drain-deadline': 'operator',

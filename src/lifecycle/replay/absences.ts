@@ -10,7 +10,9 @@ import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 
 const round = (seconds: number) => Math.round(seconds * 10) / 10;
 
-/** The stale time of a machine under another policy. A machine that announced an interval keeps it. */
+/**
+ * The stale time of a machine under another policy. A machine that announced an interval keeps it.
+ */
 export function staleUnder(stale_seconds: number, inForce: ReplayPolicy, proposed: ReplayPolicy): number {
   const oldPolicy = heartbeatPolicy(inForce.heartbeat);
   const newPolicy = heartbeatPolicy(proposed.heartbeat);

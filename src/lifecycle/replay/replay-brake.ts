@@ -1,6 +1,6 @@
 /**
- * Replays the brake over recorded verdicts, to find which verdicts it would hold or let through. The
- * size of the fleet at each time is computed from the recorded changes.
+ * Replays the brake over recorded verdicts, to find which verdicts it would hold or let through.
+ * The size of the fleet at each time is computed from the recorded changes.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { type BrakePolicy, decideBrake, type OpenHold } from '../brake/brake.ts';
