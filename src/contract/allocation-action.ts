@@ -26,9 +26,7 @@ export const AllocationActionParams = Type.Object({ id: Id, action: AllocationAc
 
 export const AllocationActionRequest = Type.Object(actionFields, { ...strict, $id: 'AllocationActionRequest' });
 
-/**
- * As for nodes: with `dry_run` the allocation is unchanged, and `predicts` describes the effect.
- */
+/** With `dry_run` the allocation is unchanged, and `predicts` describes the effect. */
 export const AllocationActed = Type.Object(
   {
     allocation: Allocation,

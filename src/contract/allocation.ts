@@ -27,9 +27,9 @@ export const Allocation = Type.Object(
     deadline_at: nullable(Timestamp),
     budget_seconds: nullable(Type.Number()),
     budget_source: nullable(Type.Enum([...budgetSources])),
-    release_tries: Type.Integer({ minimum: 0, description: 'How often its release has failed.' }),
+    release_tries: Type.Integer({ minimum: 0, description: 'How often the release of this allocation has failed.' }),
     retry_at: Type.Union([Timestamp, Type.Null()], {
-      description: 'release_failed: when its release is tried again by itself.',
+      description: 'release_failed: when the release is retried automatically.',
     }),
     verdict: nullable(Verdict),
     labels: Labels,
@@ -53,7 +53,7 @@ export const AllocationCreate = Type.Object(
 );
 export type AllocationCreate = Static<typeof AllocationCreate>;
 
-/** A call without a body may still carry a reason, which is stored as evidence. */
+/** The optional body of calls that need none: a reason, which is stored as evidence. */
 export const ActionReason = Type.Object({ reason: Type.Optional(Reason) }, { ...strict, $id: 'ActionReason' });
 
 export const AllocationTouched = Type.Object(

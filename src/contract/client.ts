@@ -9,7 +9,7 @@ import type { OperationName, Routes } from './routes.ts';
 
 export type RouteAddresses = Record<string, { readonly method: string; readonly path: string }>;
 
-/** The server answered with a problem. */
+/** Thrown if the server answers with a problem. */
 export class RequestRefused extends Error {
   override name = 'RequestRefused';
   readonly problem: Problem;
@@ -23,7 +23,7 @@ export class RequestRefused extends Error {
 export const filledRemedy = (remedy: string, { retry_after_seconds }: Problem): string =>
   retry_after_seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${retry_after_seconds} s`);
 
-/** No answer, or not from a Slipway server. */
+/** Thrown if there is no answer, or the answer is not from a Slipway server. */
 export class ServerUnreachable extends Error {
   override name = 'ServerUnreachable';
 }
@@ -45,7 +45,7 @@ export type CallInput<Name extends OperationName> = Maybe<'params', ParamsOf<Rou
 
 export interface Client {
   call<Name extends OperationName>(name: Name, input: CallInput<Name>): Promise<ReplyOf<Routes[Name]>>;
-  /** Address and headers for requests that the caller makes itself, such as streams. */
+  /** The address and headers for requests that the caller sends itself, such as streams. */
   address(name: OperationName, input?: { params?: Record<string, string>; query?: Record<string, unknown> }): string;
   headers(): Record<string, string>;
 }
@@ -66,7 +66,10 @@ export interface ClientOptions {
   token?: string;
   addresses: RouteAddresses;
   fetch?: typeof fetch;
-  /** Retries of an unanswered call; safe because mutating calls carry an idempotency key. */
+  /**
+   * How often an unanswered call is repeated. This is safe because calls that change something have
+   * an idempotency key.
+   */
   retries?: number;
 }
 
@@ -79,7 +82,7 @@ export function createClient(options: ClientOptions): Client {
     return route;
   };
 
-  const once = async (name: string, input: CallInput<OperationName>) => {
+  const callOnce = async (name: string, input: CallInput<OperationName>) => {
     const route = locate(name);
     const url =
       options.base_url +
@@ -102,13 +105,13 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     async call(name, input) {
-      for (let left = options.retries ?? 0; ; left--) {
+      for (let retriesLeft = options.retries ?? 0; ; retriesLeft--) {
         try {
-          return await once(name, input as CallInput<OperationName>);
+          return await callOnce(name, input as CallInput<OperationName>);
         } catch (error) {
           if (error instanceof RequestRefused || error instanceof ServerUnreachable || input.signal?.aborted)
             throw error;
-          if (left <= 0) throw new ServerUnreachable(`cannot reach ${options.base_url}`, { cause: error });
+          if (retriesLeft <= 0) throw new ServerUnreachable(`cannot reach ${options.base_url}`, { cause: error });
           await pause(systemClock, 250, input.signal);
         }
       }

@@ -20,15 +20,14 @@ export type BudgetSource = (typeof budgetSources)[number];
 
 export const Verdict = Type.Object(
   {
-    rule: Type.String({ description: "The rule's name, or that of what a person did." }),
+    rule: Type.String({ description: 'The name of the rule, or of the action that a person took.' }),
     reason: Type.String(),
     at: Timestamp,
-    owner: Type.Optional(Type.String({ description: 'Whose it is to see to it: a layer, or `operator`.' })),
-    from: Type.Optional(Type.String({ description: 'Where it stood before.' })),
+    owner: Type.Optional(Type.String({ description: 'The layer that has to act, or `operator`.' })),
+    from: Type.Optional(Type.String({ description: 'The status before the verdict.' })),
     certain: Type.Optional(
       Type.Boolean({
-        description:
-          'The machine was seen to have ended, or could not be brought up for good: waiting does not bring it back.',
+        description: 'The machine is known to have ended, or its launch failed for good, so waiting does not help.',
       }),
     ),
   },
@@ -40,9 +39,9 @@ export type Verdict = Static<typeof Verdict>;
 export const Held = Type.Object(
   {
     rule: Type.String(),
-    to: Type.String({ description: 'Where the verdict would take it.' }),
+    to: Type.String({ description: 'The status that the verdict would lead to.' }),
     kind: Type.Enum(['self-fault', 'mass-failure', 'maintenance', 'provider-away']),
-    hold: Type.String({ description: 'The hold, or the maintenance window, that keeps it back.' }),
+    hold: Type.String({ description: 'The hold of the brake, or the maintenance window, that holds the verdict.' }),
     reason: Type.String(),
     since: Timestamp,
     held_until: Timestamp,
@@ -101,7 +100,7 @@ export type Node = Static<typeof Node>;
 export const NodeState = Type.Object(
   {
     at: Timestamp,
-    cursor: Type.String({ description: 'The last fact that counted.' }),
+    cursor: Type.String({ description: 'The last fact that was taken into account.' }),
     ...Type.Omit(Node, ['occupancy', 'last_seen_at', 'reported']).properties,
     reported_status: nullable(Type.String()),
   },
@@ -128,12 +127,14 @@ export const NodeListQuery = Type.Object(
     pool: Type.Optional(Name),
     status: Type.Optional(NodeStatusName),
     q: Type.Optional(Type.String({ maxLength: 128 })),
-    held: Type.Optional(Type.Boolean({ description: 'Only nodes whose verdict is held back, or only others.' })),
+    held: Type.Optional(
+      Type.Boolean({ description: 'True: only nodes with a held verdict. False: only nodes without one.' }),
+    ),
     ids: Type.Optional(
       Type.String({
         maxLength: 8192,
         pattern: '^[A-Za-z0-9._:,-]+(_[A-Za-z0-9._:,-]+)*$',
-        description: 'Only these, separated by commas.',
+        description: 'Only nodes with these ids, separated by commas.',
       }),
     ),
     sort: Type.Optional(Type.Enum(['newest', 'oldest'])),
@@ -152,7 +153,7 @@ export const BootStage = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 31_536_000,
-        description: 'How far into the boot it began, where no time of day is known.',
+        description: 'Seconds from the start of the boot, if the time of day is not known.',
       }),
     ),
   },
@@ -170,10 +171,12 @@ export const Boot = Type.Object(
         started_at: Type.Optional(Timestamp),
         starts_seconds: Type.Number({
           description:
-            'From the first start on; as it was told, or by the time it began, or else by the order of the stages.',
+            'Seconds from the first stage: as reported, or from the reported times, or from the order of the stages.',
         }),
         usual_seconds: nullable(
-          Type.Number({ description: 'The median of the pool’s last boots; null until three have told the stage.' }),
+          Type.Number({
+            description: 'The median of the pool’s last boots; null until three boots have reported the stage.',
+          }),
         ),
       }),
     ),
@@ -200,7 +203,7 @@ export const LogPage = Type.Object(
     continue_at: nullable(
       Type.String({
         description:
-          'Where the server stopped after it had read as much as it reads for one call; null when it read everything that was asked for. Go on with `cursor`, or with `before` where `tail` is set.',
+          'The position at which the server stopped, because it reads a limited amount per call; null if it read everything. Continue with `cursor`, or with `before` if `tail` is set.',
       }),
     ),
   },

@@ -67,13 +67,13 @@ const poolFields = {
         allow_takeover: Type.Optional(
           Type.Boolean({
             description:
-              'A join token alone may take a known name of another protocol, also from a live process or a tenant.',
+              'A join token is enough to take over a known name of another protocol, even from a live process or a machine that serves a tenant.',
           }),
         ),
         keep_name: Type.Optional(
           Type.Enum([...keepNamePolicies], {
             description:
-              'Which of two live processes under one name of another protocol keeps it; `latest` never takes the name of a machine that serves a tenant at another address.',
+              'Which of two live processes of another protocol keeps a name that both use. `latest` never takes the name of a machine that serves a tenant at another address.',
           }),
         ),
       },
@@ -141,7 +141,8 @@ export const JoinTokenRequest = Type.Object(
     ttl_seconds: Type.Optional(PositiveSeconds),
     no_expiry: Type.Optional(
       Type.Literal(true, {
-        description: 'Never expires; for pools whose machines beat with it. Not with ttl_seconds.',
+        description:
+          'The token never expires. Use it for pools whose machines send heartbeats with it. Cannot be combined with ttl_seconds.',
       }),
     ),
     max_uses: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),

@@ -18,7 +18,7 @@ export const Reason = Type.String({
   minLength: 1,
   maxLength: 1024,
   pattern: notBlank,
-  description: 'Why; kept as evidence.',
+  description: 'The reason; it is stored as evidence.',
 });
 export const Timestamp = Type.String({ description: 'UTC, RFC 3339' });
 /**
@@ -55,7 +55,7 @@ export const paging = {
 const nextCursor = nullable(
   Type.String({
     description:
-      'Where the next page begins; null at the end. A page that had to look through many may be short, or empty, before that.',
+      'Where the next page starts; null on the last page. An earlier page may be short or even empty if the server had to skip many rows.',
   }),
 );
 

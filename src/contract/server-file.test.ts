@@ -1,4 +1,4 @@
-/** The server's settings file: its defaults, additions and error messages. */
+/** Tests the server's settings file: its defaults, additions and error messages. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SettingsError } from '../base/settings/settings.ts';
@@ -33,7 +33,7 @@ test.for([
   ['redact: {patterns: ["("]}', /patterns\/0 must be a regular expression/],
   ['redact: {patterns: ["a*"]}', /patterns\/0 must be a regular expression/],
   ['a: [', /is not YAML/],
-] as const)('%s is refused with the place of the mistake', ([text, says]) => {
-  expect(() => parseServerFile(text, 'slipway.yaml')).toThrow(says);
+] as const)('%s is refused, and the message names the field', ([text, message]) => {
+  expect(() => parseServerFile(text, 'slipway.yaml')).toThrow(message);
   expect(() => parseServerFile(text, 'slipway.yaml')).toThrow(SettingsError);
 });

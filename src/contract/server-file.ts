@@ -53,7 +53,7 @@ function isExpression(source: string): boolean {
   }
 }
 
-/** By layer; evidence younger than a day is never dropped. */
+/** How long evidence is kept, by layer. Evidence younger than a day is never dropped. */
 const KeptFor = Type.Object(
   Object.fromEntries(evidenceLayers.map((layer) => [layer, Type.Optional(Type.Number({ minimum: 24 * 3600 }))])),
   strict,
@@ -77,7 +77,7 @@ const OperatorsMayFile = Type.Object(
   strict,
 );
 
-/** Zero would lock a caller out for good; a refill may be as slow as one row an hour. */
+/** A refill of zero would lock a caller out for good. The minimum is one row an hour. */
 const Quota = Type.Object(
   {
     rows: Type.Optional(Type.Integer({ minimum: 1 })),

@@ -1,4 +1,4 @@
-/** The agent protocol: requests of a node's agent and the server's replies. */
+/** The agent protocol: the requests of a node's agent, and the server's replies. */
 import { type Static, Type } from 'typebox';
 import { OutsideKind } from '../evidence/evidence.ts';
 import { BootStage, NodeStatusName } from '../node.ts';
@@ -11,28 +11,32 @@ export const TaskKey = Type.Object({
   kid: Type.String(),
   public_key: Type.String({ description: 'Ed25519, SPKI DER, base64' }),
   accepted_until: Type.Optional(
-    Type.String({ description: 'UTC, RFC 3339. Refuse what it signed from then on. Absent: not known yet.' }),
+    Type.String({
+      description: 'UTC, RFC 3339. Refuse signatures by this key from this time on. Absent: the time is not known yet.',
+    }),
   ),
-  endorsed_by: Type.Optional(Type.String({ description: 'The key before it, which signed this one.' })),
+  endorsed_by: Type.Optional(Type.String({ description: 'The id of the previous key, which signed this one.' })),
   endorsement: Type.Optional(
-    Type.String({ description: 'Ed25519 by that key, base64; docs/reference/agent.md says over what.' }),
+    Type.String({
+      description: 'Ed25519 signature by the previous key, base64; docs/reference/agent.md describes the signed text.',
+    }),
   ),
 });
 export type TaskKey = Static<typeof TaskKey>;
 
 /**
- * Rejected here, because an invalid key would otherwise surface only when its release proof is
- * verified.
+ * An invalid key is refused at registration, because it would otherwise be noticed only when a
+ * release proof is verified.
  */
 const Ed25519PublicKey = Type.String({
   pattern: '^MCowBQYDK2VwAyEA[A-Za-z0-9+/]{43}=$',
   description: 'Ed25519, SPKI DER, base64',
 });
 
-/** Without user and password: everyone who may see the node sees its endpoint. */
+/** User and password are refused, because everyone who may see the node sees its endpoint. */
 const httpUrl = 'https?://[^\\s/?#@\\u0000]+([/?#][!-~]*)?';
 const HttpUrl = Type.String({ maxLength: 2048, pattern: `^${httpUrl}$` });
-/** For clients of other protocols, which send an empty string for none. */
+/** Clients of other protocols send an empty string if they have no URL. */
 export const HttpUrlOrEmpty = Type.String({ maxLength: 2048, pattern: `^(${httpUrl})?$` });
 
 /**
@@ -56,17 +60,18 @@ export const RegisterRequest = Type.Object(
     version: Type.String({ minLength: 1, maxLength: 128 }),
     agent_public_key: Type.Optional(Ed25519PublicKey),
     rotates_credential: Type.Optional(
-      Type.Boolean({ description: 'The agent rotates its credential, so the one it gets here may expire.' }),
+      Type.Boolean({ description: 'The agent can rotate its credential, so the server may issue one that expires.' }),
     ),
     key_change: Type.Optional(
       Type.Object(
         {
           signature: Type.String({
             pattern: '^[A-Za-z0-9+/]{86}==$',
-            description: 'Ed25519 by the former key, base64; docs/reference/agent.md says over what.',
+            description:
+              'Ed25519 signature by the former key, base64; docs/reference/agent.md describes the signed text.',
           }),
         },
-        { ...strict, description: 'Shows that the holder of the former key wants `agent_public_key` in its place.' },
+        { ...strict, description: 'Proves that the holder of the former key wants `agent_public_key` to replace it.' },
       ),
     ),
     key_proof: Type.Optional(KeyProof),
@@ -82,29 +87,35 @@ export const RegisterReply = Type.Object(
     node_id: Type.String(),
     node_instance_id: Type.String(),
     credential: Type.Optional(
-      Type.String({ description: 'Absent when the caller registered again with its credential.' }),
+      Type.String({ description: 'Absent if the caller registered again with its credential.' }),
     ),
     credential_expires_at: Type.Optional(
-      Type.Union([Timestamp, Type.Null()], { description: 'Rotate before. Null: it does not expire.' }),
+      Type.Union([Timestamp, Type.Null()], {
+        description: 'Rotate the credential before this time. Null: it does not expire.',
+      }),
     ),
     task_keys: Type.Array(TaskKey),
     former_task_keys: Type.Optional(
-      Type.Array(TaskKey, { description: 'Retired keys. Accept no task by them; they only endorse later keys.' }),
+      Type.Array(TaskKey, {
+        description: 'Retired keys. Do not accept tasks signed by them; they only endorse later keys.',
+      }),
     ),
     task_key_refresh_seconds: Type.Optional(
-      Type.Number({ description: 'Ask for the task keys this often, so that a new one is known before it signs.' }),
+      Type.Number({
+        description: 'How often to read the task keys, so that a new key is known before it signs tasks.',
+      }),
     ),
     heartbeat_interval_seconds: Type.Number(),
     deadline_at: nullable(Timestamp),
     requires: Type.Optional(
       Type.Array(Type.Object({ name: Type.String(), check: Type.String() }), {
-        description: "The pool's prerequisites, which the agent checks before it claims to be ready.",
+        description: "The pool's prerequisites, which the agent checks before it reports ready.",
       }),
     ),
     log_acknowledged_seq: Type.Optional(
       Type.Integer({
         description:
-          "The last line of this instance's log that is durable. Whoever has not given out that number yet lost its spool, and goes on beyond it.",
+          'The number of the last log line of this instance that is stored. An agent whose own numbers are lower has lost its spool, and must continue after this number.',
       }),
     ),
   },
@@ -114,7 +125,11 @@ export type RegisterReply = Static<typeof RegisterReply>;
 
 const beatFields = {
   node_instance_id: Type.Optional(
-    Type.String({ ...Id, description: 'Whose beat it is meant to be; refused when the credential is of another one.' }),
+    Type.String({
+      ...Id,
+      description:
+        'The instance that the heartbeat is for. It is refused if the credential belongs to another instance.',
+    }),
   ),
   status: Type.Optional(Type.Enum([...agentClaims])),
   health_score: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
@@ -144,7 +159,8 @@ const BatchBeat = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 512,
-        description: "The machine's own credential. A beat without one is refused alone: `beat_credential_missing`.",
+        description:
+          "The machine's own credential. Only a heartbeat without one is refused, with `beat_credential_missing`.",
       }),
     ),
     ...beatFields,
@@ -165,12 +181,12 @@ export const HeartbeatBatchReply = Type.Object(
 );
 export type HeartbeatResult = Static<typeof HeartbeatBatchReply>['results'][number];
 
-/** Chosen by the sender of a frame and repeated in its reply. */
+/** A number that the sender of a frame chooses. The reply repeats it. */
 const seq = { seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })) };
 
 const idle = Type.Optional(
   Type.Boolean({
-    description: 'No task is in progress. The server redelivers a lost task. Omit it if tasks run in parallel.',
+    description: 'No task is in progress, so the server may redeliver a lost task. Omit it if tasks run in parallel.',
   }),
 );
 
@@ -197,7 +213,7 @@ export const SignedTask = Type.Object(
     allocation_id: nullable(Type.String()),
     workflow_id: nullable(Type.String()),
     traceparent: Type.Optional(
-      Type.String({ description: 'W3C trace context: what the machine does for this task belongs to it.' }),
+      Type.String({ description: 'The W3C trace context for everything that the machine does for this task.' }),
     ),
     lease_seconds: Type.Number(),
     expires_at: Timestamp,
@@ -257,7 +273,7 @@ export const maxShippedLines = 5_000;
 export const ShippedLines = Type.Array(ShippedLine, {
   minItems: 1,
   maxItems: maxShippedLines,
-  description: 'NDJSON: one object a line. A client without NDJSON writes each item with JSON.stringify and a newline.',
+  description: 'NDJSON: one JSON object per line.',
 });
 export const LogsReply = Type.Object({ acknowledged_seq: Type.Integer() }, { $id: 'LogsReply' });
 
@@ -279,8 +295,8 @@ export const PrerequisiteReport = Type.Object(
 export type PrerequisiteReport = Static<typeof PrerequisiteReport>;
 
 /**
- * Facts that only the machine observed, kept until they could be sent: failed calls, crashes,
- * checks.
+ * Facts that only the machine observed, such as failed calls, crashes and checks. The agent stores
+ * them until it can send them.
  */
 export const AgentEvidence = Type.Object(
   {
@@ -306,7 +322,7 @@ export const CredentialRotation = Type.Object(
     signature: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9+/]{86}==$',
-        description: "Ed25519 by the agent's key, base64; docs/reference/agent.md says over what.",
+        description: "Ed25519 signature by the agent's key, base64; docs/reference/agent.md describes the signed text.",
       }),
     ),
   },
@@ -333,7 +349,7 @@ export const BundleQuery = Type.Object(
     sha256: Type.Optional(
       Type.String({
         pattern: '^[0-9a-f]{64}$',
-        description: 'Only the file with this digest, also if it is not the newest.',
+        description: 'Returns the file with this digest, even if it is not the newest.',
       }),
     ),
   },

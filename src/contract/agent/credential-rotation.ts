@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Signed as canonical JSON. Names the replaced credential, so it cannot be replayed for a later
- * rotation.
+ * Signed as canonical JSON. The text includes a digest of the replaced credential, so a signature
+ * cannot be replayed for a later rotation.
  */
 export const rotationBody = ({ node_instance_id, credential }: { node_instance_id: string; credential: string }) => ({
   purpose: 'slipway-credential-rotation',

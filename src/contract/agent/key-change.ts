@@ -6,7 +6,9 @@ export interface KeyChangeFacts {
   agent_public_key: string;
 }
 
-/** Signed as canonical JSON. Names both keys, so it cannot be replayed for another change. */
+/**
+ * Signed as canonical JSON. The text names both keys, so it cannot be replayed for another change.
+ */
 export const keyChangeBody = ({ node_instance_id, former_public_key, agent_public_key }: KeyChangeFacts) => ({
   purpose: 'slipway-key-change',
   node_instance_id,

@@ -10,8 +10,9 @@ export interface KeyProofFacts {
 }
 
 /**
- * Signed as canonical JSON with the agent's Ed25519 key. The digest of the join token binds it to
- * one installation and pool. The server accepts it only near `signed_at`, and only once.
+ * Signed as canonical JSON with the agent's Ed25519 key. The digest of the join token binds the
+ * proof to one installation and pool. The server accepts a proof only once, and only near
+ * `signed_at`.
  */
 export const keyProofBody = ({ name, join_token, agent_public_key, base_url, signed_at }: KeyProofFacts) => ({
   purpose: 'slipway-register',

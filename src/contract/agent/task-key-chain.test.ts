@@ -18,21 +18,21 @@ const [first, second, third] = [newKey('k1'), newKey('k2'), newKey('k3')] as con
 const endorsedSecond = first.endorse(second.key);
 const endorsedThird = second.endorse(third.key);
 
-test('accepts a known key without endorsement', () => {
+test('a known key needs no endorsement', () => {
   expect(continuityOf(first.key, [first.key], [])).toBe('known');
 });
 
-test('follows endorsements over several keys to a known one', () => {
+test('a key is proven if endorsements lead over several keys to a known one', () => {
   expect(continuityOf(endorsedThird, [first.key], [endorsedSecond, endorsedThird])).toBe('proven');
 });
 
-test('is unproven without a link to a known key, even in a cycle', () => {
+test('a key is unproven if no endorsement leads to a known key, even in a cycle', () => {
   expect(continuityOf(endorsedThird, [first.key], [endorsedThird])).toBe('unproven');
   const circle = [third.endorse(second.key), endorsedThird];
   expect(continuityOf(endorsedThird, [first.key], circle)).toBe('unproven');
 });
 
-test('treats a wrong endorsement, or a known id with another key, as forged', () => {
+test('a key is forged if its endorsement is wrong, or if its id is known with another key', () => {
   expect(continuityOf({ ...third.endorse(second.key), endorsed_by: 'k1' }, [first.key], [])).toBe('forged');
   expect(continuityOf({ ...second.key, kid: 'k1' }, [first.key], [])).toBe('forged');
 });

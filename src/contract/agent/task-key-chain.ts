@@ -6,7 +6,9 @@ import { isSignedWith } from '../../base/credentials/ed25519.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import type { TaskKey } from './agent.ts';
 
-/** Signed as canonical JSON by the predecessor. Shares no field with a task. */
+/**
+ * Signed as canonical JSON by the predecessor. The `purpose` distinguishes it from a signed task.
+ */
 export const endorsementText = ({ kid, public_key }: Pick<TaskKey, 'kid' | 'public_key'>): string =>
   canonicalJson({ purpose: 'slipway-task-key', kid, public_key });
 
@@ -32,9 +34,9 @@ export type Continuity = 'known' | 'proven' | 'unproven' | 'forged';
 export function continuityOf(key: TaskKey, known: readonly TaskKey[], others: readonly TaskKey[]): Continuity {
   let link = key;
   for (let steps = 0; steps <= others.length; steps++) {
-    const kept = known.find(({ kid }) => kid === link.kid);
-    if (kept && kept.public_key !== link.public_key) return 'forged';
-    if (kept) return link === key ? 'known' : 'proven';
+    const knownKey = known.find(({ kid }) => kid === link.kid);
+    if (knownKey && knownKey.public_key !== link.public_key) return 'forged';
+    if (knownKey) return link === key ? 'known' : 'proven';
     const { endorsed_by, endorsement } = link;
     const endorser = [...known, ...others].find(({ kid }) => kid === endorsed_by);
     if (!endorser || !endorsement) return 'unproven';

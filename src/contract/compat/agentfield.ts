@@ -11,7 +11,7 @@ const megabyte = 1024 * 1024;
 const open = { additionalProperties: true } as const;
 const Text = Type.String({ maxLength: 4096 });
 const optionalText = Type.Optional(nullable(Text));
-/** Stored and never read; only its type is checked. */
+/** A list that is stored and never read, so only its type is checked. */
 const optionalList = Type.Optional(nullable(Type.Array(Type.Unknown(), { maxItems: 4096 })));
 const optionalObject = Type.Optional(nullable(Type.Object({}, open)));
 
@@ -117,7 +117,7 @@ const NodeStatus = Type.Object(
 );
 
 const common = { protocol: 'agentfield', access: 'join' } as const;
-/** Problems of a call that counts as a heartbeat. */
+/** The problems of every call that counts as a heartbeat. */
 const beatProblems = [
   'credential_unknown',
   'node_not_found',
@@ -152,7 +152,7 @@ export const agentfieldRoutes = {
     ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/heartbeat',
-    summary: 'It is there, and perhaps how it is',
+    summary: 'Send a heartbeat, optionally with a status',
     body: NodeBeat,
     body_optional: true,
     problems: beatProblems,
@@ -174,7 +174,7 @@ export const agentfieldRoutes = {
     ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/lifecycle/status',
-    summary: 'Say which status it is in',
+    summary: 'Report the status of a node',
     body: LifecycleUpdate,
     problems: beatProblems,
     success: 200,
@@ -184,7 +184,7 @@ export const agentfieldRoutes = {
     ...common,
     method: 'POST',
     path: '/api/v1/nodes/{id}/actions/ack',
-    summary: 'Acknowledge an action; counts as a beat',
+    summary: 'Acknowledge an action; counts as a heartbeat',
     body: OpenBody,
     body_optional: true,
     problems: beatProblems,

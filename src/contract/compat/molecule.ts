@@ -59,7 +59,7 @@ export const moleculeRoutes = {
   'molecule-workspace-register': {
     ...common,
     path: '/registry/register',
-    summary: 'Register a workspace; the token it answers with is told once',
+    summary: 'Register a workspace; the token in the reply is shown once',
     access: 'either',
     problems: [...beatProblems, 'pool_not_found', 'pool_full', 'name_taken', 'identity_unproven'],
     body: WorkspaceRegistration,
@@ -67,7 +67,7 @@ export const moleculeRoutes = {
   'molecule-workspace-heartbeat': {
     ...common,
     path: '/registry/heartbeat',
-    summary: 'It is there, and how its work goes',
+    summary: 'Send a heartbeat with the state of the work',
     access: 'instance',
     problems: beatProblems,
     body: WorkspaceBeat,
@@ -75,7 +75,7 @@ export const moleculeRoutes = {
   'molecule-card-update': {
     ...common,
     path: '/registry/update-card',
-    summary: 'Tell a new agent card',
+    summary: 'Update the agent card',
     access: 'instance',
     problems: beatProblems,
     body: CardUpdate,
@@ -83,7 +83,7 @@ export const moleculeRoutes = {
   'molecule-bootstrap-failed': {
     ...common,
     path: '/admin/workspaces/{id}/bootstrap-failed',
-    summary: 'What a watcher found wrong with a boot',
+    summary: 'Report a failed boot, as a watcher saw it',
     access: 'join',
     problems: ['node_not_found'],
     body: BootstrapFailure,

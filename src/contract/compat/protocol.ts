@@ -1,6 +1,6 @@
 /**
- * Compatibility protocols of other fleets. Unknown fields are accepted, because their clients add
- * fields between versions; errors are sent as `{"error": "…"}`.
+ * The wire protocols of other fleets. Unknown fields are accepted, because clients of these
+ * protocols add fields between versions. Errors are sent as `{"error": "…"}`.
  */
 import type { TSchema } from 'typebox';
 import type { ErrorCode } from '../errors/errors.ts';
@@ -47,8 +47,8 @@ export const protocolOf = (url: string): Protocol | undefined =>
   protocols.find((protocol) => protocolPrefix.exec(url)?.[1] === protocol);
 
 /**
- * Removes the token from an address before routing, logs, traces and errors see it. Anything in the
- * token's place counts as one, even if the rest of the address is invalid.
+ * Removes the token from an address, so that routing, logs, traces and errors never see it. Any
+ * text in the place of the token counts as a token, even if the address is otherwise invalid.
  */
 export function takeToken(url: string): { url: string; token: string | null } {
   const [matched, name, part] = protocolPrefix.exec(url) ?? [];

@@ -44,7 +44,7 @@ export const agentErrors = {
   },
   beat_credential_missing: {
     status: 401,
-    title: 'The heartbeat carries no credential',
+    title: 'The heartbeat has no credential',
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'The batch names only the instance. A relay token proves nothing about the machines behind the relay.',

@@ -5,7 +5,7 @@ export const authErrors = {
     title: 'Token required',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'The request carries no bearer token and no session.',
+    cause: 'The request has no bearer token and no session.',
     remedy: 'Send `Authorization: Bearer …` or sign in.',
   },
   token_unknown: {

@@ -9,5 +9,5 @@ export type FaultEntry = Omit<ErrorEntry, 'status'>;
 
 const all: Record<string, FaultEntry> = { ...errorCatalogue, ...(pathFaults satisfies Record<string, PathFault>) };
 
-/** Null for an unknown code. */
+/** The entry of the code; null if it is unknown. */
 export const findError = (code: string): FaultEntry | null => (Object.hasOwn(all, code) ? (all[code] ?? null) : null);

@@ -1,5 +1,5 @@
 /**
- * The part of the error catalogue that asks a caller to retry later: 429, with
+ * The part of the error catalogue that asks a caller to retry later, with status 429 and
  * `retry_after_seconds`.
  */
 export const limitErrors = {

@@ -1,7 +1,7 @@
 /**
- * Faults on the network path to the control plane, or of a machine, that no reply of the server
- * reports. Doctor, the agent and the CLI share these codes; they have no HTTP status because they
- * are never sent. `docs/reference/errors.md` lists them too.
+ * Faults of a machine, or of the network path to the control plane. No reply of the server has
+ * these codes, so they have no HTTP status. Doctor, the agent and the CLI use them, and
+ * `docs/reference/errors.md` lists them too.
  */
 import type { OwnerLayer } from './problem.ts';
 
@@ -40,7 +40,7 @@ export const pathFaults = {
     title: 'TLS handshake failed',
     owner_layer: 'transport',
     detail_layer: 'tls',
-    cause: 'The other side does not speak TLS, or no common version or cipher.',
+    cause: 'The other side does not use TLS, or has no version or cipher in common with this machine.',
     remedy:
       'Use http:// if plain HTTP is intended. Otherwise check the certificate and TLS settings of the server or proxy that terminates TLS.',
   },
@@ -114,7 +114,7 @@ export const pathFaults = {
     title: 'The node is retired',
     owner_layer: 'request',
     detail_layer: 'fence',
-    cause: 'Its machine was torn down with proof and can no longer register, beat or answer.',
+    cause: 'Its machine was torn down with proof and can no longer register, send heartbeats or answer.',
     remedy: '`slipway timeline ID` shows why and by whom. If its allocation still needs a machine, retry it.',
   },
   heartbeat_stale: {
@@ -126,7 +126,7 @@ export const pathFaults = {
       'Run `slipway agent doctor` on the machine: either the agent is not running, or its calls do not get through.',
   },
   task_unclaimed: {
-    title: 'The agent beats, but takes no tasks',
+    title: 'The agent sends heartbeats, but takes no tasks',
     owner_layer: 'node',
     detail_layer: 'claim',
     cause: 'A ping was queued and not taken in time.',
@@ -162,7 +162,7 @@ const expiredErrors = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/;
 const nameErrors = /^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)/;
 const caErrors = /^(CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH)/;
 const tlsErrors = /^(ERR_TLS|ERR_SSL|EPROTO)/;
-/** The other side does not speak HTTP. */
+/** The other side does not use HTTP. */
 const notHttp = /^HPE_/;
 
 /** Maps an error name of the operating system, resolver or TLS library to one of our codes. */
@@ -176,7 +176,7 @@ export function faultOfError(name: string): PathFaultCode {
   return notHttp.test(name) ? 'ingress_stranger' : 'tcp_unreachable';
 }
 
-/** Returns the code of the innermost cause that has one, or the error's own. */
+/** The code of the innermost cause that has one, or the error's own code; null if there is none. */
 export function errorName(error: unknown): string | null {
   if (error instanceof AggregateError && error.errors.length > 0) return errorName(error.errors[0]);
   if (!(error instanceof Error)) return null;

@@ -29,11 +29,15 @@ export const Problem = Type.Object(
     deadline_at: Type.Optional(Type.String()),
     acknowledged_seq: Type.Optional(
       Type.Integer({
-        description: 'Lines of an instance that counts no more: up to this one they were kept all the same.',
+        description:
+          'For log lines of an instance that no longer counts: the lines up to this number were stored anyway.',
       }),
     ),
     heartbeat_interval_seconds: Type.Optional(
-      Type.Number({ description: 'Of a beat that was heard and put off: after this the next one is expected.' }),
+      Type.Number({
+        description:
+          'For a heartbeat that counted but was answered with a longer interval: when the next one is expected.',
+      }),
     ),
     errors: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
   },

@@ -1,7 +1,7 @@
 /**
- * Reasons for closing an agent's or a relay's stream: an error code, sent as the reason, with the
- * number of the close frame. `broken` closings are failures of the connection and are stored as
- * evidence; the others are recorded elsewhere.
+ * The error codes with which the server closes a stream of an agent or a relay. The code is sent as
+ * the reason of the close frame, and `close_code` as its number. A `broken` closing is a failure of
+ * the connection and is stored as evidence here; the others are recorded where they are decided.
  */
 import type { ErrorCode } from './errors.ts';
 

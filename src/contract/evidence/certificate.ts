@@ -18,7 +18,7 @@ export const Certificate = Type.Object(
     released_at: Timestamp,
     release: Type.Enum([...releaseProofs], {
       description:
-        'proven: a proof exists; unproven: released by force without one, see `residue`; no_machine: nothing had to be taken down.',
+        'proven: a proof exists; unproven: released by force without a proof, see `residue`; no_machine: no machine had to be torn down.',
     }),
     instances: Type.Array(
       Type.Object(
@@ -30,7 +30,7 @@ export const Certificate = Type.Object(
           spec_sha256: nullable(
             Type.String({
               description:
-                "Of the pool's spec as canonical JSON, with values of variables, scripts and commands masked.",
+                "The digest of the pool's spec as canonical JSON, with values of variables, scripts and commands masked.",
             }),
           ),
           from: Timestamp,
@@ -38,7 +38,7 @@ export const Certificate = Type.Object(
         },
         strict,
       ),
-      { description: 'What ran for it, as far as evidence still names it; at most the newest 100.' },
+      { description: 'The instances that ran for the allocation, as far as evidence is kept; at most the newest 100.' },
     ),
     proofs: Type.Array(
       Type.Object(
@@ -53,7 +53,7 @@ export const Certificate = Type.Object(
         },
         strict,
       ),
-      { description: 'Recorded before the release, oldest first; at most the newest 100.' },
+      { description: 'The proofs recorded before the release, oldest first; at most the newest 100.' },
     ),
     residue: Type.Array(
       Type.Object(
@@ -62,14 +62,14 @@ export const Certificate = Type.Object(
       ),
       {
         description:
-          'What a forced release left behind, as the database listed it when this was issued. Residue is not sealed.',
+          'What a forced release left behind, according to the database when the certificate was issued. Residue is not sealed.',
       },
     ),
     chain: Type.Object(
       {
         partition: Type.String(),
-        cursor: Type.String({ description: 'Of the row that says that it was released.' }),
-        row: Type.Integer({ description: 'Its number in the chain of the partition.' }),
+        cursor: Type.String({ description: 'The cursor of the row that records the release.' }),
+        row: Type.Integer({ description: 'The number of that row in the chain of the partition.' }),
         row_hash: Type.String(),
         checkpoint: Type.Integer(),
         checkpoint_hash: Type.String(),

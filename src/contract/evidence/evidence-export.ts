@@ -9,8 +9,8 @@ const RowTextSchema = Type.Object({
   layer: Type.String(),
   kind: Type.String(),
   summary: Type.String(),
-  data: Type.String({ description: 'JSON, as the text that was hashed.' }),
-  actor: nullable(Type.String({ description: 'JSON, as the text that was hashed.' })),
+  data: Type.String({ description: 'The exact JSON text that was hashed.' }),
+  actor: nullable(Type.String({ description: 'The exact JSON text that was hashed.' })),
   node_id: nullable(Type.String()),
   node_instance_id: nullable(Type.String()),
   correlation_id: nullable(Type.String()),
@@ -22,8 +22,8 @@ const RowTextSchema = Type.Object({
 export const ExportedRow = Type.Object(
   {
     type: Type.Literal('row'),
-    checkpoint: Type.Integer({ description: 'The checkpoint that seals it.' }),
-    number: Type.Integer({ description: 'Its number in the chain of its layer.' }),
+    checkpoint: Type.Integer({ description: 'The checkpoint that seals the row.' }),
+    number: Type.Integer({ description: 'The number of the row in the chain of its layer.' }),
     hash: Type.String(),
     row: RowTextSchema,
   },
@@ -44,8 +44,8 @@ export const ExportedCheckpoint = Type.Object(
 export const EvidenceExport = Type.Object(
   {
     items: Type.Array(Type.Union([ExportedRow, ExportedCheckpoint])),
-    next_cursor: nullable(Type.String({ description: 'Null where nothing more is sealed for now.' })),
-    resume_cursor: Type.String({ description: 'Where to go on, also at the end.' }),
+    next_cursor: nullable(Type.String({ description: 'Null if no more evidence is sealed yet.' })),
+    resume_cursor: Type.String({ description: 'Where to continue later. Also set on the last page.' }),
   },
   { $id: 'EvidenceExport' },
 );
@@ -53,9 +53,9 @@ export type EvidenceExport = Static<typeof EvidenceExport>;
 
 export const EvidenceExportQuery = Type.Object(
   {
-    cursor: Type.Optional(Type.String({ maxLength: 64, description: 'The resume_cursor of the page before.' })),
+    cursor: Type.Optional(Type.String({ maxLength: 64, description: 'The resume_cursor of the previous page.' })),
     since_cursor: Type.Optional(
-      Type.String({ maxLength: 64, description: 'Begin with the first checkpoint that seals rows after this one.' }),
+      Type.String({ maxLength: 64, description: 'Start with the first checkpoint that seals rows after this cursor.' }),
     ),
     since: Type.Optional(Moment),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),

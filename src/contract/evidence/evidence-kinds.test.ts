@@ -1,4 +1,4 @@
-/** The registry of evidence kinds covers and reserves everything the server writes. */
+/** Tests that the registry lists and reserves every kind of evidence that the server writes. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -15,7 +15,7 @@ it('reserves every kind of the server', () => {
     expect(isReservedKind(kind), kind).toBe(true);
 });
 
-it('leaves the kinds of agents and of other programs open', () => {
+it('does not reserve the kinds that agents and other programs post', () => {
   for (const kind of ['agent_call_failed', 'command_ended', 'ingress.rejected', 'deploy.finished'])
     expect(isReservedKind(kind), kind).toBe(false);
 });
@@ -24,7 +24,7 @@ it('leaves the kinds of agents and of other programs open', () => {
  * `Fact.kind` is typed, so only a statement that names the table directly could write an
  * unregistered kind.
  */
-it('knows every statement that writes evidence, and the kinds in it', () => {
+it('lists every file with a statement that writes evidence, and each sets the origin', () => {
   const writers = sources.filter(({ text }) => /insert into evidence\s*\(/i.test(text)).map(({ name }) => name);
   expect(writers.sort()).toEqual([
     'store/evidence/evidence.ts',
@@ -36,17 +36,17 @@ it('knows every statement that writes evidence, and the kinds in it', () => {
     expect(text, `${name} sets the origin`).toMatch(/insert into evidence \([^)]*\borigin\b/);
 });
 
-it('knows every kind that occurs in the source', () => {
+it('reserves every kind that occurs in the source', () => {
   const folders = /^(api|operations|store|sweeps|lifecycle)\//;
   const literal = /\bkind: [^\n]*?'([a-z_]+\.[a-z_]+)'/g;
-  const found = sources
+  const kinds = sources
     .filter(({ name }) => folders.test(name))
     .flatMap(({ text }) => [...text.matchAll(literal)].map(([, kind]) => kind ?? ''));
-  expect(found.length).toBeGreaterThan(50);
-  expect(found.filter((kind) => !isReservedKind(kind))).toEqual([]);
+  expect(kinds.length).toBeGreaterThan(50);
+  expect(kinds.filter((kind) => !isReservedKind(kind))).toEqual([]);
 });
 
-it('distinguishes reports of machines from findings of the server', () => {
+it('sets the origin report only for reported kinds in the node layer', () => {
   expect(originOf({ kind: 'task.failed', layer: 'node' })).toBe('report');
   expect(originOf({ kind: 'task.failed', layer: 'rule' })).toBe('internal');
   expect(originOf({ kind: 'node.ready', layer: 'node' })).toBe('internal');

@@ -106,7 +106,7 @@ const internalKinds = [
   'verdict.unwritable',
 ] as const;
 
-/** Kinds that carry values and text of a machine, if written in the node layer. */
+/** Kinds with values and texts of a machine, if they are written in the node layer. */
 const reportedKinds = [
   'boot.stage',
   'bootstrap.diagnosis',
@@ -144,7 +144,7 @@ export const reservedNouns: readonly string[] = [...new Set(evidenceKinds.map(no
 const reserved = new Set(reservedNouns);
 
 /**
- * Whole nouns are reserved, so that evidence posted today cannot pass for a kind of a later
+ * Whole nouns are reserved, so that evidence posted today cannot be mistaken for a kind of a later
  * version.
  */
 export const isReservedKind = (kind: string): boolean => reserved.has(nounOf(kind));
@@ -153,14 +153,14 @@ const reported: ReadonlySet<string> = new Set(reportedKinds);
 
 /**
  * The origin of evidence that the server writes. A reported kind in another layer is the server's
- * own, such as a task that failed by its lease.
+ * own statement, such as a task that failed because its lease expired.
  */
 export const originOf = ({ kind, layer }: { kind: EvidenceKind; layer: string }): OwnOrigin =>
   layer === 'node' && reported.has(kind) ? 'report' : 'internal';
 
 /**
- * Nouns that callers could post before origins were recorded; older evidence about them may be
- * theirs.
+ * Nouns that callers could post before origins were recorded. Old evidence with these nouns may
+ * have been posted by a caller.
  */
 export const lateReservedNouns: readonly string[] = ['beat', 'ping', 'probe', 'secret', 'session', 'task_key'];
 

@@ -1,6 +1,6 @@
 /**
- * The layers that evidence can come from. Apart from its schema (evidence.ts), for programs that do
- * not validate.
+ * The layers that evidence can come from. They are separate from the schema (evidence.ts), so that
+ * programs that do not validate need not load it.
  */
 export const evidenceLayers = [
   'node',

@@ -23,10 +23,12 @@ export const EvidenceFault = Type.Object(
   {
     code: Type.Enum([...faultCodes]),
     partition: nullable(Type.String({ description: 'The layer of the evidence.' })),
-    cursor: nullable(Type.String({ description: 'Of the row; of the first one where it is about several.' })),
-    until: nullable(Type.String({ description: 'Cursor of the last row, where it is about several.' })),
-    moved_to: nullable(Type.String({ description: 'Where a row that was moved is now.' })),
-    hash: nullable(Type.String({ description: 'Of the content of the row: the sealed one, or the inserted one.' })),
+    cursor: nullable(
+      Type.String({ description: 'The cursor of the row, or of the first row if the fault is about several.' }),
+    ),
+    until: nullable(Type.String({ description: 'The cursor of the last row, if the fault is about several.' })),
+    moved_to: nullable(Type.String({ description: 'The present cursor of a row that was moved.' })),
+    hash: nullable(Type.String({ description: 'The content hash of the sealed row, or of the inserted row.' })),
     checkpoint: nullable(Type.Integer()),
   },
   { $id: 'EvidenceFault' },
@@ -50,11 +52,11 @@ export const EvidenceCheckpoint = Type.Object(
 export const EvidenceVerified = Type.Object(
   {
     checkpoints: Type.Array(EvidenceCheckpoint),
-    rows: Type.Integer({ description: 'Rows on this page that are what was sealed.' }),
+    rows: Type.Integer({ description: 'The number of rows on this page that match what was sealed.' }),
     items: Type.Array(EvidenceFault),
-    more_faults: Type.Integer({ description: 'Faults of this page that are not listed.' }),
+    more_faults: Type.Integer({ description: 'The number of faults on this page that are not listed.' }),
     cuts: Type.Array(Type.Object({ checkpoint: Type.Integer(), rows: Type.Integer() }), {
-      description: 'Sealed rows that are gone because of a signed cut.',
+      description: 'Sealed rows that retention dropped with a signed cut.',
     }),
     unsealed: nullable(UnsealedTail),
     next_cursor: nullable(Type.String()),

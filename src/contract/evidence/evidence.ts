@@ -9,7 +9,7 @@ export type EvidenceLayer = (typeof evidenceLayers)[number];
 export const EvidenceLayer = Type.Enum([...evidenceLayers]);
 
 export const EvidenceOrigin = Type.Enum([...origins], {
-  description: `Whose statement it is: ${Object.entries(originMeans)
+  description: `Who stated the fact: ${Object.entries(originMeans)
     .map(([origin, means]) => `${origin}: ${means}`)
     .join('; ')}.`,
 });
@@ -86,10 +86,10 @@ export const TimelineQuery = Type.Object(evidenceFilters, strict);
 const about = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 128, description }));
 export const AuditQuery = Type.Object(
   {
-    target_id: about('What it was done to, or was refused to be done to; or the correlation id it was done under.'),
-    actor: about('By whom: the id or the name of a token, or an address.'),
+    target_id: about('The id of the target of the action, even if it was refused, or a correlation id.'),
+    actor: about('Who acted: the id or the name of a token, or an address.'),
     action: about('An action, or the operation id of a route.'),
-    code: about('The code by which it was refused.'),
+    code: about('The error code of a refused action.'),
     ...evidenceFilters,
   },
   strict,

@@ -35,10 +35,10 @@ export type FoundThing = Static<typeof FoundThing>;
 export const FoundRequest = Type.Object(
   {
     correlation_id: Type.String(),
-    /** Time of its first fact. */
+    /** The time of the first fact about the request. */
     at: Timestamp,
     summary: Type.String(),
-    actor: nullable(Type.String({ description: 'Who asked, where a person or a program did.' })),
+    actor: nullable(Type.String({ description: 'The person or program that made the request, if one did.' })),
   },
   { $id: 'FoundRequest' },
 );
@@ -50,8 +50,10 @@ export type TargetKind = (typeof targetKinds)[number];
 
 export const Found = Type.Object(
   {
-    known: Type.Boolean({ description: 'False where nothing visible has this id or name.' }),
-    as_request: Type.Boolean({ description: 'It is a correlation id; the items are what was done under it.' }),
+    known: Type.Boolean({ description: 'False if nothing visible has this id or name.' }),
+    as_request: Type.Boolean({
+      description: 'The id is a correlation id, and the items are the results of its request.',
+    }),
     items: Type.Array(FoundThing),
     meant: nullable(
       Type.Object(
@@ -60,11 +62,11 @@ export const Found = Type.Object(
           id: Type.String(),
           node_instance_id: nullable(Type.String()),
         },
-        { description: 'The one that the others belong to; null where there are several of it, or none.' },
+        { description: 'The item that the others belong to; null if there are several or none.' },
       ),
     ),
     requests: Type.Array(FoundRequest, {
-      description: 'Of one allocation: every request that touched it, oldest first.',
+      description: 'For one allocation: every request about it, oldest first.',
     }),
   },
   { $id: 'Found' },

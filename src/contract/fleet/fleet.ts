@@ -22,11 +22,11 @@ const epoch = 'milliseconds since 1970, UTC';
 
 export const FleetPage = Type.Object(
   {
-    statuses: Type.Array(Type.Enum([...nodeStatusNames]), { description: 'Those that occur on this page.' }),
+    statuses: Type.Array(Type.Enum([...nodeStatusNames]), { description: 'The statuses that occur on this page.' }),
     pools: Type.Array(Type.String()),
     zones: Type.Array(nullable(Type.String())),
     labels: Type.Array(Labels),
-    node_ids: Type.Array(Type.String(), { description: 'One for each node, as are the columns below.' }),
+    node_ids: Type.Array(Type.String(), { description: 'One entry per node, like all columns below.' }),
     names: Type.Array(Type.String()),
     status: each('Index into `statuses`.'),
     pool: each('Index into `pools`.'),
@@ -34,7 +34,7 @@ export const FleetPage = Type.Object(
     label: each('Index into `labels`.'),
     status_since_ms: Type.Array(Type.Integer(), { description: `Each in ${epoch}.` }),
     deadline_ms: Type.Array(nullable(Type.Integer()), { description: `Each in ${epoch}; null without a deadline.` }),
-    held: each('Positions of the nodes whose verdict is held back.'),
+    held: each('The positions of the nodes with a held verdict.'),
     next_cursor: nullable(Type.String()),
   },
   { $id: 'FleetPage' },
@@ -50,7 +50,7 @@ export const FleetCounts = Type.Object(
         zone: nullable(Type.String()),
         status: Type.Enum([...nodeStatusNames]),
         nodes: Type.Integer(),
-        held: Type.Integer({ description: 'Of these, how many have a verdict that is held back.' }),
+        held: Type.Integer({ description: 'How many of these nodes have a held verdict.' }),
       }),
     ),
   },

@@ -10,10 +10,10 @@ export const Overview = Type.Object(
     allocations: Type.Record(Type.String(), Type.Integer()),
     operations: Type.Record(Type.String(), Type.Integer()),
     pools: Type.Integer(),
-    held: Type.Integer({ description: 'Nodes whose verdict is held back.' }),
+    held: Type.Integer({ description: 'The number of nodes with a held verdict.' }),
     never_ready: Type.Array(
       Type.Object({ pool: Type.String(), agent_version: nullable(Type.String()), nodes: Type.Integer() }),
-      { description: 'Nodes that beat but never said that they are ready, by the agent they run.' },
+      { description: 'Nodes that send heartbeats but never reported ready, by agent version.' },
     ),
     findings: Type.Record(Type.String(), Type.Integer(), { description: 'Open findings by kind.' }),
     replicas: Type.Array(
@@ -36,13 +36,14 @@ export const EffectiveSettings = Type.Object(
     node_version: Type.String(),
     platform: Type.String(),
     started_with: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'What the flags, their variables and their defaults come to, without what is secret.',
+      description: 'The effective values of all flags, from the command line, variables or defaults, without secrets.',
     }),
     sources: Type.Record(Type.String(), Type.String(), {
-      description: 'Where each of those came from: a flag, a variable, `default`, or why it is so.',
+      description: 'Where each value came from: a flag, a variable, `default`, or a reason.',
     }),
     decides_by: Type.Record(Type.String(), Type.Unknown(), {
-      description: 'Budgets, classes, the brake and what else the settings file and the defaults come to.',
+      description:
+        'The effective settings of the settings file and its defaults: budgets, classes, the brake and so on.',
     }),
   },
   { $id: 'EffectiveSettings' },
@@ -53,7 +54,7 @@ export const HealthQuery = Type.Object(
     nonce: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9_-]{16,64}$',
-        description: 'Asks the server to show who it is: it signs this with the key that its tasks are signed with.',
+        description: 'Makes the server prove its identity: it signs this nonce with the key that signs its tasks.',
       }),
     ),
   },
@@ -69,9 +70,9 @@ export const ServerIdentity = Type.Object(
     kid: Type.String(),
     public_key: Type.String({ description: 'Ed25519, SPKI DER, base64' }),
     endorsed_by: Type.Optional(Type.String()),
-    endorsement: Type.Optional(Type.String({ description: 'Of the key, by the one before it' })),
+    endorsement: Type.Optional(Type.String({ description: 'The signature of the previous key over this key' })),
     other_keys: Type.Optional(
-      Type.Array(TaskKey, { description: 'The keys before it and after it, each with its endorsement' }),
+      Type.Array(TaskKey, { description: 'The earlier and later keys, each with its endorsement' }),
     ),
     signature: Type.String({ description: 'Ed25519, base64' }),
   },

@@ -150,14 +150,18 @@ function describeRoute(name: string, route: RouteDeclaration, book: SchemaBook, 
   };
 }
 
-const clientId = Type.String({ minLength: 1, maxLength: 200, description: 'What the client calls its node.' });
+const clientId = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description: 'The name that the client uses for its node.',
+});
 
 function describeProtocolRoute(name: string, route: ProtocolRoute, book: SchemaBook, shared: Json): Json {
   const params = route.path.includes('{id}') ? Type.Object({ id: clientId }) : undefined;
   return {
     operationId: name,
     summary: route.summary,
-    description: `${route.summary}. A join token may also stand in the address, after \`/compat/${route.protocol}\`.`,
+    description: `${route.summary}. A join token may also be part of the address, after \`/compat/${route.protocol}\`.`,
     tags: [`compat-${route.protocol}`],
     security: protocolSecurity[route.access],
     parameters: parametersOf(params, 'path', book),
@@ -191,7 +195,7 @@ const securitySchemes = {
 };
 
 const headers = {
-  RetryAfter: { description: 'Seconds to wait before the next try, where that is known.', schema: { type: 'integer' } },
+  RetryAfter: { description: 'Seconds to wait before the next try, if known.', schema: { type: 'integer' } },
 };
 
 const parameters = {
@@ -199,7 +203,7 @@ const parameters = {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description: 'A repeat with the same key and body gets the first answer again. Scope: the token, kept for a day.',
+    description: 'A repeat with the same key and body gets the first reply again. Keys are kept per token for a day.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
   },
 };
@@ -237,7 +241,7 @@ function makeDocument(version: string): Json {
   return {
     openapi: '3.1.0',
     info: { title: 'Slipway', version, description, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
-    servers: [{ url: '/', description: 'The server that gave this document' }],
+    servers: [{ url: '/', description: 'The server that serves this document' }],
     tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
     paths,
     components: { schemas: book.components, responses, headers, parameters, securitySchemes },

@@ -13,7 +13,7 @@ const plainNames = { propertyNames: { pattern: withoutNul } };
 
 /** Free JSON values. The server refuses what PostgreSQL cannot store (`api/http/plain-data.ts`). */
 const plainDataSchema = {
-  description: 'Any JSON value without NUL in its text and names, at most 32 levels deep.',
+  description: 'Any JSON value without NUL characters in texts or names, at most 32 levels deep.',
   type: ['null', 'boolean', 'number', 'string', 'array', 'object'],
   pattern: withoutNul,
   items: plainDataRef,

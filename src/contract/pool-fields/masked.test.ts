@@ -1,4 +1,6 @@
-/** Masks hide literal values, and sending a masked document back changes nothing. */
+/**
+ * Tests that masks hide literal values, and that sending a masked document back changes nothing.
+ */
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../pool.ts';
 import { maskedValue, maskPool, unmaskPool } from './masked.ts';

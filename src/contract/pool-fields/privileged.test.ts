@@ -1,4 +1,4 @@
-/** Changes of a pool that need an admin. */
+/** Tests which changes of a pool need an admin. */
 import { expect, test } from 'vitest';
 import type { PoolDocument } from '../pool.ts';
 import { operatorLists, privilegedFields, refusedFields } from './privileged.ts';

@@ -7,7 +7,7 @@ import { canonicalJson } from '../canonical-json.ts';
 import type { PoolDocument } from '../pool.ts';
 
 interface PrivilegedField {
-  /** Null: any driver. */
+  /** Null if the field exists for every driver. */
   driver: string | null;
   path: readonly string[];
   /** For lists of objects: the field that is compared with the allowed values. */
@@ -147,11 +147,11 @@ function isAllowed(field: PrivilegedField, whole: unknown, may: OperatorsMay): b
   const value = is_item_optional ? withItem(whole, item) : whole;
   if (is_item_optional && (value === undefined || (Array.isArray(value) && value.length === 0))) return true;
   const values = value === undefined ? [] : valuesOf(value, item);
-  // An empty list would pass as allowed, and would remove values an admin set.
+  // An empty list must not pass as allowed, because it would remove values that an admin set.
   return values.length > 0 && values.every((each) => list.includes(each));
 }
 
-/** Absent, empty or off grants nothing; new pools start like this. */
+/** Whether a value grants nothing because it is absent, empty or off, as in a new pool. */
 const isNothing = (value: unknown): boolean =>
   value === undefined || value === false || (isRecord(value) && Object.keys(value).length === 0);
 

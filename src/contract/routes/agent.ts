@@ -21,7 +21,7 @@ export const agentRoutes = {
   'agent-bundle': {
     method: 'GET',
     path: '/v1/agent/bundle',
-    summary: "The agent's one file, for machines that fetch it at their first boot",
+    summary: 'Download the agent, for machines that fetch it at their first boot',
     tag: 'agent',
     access: open,
     query: agent.BundleQuery,
@@ -58,13 +58,13 @@ export const agentRoutes = {
       'write_limit_reached',
     ],
     success: 201,
-    also_answers: { 200: 'It was registered before; a repeat changes nothing' },
+    also_answers: { 200: 'The instance was already registered; a repeat changes nothing' },
     reply: agent.RegisterReply,
   },
   'agent-heartbeat': {
     method: 'POST',
     path: '/v1/agent/heartbeat',
-    summary: 'I am here, and this is how I am',
+    summary: 'Send a heartbeat',
     tag: 'agent',
     access: instance,
     body: agent.Heartbeat,
@@ -77,7 +77,7 @@ export const agentRoutes = {
   'agent-heartbeats': {
     method: 'POST',
     path: '/v1/agent/heartbeats',
-    summary: "A relay's batch, each beat with the credential of its machine",
+    summary: "Send a relay's batch of heartbeats, each with the credential of its machine",
     tag: 'agent',
     access: { kind: 'body', credential: 'instances' },
     body: agent.HeartbeatBatch,
@@ -89,7 +89,7 @@ export const agentRoutes = {
   'agent-stream': {
     method: 'GET',
     path: '/v1/agent/stream',
-    summary: 'One connection (WebSocket) for beats up and tasks down, or for the batches of a relay',
+    summary: 'Open a WebSocket for heartbeats and tasks, or for the batches of a relay',
     tag: 'agent',
     access: instanceOrRelay,
     problems: ['upgrade_required'],
@@ -98,7 +98,7 @@ export const agentRoutes = {
   'agent-task-next': {
     method: 'GET',
     path: '/v1/agent/tasks/next',
-    summary: 'Lease the next task; waits for one',
+    summary: 'Lease the next task, waiting until there is one',
     tag: 'agent',
     access: instance,
     query: agent.NextTaskQuery,
@@ -109,7 +109,7 @@ export const agentRoutes = {
   'agent-task-progress': {
     method: 'POST',
     path: '/v1/agent/tasks/{id}/progress',
-    summary: 'Renew the lease of a task and say how it goes',
+    summary: 'Renew the lease of a task and report its progress',
     tag: 'agent',
     access: instance,
     params: IdParams,
@@ -121,7 +121,7 @@ export const agentRoutes = {
   'agent-task-result': {
     method: 'POST',
     path: '/v1/agent/tasks/{id}/result',
-    summary: 'Answer a task',
+    summary: 'Report the result of a task',
     tag: 'agent',
     access: instance,
     params: IdParams,
@@ -149,7 +149,7 @@ export const agentRoutes = {
     method: 'POST',
     path: '/v1/agent/boot',
     summary:
-      'Report boot stages as they come; text/plain: what `cloud-init analyze` printed (`blame`, `show`, `dump` or `boot`)',
+      'Report boot stages as they end; as text/plain: the output of `cloud-init analyze` (`blame`, `show`, `dump` or `boot`)',
     tag: 'agent',
     access: instance,
     body: agent.BootReport,
@@ -163,7 +163,7 @@ export const agentRoutes = {
   'agent-prerequisites': {
     method: 'POST',
     path: '/v1/agent/prerequisites',
-    summary: "Say which of the pool's prerequisites are met",
+    summary: "Report which of the pool's prerequisites are met",
     tag: 'agent',
     access: instance,
     body: agent.PrerequisiteReport,
@@ -173,7 +173,7 @@ export const agentRoutes = {
   'agent-evidence': {
     method: 'POST',
     path: '/v1/agent/evidence',
-    summary: 'Say what only the machine saw',
+    summary: 'Report facts that only the machine observed',
     tag: 'agent',
     access: instance,
     body: agent.AgentEvidence,
@@ -183,7 +183,7 @@ export const agentRoutes = {
   'agent-credential-rotate': {
     method: 'POST',
     path: '/v1/agent/credential/rotate',
-    summary: 'A new credential; the old one holds until the new one is used',
+    summary: 'Get a new credential; the old one is valid until the new one is used',
     tag: 'agent',
     access: instanceOrExpired,
     body: agent.CredentialRotation,
@@ -195,7 +195,7 @@ export const agentRoutes = {
   'agent-task-keys': {
     method: 'GET',
     path: '/v1/agent/task-keys',
-    summary: 'The keys that sign tasks, also those that will',
+    summary: 'The keys that sign tasks now, and those that will',
     tag: 'agent',
     access: instance,
     success: 200,

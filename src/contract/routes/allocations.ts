@@ -43,7 +43,7 @@ export const allocationRoutes = {
   'allocation-certificate': {
     method: 'GET',
     path: '/v1/allocations/{id}/certificate',
-    summary: 'The signed release certificate, byte for byte',
+    summary: 'The signed release certificate, with its exact bytes',
     tag: 'allocations',
     access: viewer,
     params: IdParams,
@@ -60,7 +60,7 @@ export const allocationRoutes = {
   'allocation-release': {
     method: 'POST',
     path: '/v1/allocations/{id}/release',
-    summary: 'Give it back; before it is active this is a verified cancel',
+    summary: 'Release an allocation; before it is active, this cancels it with proof',
     tag: 'allocations',
     access: operator,
     params: IdParams,
@@ -86,7 +86,7 @@ export const allocationRoutes = {
   'allocation-actions': {
     method: 'GET',
     path: '/v1/allocations/{id}/actions',
-    summary: 'What may be done about an allocation now, and what not, and why not; also when its machine is gone',
+    summary: 'The actions on an allocation: which are available now, and why the others are not',
     tag: 'allocations',
     access: viewer,
     params: IdParams,
@@ -96,7 +96,7 @@ export const allocationRoutes = {
   'allocation-act': {
     method: 'POST',
     path: '/v1/allocations/{id}/actions/{action}',
-    summary: 'Do it, or with dry_run hear what would come of it',
+    summary: 'Take an action, or with dry_run predict its effect',
     tag: 'allocations',
     access: operator,
     params: action.AllocationActionParams,

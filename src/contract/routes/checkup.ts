@@ -9,7 +9,7 @@ export const checkupRoutes = {
   'node-checkup': {
     method: 'GET',
     path: '/v1/nodes/{id}/checkup',
-    summary: 'How a node stands with us, layer by layer: credential, fence, heartbeat',
+    summary: 'Check the connection of a node, layer by layer: credential, fence, heartbeat',
     tag: 'nodes',
     access: viewer,
     params: IdParams,
@@ -19,7 +19,7 @@ export const checkupRoutes = {
   'node-ping': {
     method: 'POST',
     path: '/v1/nodes/{id}/ping',
-    summary: 'Give the agent of a node a ping to claim and answer; one that is open is handed on',
+    summary: 'Send a ping task to the agent of a node, or return the one in progress',
     tag: 'nodes',
     access: fleetOperator,
     params: IdParams,
@@ -32,7 +32,7 @@ export const checkupRoutes = {
   'node-ping-get': {
     method: 'GET',
     path: '/v1/nodes/{id}/ping/{task_id}',
-    summary: 'How far a ping has come: claimed, answered; waits for its end',
+    summary: 'The state of a ping: claimed, answered; can wait for its end',
     tag: 'nodes',
     access: fleetViewer,
     params: checkup.PingParams,
@@ -44,7 +44,7 @@ export const checkupRoutes = {
   'agent-checkup': {
     method: 'GET',
     path: '/v1/agent/checkup',
-    summary: 'How this instance stands with us; changes nothing, and is no heartbeat',
+    summary: 'Check the connection of this instance; changes nothing, and does not count as a heartbeat',
     tag: 'agent',
     access: instance,
     success: 200,
@@ -53,7 +53,7 @@ export const checkupRoutes = {
   'agent-ping': {
     method: 'POST',
     path: '/v1/agent/ping',
-    summary: 'Give this instance’s own agent a ping to claim and answer',
+    summary: 'Send a ping task to the agent of this instance',
     tag: 'agent',
     access: instance,
     body: checkup.PingRequest,
@@ -65,7 +65,7 @@ export const checkupRoutes = {
   'agent-ping-get': {
     method: 'GET',
     path: '/v1/agent/ping/{task_id}',
-    summary: 'How far that ping has come',
+    summary: 'The state of that ping',
     tag: 'agent',
     access: instance,
     params: checkup.OwnPingParams,

@@ -9,7 +9,7 @@ export const driftRoutes = {
   'drift-list': {
     method: 'GET',
     path: '/v1/drift',
-    summary: 'Findings with both sides, newest first; the open ones unless a status is named',
+    summary: 'Findings with both sides, newest first; only open ones unless a status is given',
     tag: 'supervision',
     access: fleetViewer,
     query: finding.FindingQuery,
@@ -19,7 +19,7 @@ export const driftRoutes = {
   'store-verify': {
     method: 'GET',
     path: '/v1/store/verify',
-    summary: 'Rebuild node and allocation rows from evidence, page by page, and tell which differ',
+    summary: 'Rebuild node and allocation rows from evidence, page by page, and list those that differ',
     tag: 'supervision',
     access: fleetViewer,
     query: finding.VerifyQuery,
@@ -29,7 +29,7 @@ export const driftRoutes = {
   'drift-repair': {
     method: 'POST',
     path: '/v1/drift/{id}/repair',
-    summary: 'Take a machine that is gone down with proof, or bring a row to what its evidence says',
+    summary: 'Repair a finding: tear down a missing machine with proof, or restore a row from its evidence',
     tag: 'supervision',
     access: fleetOperator,
     params: IdParams,
@@ -41,7 +41,7 @@ export const driftRoutes = {
   'drift-accept': {
     method: 'POST',
     path: '/v1/drift/{id}/accept',
-    summary: 'Say that it is known, or that a row holds as it stands',
+    summary: 'Accept a finding, or the present row of a finding',
     tag: 'supervision',
     access: fleetOperator,
     params: IdParams,

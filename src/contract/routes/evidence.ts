@@ -29,7 +29,7 @@ export const evidenceRoutes = {
   'thing-find': {
     method: 'GET',
     path: '/v1/find',
-    summary: 'What an id or a name stands for, whichever it is',
+    summary: 'Find anything by its id or name',
     tag: 'evidence',
     access: viewer,
     query: find.FindQuery,
@@ -39,7 +39,7 @@ export const evidenceRoutes = {
   'timeline-get': {
     method: 'GET',
     path: '/v1/timeline',
-    summary: 'Evidence joined by any of the five ids',
+    summary: 'Evidence about any of the five ids',
     tag: 'evidence',
     access: viewer,
     query: evidence.JoinedTimelineQuery,
@@ -49,7 +49,7 @@ export const evidenceRoutes = {
   'evidence-create': {
     method: 'POST',
     path: '/v1/evidence',
-    summary: 'Tell what an ingress, a deploy tool or anybody else outside saw',
+    summary: 'Post facts that an ingress, a deploy tool or another program observed',
     tag: 'evidence',
     access: operator,
     body: evidence.OutsideFacts,
@@ -70,7 +70,7 @@ export const evidenceRoutes = {
   'evidence-export': {
     method: 'GET',
     path: '/v1/evidence/export',
-    summary: 'Sealed evidence with its place in the chain, and the checkpoints that sign it',
+    summary: 'Sealed evidence with its position in the chain, and the checkpoints that sign it',
     tag: 'evidence',
     access: fleetOperator,
     query: exported.EvidenceExportQuery,
@@ -89,7 +89,7 @@ export const evidenceRoutes = {
   'audit-list': {
     method: 'GET',
     path: '/v1/audit',
-    summary: 'Evidence with an actor, denials too',
+    summary: 'Evidence of who did what, including refused requests',
     tag: 'evidence',
     access: fleetOperator,
     query: evidence.AuditQuery,

@@ -33,7 +33,7 @@ export const nodeRoutes = {
   'fleet-get': {
     method: 'GET',
     path: '/v1/fleet',
-    summary: 'Every living node in a compact form, column by column, in big pages by pool and name',
+    summary: 'All live nodes in a compact, columnar form, in large pages ordered by pool and name',
     tag: 'nodes',
     access: viewer,
     query: fleet.FleetQuery,
@@ -43,7 +43,7 @@ export const nodeRoutes = {
   'fleet-count': {
     method: 'GET',
     path: '/v1/fleet/counts',
-    summary: 'How many living nodes there are, by pool, zone and status',
+    summary: 'Counts of live nodes by pool, zone and status',
     tag: 'nodes',
     access: fleetViewer,
     success: 200,
@@ -62,7 +62,7 @@ export const nodeRoutes = {
   'node-explain': {
     method: 'GET',
     path: '/v1/nodes/{id}/explain',
-    summary: 'Why a node stands where it stands, what happens next and when, and what may be done',
+    summary: 'Why a node has its status, what happens next and when, and which actions are available',
     tag: 'nodes',
     access: viewer,
     params: IdParams,
@@ -72,7 +72,7 @@ export const nodeRoutes = {
   'node-actions': {
     method: 'GET',
     path: '/v1/nodes/{id}/actions',
-    summary: 'What an operator may do about a node now, and what not, and why not',
+    summary: 'The actions on a node: which are available now, and why the others are not',
     tag: 'nodes',
     access: viewer,
     params: IdParams,
@@ -82,7 +82,7 @@ export const nodeRoutes = {
   'node-act': {
     method: 'POST',
     path: '/v1/nodes/{id}/actions/{action}',
-    summary: 'Do it, or with dry_run hear what would come of it',
+    summary: 'Take an action, or with dry_run predict its effect',
     tag: 'nodes',
     access: fleetOperator,
     params: explanation.NodeActionParams,
@@ -94,7 +94,7 @@ export const nodeRoutes = {
   'node-state': {
     method: 'GET',
     path: '/v1/nodes/{id}/state',
-    summary: 'A node as it stood at a moment, from evidence alone',
+    summary: 'A node at a past time, rebuilt from evidence',
     tag: 'nodes',
     access: viewer,
     params: IdParams,
@@ -106,7 +106,7 @@ export const nodeRoutes = {
   'node-timeline': {
     method: 'GET',
     path: '/v1/nodes/{id}/timeline',
-    summary: 'Everything known about a node, from every layer',
+    summary: 'All evidence about a node, from every layer',
     tag: 'nodes',
     access: viewer,
     params: IdParams,

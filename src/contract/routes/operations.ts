@@ -57,7 +57,8 @@ export const operationRoutes = {
   'fleet-recover': {
     method: 'POST',
     path: '/v1/recover',
-    summary: 'Do one thing to everything that a filter names: canary first, at a capped rate, stopping on failure',
+    summary:
+      'Take one action on everything that a filter matches: canary first, at a capped rate, stopping after failures',
     tag: 'operations',
     access: fleetOperator,
     body: recovery.RecoveryRequest,

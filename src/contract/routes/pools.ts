@@ -61,7 +61,7 @@ export const poolRoutes = {
   'pool-boots': {
     method: 'GET',
     path: '/v1/pools/{pool}/boots',
-    summary: 'How long its recorded boots took, phase by phase, and the budget they have',
+    summary: "The durations of a pool's recorded boots, phase by phase, and their budget",
     tag: 'pools',
     access: fleetViewer,
     params: pool.PoolParams,
@@ -72,7 +72,7 @@ export const poolRoutes = {
     method: 'POST',
     path: '/v1/pools/{pool}/what-if',
     reads_only: true,
-    summary: 'What another budget would have done to the boots on record; changes nothing',
+    summary: 'What another budget would have done to the recorded boots; changes nothing',
     tag: 'pools',
     access: fleetViewer,
     params: pool.PoolParams,
@@ -95,7 +95,7 @@ export const poolRoutes = {
   'join-token-create': {
     method: 'POST',
     path: '/v1/pools/{pool}/join-tokens',
-    summary: 'Let agents join the pool by themselves',
+    summary: 'Create a join token, so that machines can join the pool',
     tag: 'pools',
     access: fleetOperator,
     params: pool.PoolParams,

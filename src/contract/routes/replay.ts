@@ -8,7 +8,7 @@ export const replayRoutes = {
   'policy-replay': {
     method: 'POST',
     path: '/v1/replay',
-    summary: 'What a proposed policy would have decided otherwise in recorded history; changes nothing',
+    summary: 'Which recorded decisions would differ under a proposed policy; changes nothing',
     tag: 'supervision',
     access: fleetViewer,
     body: ReplayRequest,

@@ -9,7 +9,7 @@ export const residueRoutes = {
   'residue-list': {
     method: 'GET',
     path: '/v1/residue',
-    summary: 'What is left upstream without a live owner, newest first',
+    summary: 'Resources at providers without a live owner, newest first',
     tag: 'residue',
     access: fleetViewer,
     query: residue.ResidueListQuery,
@@ -19,7 +19,7 @@ export const residueRoutes = {
   'residue-adopt': {
     method: 'POST',
     path: '/v1/residue/{id}/adopt',
-    summary: 'Take it over by name; it no longer counts as left behind',
+    summary: 'Adopt a resource: it no longer counts as residue',
     tag: 'residue',
     access: fleetOperator,
     params: IdParams,
@@ -31,7 +31,7 @@ export const residueRoutes = {
   'residue-delete': {
     method: 'POST',
     path: '/v1/residue/{id}/delete',
-    summary: 'Destroy what carries our tags, and prove it gone',
+    summary: 'Destroy a resource with our tags, and prove that it is gone',
     tag: 'residue',
     access: fleetOperator,
     params: IdParams,
@@ -43,7 +43,7 @@ export const residueRoutes = {
   'residue-verify': {
     method: 'POST',
     path: '/v1/residue/{id}/verify',
-    summary: 'Look now whether it is still there',
+    summary: 'Check now whether a resource still exists',
     tag: 'residue',
     access: fleetOperator,
     params: IdParams,

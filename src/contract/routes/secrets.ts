@@ -29,7 +29,7 @@ export const secretRoutes = {
   'secret-delete': {
     method: 'DELETE',
     path: '/v1/secrets/{name}',
-    summary: 'Delete a secret that no pool names',
+    summary: 'Delete a secret that no pool references',
     tag: 'secrets',
     access: admin,
     params: secret.SecretParams,
@@ -40,7 +40,7 @@ export const secretRoutes = {
   'secret-rotate': {
     method: 'POST',
     path: '/v1/secrets/rotate',
-    summary: 'Encrypt every secret anew with the current key of the key file',
+    summary: 'Re-encrypt all secrets with the current key of the key file',
     tag: 'secrets',
     access: admin,
     success: 200,

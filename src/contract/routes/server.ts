@@ -18,7 +18,7 @@ export const serverRoutes = {
   'health-get': {
     method: 'GET',
     path: '/healthz',
-    summary: 'Whether the process lives, and with a nonce, who it is',
+    summary: 'Whether the process is alive and, with a nonce, proof of its identity',
     tag: 'server',
     access: open,
     query: overview.HealthQuery,
@@ -28,11 +28,11 @@ export const serverRoutes = {
   'readiness-get': {
     method: 'GET',
     path: '/readyz',
-    summary: 'Whether it can serve',
+    summary: 'Whether the server can serve requests',
     tag: 'server',
     access: open,
     success: 200,
-    also_answers: { 503: 'It cannot serve now; `checks` says why' },
+    also_answers: { 503: 'The server cannot serve now; `checks` says why' },
     reply: overview.Readiness,
   },
   'metrics-get': {
@@ -47,7 +47,7 @@ export const serverRoutes = {
   'settings-get': {
     method: 'GET',
     path: '/v1/settings',
-    summary: 'Versions, and what the server goes by, with secrets struck out',
+    summary: 'Versions and effective settings, without secrets',
     tag: 'server',
     access: fleetOperator,
     success: 200,

@@ -17,7 +17,7 @@ export const supervisionRoutes = {
   'brake-get': {
     method: 'GET',
     path: '/v1/brake',
-    summary: 'What is held back, by what and until when; gaps of the control plane itself',
+    summary: 'Held verdicts, their holds, and gaps of the control plane itself',
     tag: 'supervision',
     access: fleetViewer,
     success: 200,
@@ -26,7 +26,7 @@ export const supervisionRoutes = {
   'brake-resume': {
     method: 'POST',
     path: '/v1/brake/resume',
-    summary: 'Let held verdicts go on, all or those of one hold',
+    summary: 'Resume held verdicts: all, or those of one hold',
     tag: 'supervision',
     access: fleetOperator,
     body: supervision.BrakeResume,
@@ -37,7 +37,7 @@ export const supervisionRoutes = {
   'maintenance-list': {
     method: 'GET',
     path: '/v1/maintenance',
-    summary: 'Maintenance windows that are or will be',
+    summary: 'Current and future maintenance windows',
     tag: 'supervision',
     access: fleetViewer,
     success: 200,

@@ -1,6 +1,6 @@
 /**
- * From least to most privileged; each role includes the previous ones. Apart from its schema
- * (token.ts), for programs that do not validate.
+ * The roles from least to most privileged; each includes the previous ones. They are separate from
+ * the schema (token.ts), so that programs that do not validate need not load it.
  */
 export const roles = ['viewer', 'operator', 'admin'] as const;
 

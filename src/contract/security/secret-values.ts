@@ -13,7 +13,9 @@ import { maskedValue } from '../pool-fields/masked.ts';
 /** Shorter values can be guessed: a reader of stored text sees which guesses were redacted. */
 export const shortestSecret = 16;
 
-/** A line of dashes is common in logs. */
+/**
+ * A value needs this many distinct characters: a line of dashes, for example, is common in logs.
+ */
 const leastDistinct = 6;
 
 /** Words that programs read. Statuses are part of the kinds. */
@@ -28,7 +30,7 @@ const reservedWords: readonly string[] = [
 
 export type SecretValueProblem = 'reserved_word' | 'too_short' | 'too_uniform';
 
-/** Also checks single lines of a multi-line value. */
+/** Also checks each line of a multi-line value. */
 export function secretValueProblem(value: string): SecretValueProblem | undefined {
   const lower = value.toLowerCase();
   if (reservedWords.some((word) => word.includes(lower))) return 'reserved_word';

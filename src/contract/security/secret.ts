@@ -11,7 +11,7 @@ export const SecretRequest = Type.Object(
       maxLength: 32_768,
       pattern: withoutNul,
       description:
-        'Kept encrypted and shown to nobody. At least 16 characters, so that it can be redacted and not guessed.',
+        'Stored encrypted and never shown. At least 16 characters, so that it can be redacted and cannot be guessed.',
     }),
   },
   { ...strict, $id: 'SecretRequest' },
@@ -20,13 +20,13 @@ export const SecretRequest = Type.Object(
 export const Secret = Type.Object(
   {
     name: Name,
-    version: Type.Integer({ description: 'Counts up with every new value.' }),
-    kid: Type.String({ description: 'The key of the key file that it is encrypted with.' }),
+    version: Type.Integer({ description: 'Increases with every new value.' }),
+    kid: Type.String({ description: 'The key of the key file that encrypts the secret.' }),
     readable: Type.Boolean({ description: 'Whether the key file of this server holds that key.' }),
     created_at: Timestamp,
     updated_at: Timestamp,
     last_used_at: nullable(Timestamp),
-    used_by: Type.Array(Name, { description: 'Pools that name it, now or for machines that are up.' }),
+    used_by: Type.Array(Name, { description: 'Pools that reference the secret, now or for machines that still run.' }),
   },
   { $id: 'Secret' },
 );
@@ -34,7 +34,11 @@ export type Secret = Static<typeof Secret>;
 export const SecretPage = pageOf(Secret, 'SecretPage');
 
 export const SecretDeletion = Type.Object(
-  { force: Type.Optional(Type.Boolean({ description: 'Delete it although pools name it; their launches fail.' })) },
+  {
+    force: Type.Optional(
+      Type.Boolean({ description: 'Delete the secret even if pools reference it; their launches then fail.' }),
+    ),
+  },
   strict,
 );
 

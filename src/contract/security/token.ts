@@ -17,7 +17,10 @@ export const TokenCreate = Type.Object(
     role: TokenRole,
     tenant: Type.Optional(Name),
     pool: Type.Optional(
-      Type.String({ ...Name, description: 'For the role relay, and only for it: whose machines it may speak for.' }),
+      Type.String({
+        ...Name,
+        description: 'Only for the role relay: the pool whose machines it may send heartbeats for.',
+      }),
     ),
     ttl_seconds: Type.Optional(PositiveSeconds),
   },
@@ -32,7 +35,9 @@ export const Token = Type.Object(
     pool: nullable(Type.String()),
     created_at: Timestamp,
     expires_at: nullable(Timestamp),
-    last_used_at: nullable(Type.String({ ...Timestamp, description: 'To the minute; null if it was never used.' })),
+    last_used_at: nullable(
+      Type.String({ ...Timestamp, description: 'Accurate to the minute; null if the token was never used.' }),
+    ),
     token: Type.Optional(Type.String({ description: 'Shown once, when it is made.' })),
   },
   { $id: 'Token' },
@@ -61,17 +66,20 @@ export type Session = Static<typeof Session>;
 export const ConsoleSession = Type.Object(
   {
     session_id: Type.String(),
-    token_id: Type.String({ description: 'The token it was opened with; revoking that ends the session.' }),
+    token_id: Type.String({ description: 'The token that opened the session; revoking the token ends the session.' }),
     name: Type.String({ description: "The token's name." }),
     role: Role,
     tenant: nullable(Type.String()),
     created_at: Timestamp,
     last_used_at: Type.String({ ...Timestamp, description: 'To the minute.' }),
-    expires_at: Type.String({ ...Timestamp, description: 'It ends then, used or not.' }),
-    idle_expires_at: Type.String({ ...Timestamp, description: 'It ends then unless it is used.' }),
-    address: nullable(Type.String({ description: 'Where the sign-in came from.' })),
+    expires_at: Type.String({ ...Timestamp, description: 'The session ends at this time even if it is used.' }),
+    idle_expires_at: Type.String({
+      ...Timestamp,
+      description: 'The session ends at this time unless it is used before.',
+    }),
+    address: nullable(Type.String({ description: 'The address that the sign-in came from.' })),
     user_agent: nullable(Type.String()),
-    current: Type.Boolean({ description: 'The session of this very request.' }),
+    current: Type.Boolean({ description: 'Whether this is the session of this request.' }),
   },
   { $id: 'ConsoleSession' },
 );

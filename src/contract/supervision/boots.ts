@@ -1,11 +1,11 @@
-/** Recorded boots of a pool on the wire: the duration and outcome of each phase, and statistics. */
+/** Recorded boots of a pool on the wire: durations and outcomes of each phase, and statistics. */
 import { type Static, Type } from 'typebox';
 import { strata } from '../../lifecycle/boots/learned-budget.ts';
 import { budgetSources } from '../node.ts';
 import { Moment, nullable, PositiveSeconds, Reason, strict, Timestamp } from '../primitives.ts';
 
 const SamplePhase = Type.Enum(['provision', 'start'], {
-  description: 'provision: until it registers. start: from there until it is ready.',
+  description: 'provision: until the machine registers. start: from then until it is ready.',
 });
 
 export const BootSample = Type.Object(
@@ -14,10 +14,10 @@ export const BootSample = Type.Object(
     node_instance_id: Type.String(),
     seconds: Type.Number(),
     outcome: Type.Enum(['completed', 'late', 'timed_out', 'cancelled'], {
-      description: 'timed_out and cancelled: it would have taken longer than this.',
+      description: 'For timed_out and cancelled boots this is a lower bound.',
     }),
-    lateness_seconds: nullable(Type.Number({ description: 'late: how long after it had been given up.' })),
-    budget_seconds: nullable(Type.Number({ description: 'The budget that it had.' })),
+    lateness_seconds: nullable(Type.Number({ description: 'late: how long after its failure the machine arrived.' })),
+    budget_seconds: nullable(Type.Number({ description: 'The budget of this boot.' })),
     at: Timestamp,
   },
   { $id: 'BootSample' },
@@ -30,48 +30,56 @@ const Share = nullable(Type.Number({ minimum: 0, maximum: 1 }));
 /** The 95 % confidence band of a quantile. */
 const QuantileBand = Type.Object({
   low_seconds: nullable(Type.Number()),
-  high_seconds: nullable(Type.Number({ description: 'Null: the boots on record do not reach so far.' })),
+  high_seconds: nullable(Type.Number({ description: 'Null if the recorded boots do not reach this share.' })),
 });
 
 const Learning = Type.Object({
-  aim_seconds: Type.Number({ description: 'Where the budget is going.' }),
-  because: Type.String({ description: 'What the boots taught, or why nothing was learned, in one sentence.' }),
-  stratum: nullable(Type.Enum([...strata], { description: 'Whose boots were asked; null where nothing is learned.' })),
-  completions: Type.Integer({ description: 'How many completed boots it rests on.' }),
+  aim_seconds: Type.Number({ description: 'The target that the budget moves towards.' }),
+  because: Type.String({ description: 'One sentence: why the budget has this target, or why nothing was learned.' }),
+  stratum: nullable(
+    Type.Enum([...strata], {
+      description: 'The group of boots that the budget is learned from; null if nothing is learned.',
+    }),
+  ),
+  completions: Type.Integer({ description: 'The number of completed boots that the budget is learned from.' }),
   considered_at: Timestamp,
-  frozen: nullable(Type.String({ description: 'Why nothing is learned at this moment: the brake holds.' })),
+  frozen: nullable(
+    Type.String({ description: 'Why learning is paused now, for example because the brake holds verdicts.' }),
+  ),
 });
 
 const BootPhase = Type.Object({
   phase: SamplePhase,
-  budget_seconds: Type.Number({ description: 'What the next boot gets, unless its allocation says otherwise.' }),
+  budget_seconds: Type.Number({ description: 'The budget of the next boot, unless its allocation requests another.' }),
   budget_source: Type.Enum([...budgetSources]),
-  rescue_seconds: Type.Number({ description: 'How long after being given up it may still arrive.' }),
+  rescue_seconds: Type.Number({ description: 'How long after its failure a machine can still be rescued.' }),
   policy: Type.Enum(['fixed', 'learned']),
   /** Null for a fixed policy, and before the first evaluation. */
   learning: nullable(Learning),
-  p50_seconds: nullable(Type.Number({ description: 'Of the boots that complete; null before one has.' })),
+  p50_seconds: nullable(
+    Type.Number({ description: 'The median of the boots that complete; null before the first one.' }),
+  ),
   p90_seconds: nullable(Type.Number()),
   p99_seconds: nullable(Type.Number()),
   bands: Type.Object({ p50: QuantileBand, p90: QuantileBand, p99: QuantileBand }),
   predicted_false_kill_share: nullable(
     Type.Object(
       { share: Type.Number(), low: Type.Number(), high: Type.Number() },
-      { description: 'Of the boots that complete, the share that takes longer than the budget, with its 95 % band.' },
+      { description: 'The share of completing boots that take longer than the budget, with its 95 % band.' },
     ),
   ),
   since_change: Type.Object(
     { at: Timestamp, boots: Type.Integer(), late: Type.Integer(), killed: Type.Integer() },
-    { description: 'What happened since the budget last changed. Killed: given up and never seen again.' },
+    { description: 'Outcomes since the budget last changed. Killed: failed and never arrived.' },
   ),
   running: Type.Integer({
-    description: 'Boots on their way now; the curve counts each as longer than it has taken so far.',
+    description: 'Boots in progress; the curve counts the time so far as a lower bound.',
   }),
   survival: Type.Array(
     Type.Object({ seconds: Type.Number(), share: Type.Number(), low: Type.Number(), high: Type.Number() }),
     {
       description:
-        'From `seconds` on, this share of boots is still on its way; with 95 % confidence between low and high.',
+        'The share of boots that have not arrived after `seconds`; with 95 % confidence it is between low and high.',
     },
   ),
   samples: Type.Array(BootSample, { description: 'The newest ones, newest first.' }),
@@ -83,7 +91,7 @@ export const PoolBoots = Type.Object(
     pool: Type.String(),
     make: Type.Object(
       { generation: Type.Integer(), since: Timestamp, image: nullable(Type.String()) },
-      { description: 'What the pool makes now: since when its image, spec and class are what they are.' },
+      { description: 'The pool generation since which image, spec and class have not changed.' },
     ),
     phases: Type.Array(BootPhase),
   },
@@ -102,13 +110,15 @@ export const WhatIfRequest = Type.Object(
 
 const FalseKill = Type.Object({
   ...BootSample.properties,
-  over_seconds: Type.Number({ description: 'How far over the budget it arrived.' }),
-  rescued: Type.Boolean({ description: 'It came inside the rescue window, so it would have been taken back.' }),
+  over_seconds: Type.Number({ description: 'How much the boot exceeded the budget.' }),
+  rescued: Type.Boolean({
+    description: 'The machine arrived within the rescue window, so it would have been rescued.',
+  }),
 });
 
 const StuckBoot = Type.Object({
   ...BootSample.properties,
-  sooner_seconds: Type.Number({ description: 'So much sooner it would have been found; below zero: later.' }),
+  sooner_seconds: Type.Number({ description: 'How much sooner the boot would have failed; negative: later.' }),
 });
 
 export const WhatIf = Type.Object(
@@ -117,20 +127,21 @@ export const WhatIf = Type.Object(
     phase: SamplePhase,
     budget_seconds: Type.Number(),
     rescue_seconds: Type.Number(),
-    boots: Type.Integer({ description: 'How many are on record.' }),
+    boots: Type.Integer({ description: 'The number of recorded boots.' }),
     oldest_at: nullable(Timestamp),
     false_kills: Type.Array(FalseKill, {
-      description: 'Given up though they arrived, the furthest over the budget first.',
+      description: 'Boots that would have failed although they arrived, largest excess over the budget first.',
     }),
-    false_kill_count: Type.Integer({ description: 'All of them; the list is bounded.' }),
+    false_kill_count: Type.Integer({ description: 'The number of all of them; the list is limited.' }),
     rescued_count: Type.Integer(),
     stuck: Type.Array(StuckBoot, {
-      description: 'Given up in truth and never seen again, the longest waited for first.',
+      description: 'Boots that really failed and never arrived, longest wait first.',
     }),
     stuck_count: Type.Integer(),
-    stuck_found_sooner_seconds: nullable(Type.Number({ description: 'In the mean; below zero: later.' })),
+    stuck_found_sooner_seconds: nullable(Type.Number({ description: 'The average; negative: later.' })),
     undecided_count: Type.Integer({
-      description: 'Ended by others when already past this budget: whether they would have come nobody knows.',
+      description:
+        'Boots that exceeded this budget and ended for another reason; whether they would have arrived is unknown.',
     }),
     predicted_false_kill_share: Share,
     current: Type.Object(
@@ -147,7 +158,9 @@ export const BudgetRequest = Type.Object(
     phase: Type.Optional(SamplePhase),
     budget_seconds: PositiveSeconds,
     policy: Type.Optional(
-      Type.Enum(['fixed', 'learned'], { description: 'Learned: boots move it from here on. Left out: as it was.' }),
+      Type.Enum(['fixed', 'learned'], {
+        description: 'learned: the budget follows the boots from now on. Omitted: unchanged.',
+      }),
     ),
     reason: Reason,
   },

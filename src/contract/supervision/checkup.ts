@@ -7,8 +7,8 @@ import { Id, nullable, strict, Timestamp } from '../primitives.ts';
 export const LayerCheck = Type.Object(
   {
     layer: Type.Enum(['credential', 'fence', 'heartbeat', 'claim', 'result']),
-    ok: nullable(Type.Boolean({ description: 'Null while it cannot be said yet.' })),
-    code: nullable(Type.String({ description: 'Of the error catalogue; null where nothing is wrong.' })),
+    ok: nullable(Type.Boolean({ description: 'Null while the result is not known yet.' })),
+    code: nullable(Type.String({ description: 'A code of the error catalogue; null if nothing is wrong.' })),
     owner_layer: nullable(OwnerLayer),
     detail_layer: nullable(Type.String()),
     detail: Type.String(),
@@ -32,7 +32,11 @@ export type Checkup = Static<typeof Checkup>;
 export const PingRequest = Type.Object(
   {
     within_seconds: Type.Optional(
-      Type.Number({ exclusiveMinimum: 0, maximum: 60, description: 'How long the agent may take; 10 unless told.' }),
+      Type.Number({
+        exclusiveMinimum: 0,
+        maximum: 60,
+        description: 'How many seconds the agent has to answer; 10 by default.',
+      }),
     ),
   },
   { ...strict, $id: 'PingRequest' },
@@ -45,7 +49,7 @@ export const Ping = Type.Object(
     node_id: Type.String(),
     node_instance_id: Type.String(),
     expires_at: Timestamp,
-    over: Type.Boolean({ description: 'Nothing more will come of it.' }),
+    over: Type.Boolean({ description: 'The ping has ended.' }),
     checks: Type.Array(LayerCheck),
   },
   { $id: 'Ping' },
@@ -55,6 +59,10 @@ export type Ping = Static<typeof Ping>;
 export const PingParams = Type.Object({ id: Id, task_id: Id }, strict);
 export const OwnPingParams = Type.Object({ task_id: Id }, strict);
 export const PingQuery = Type.Object(
-  { wait: Type.Optional(Type.Number({ minimum: 0, maximum: 30, description: 'Seconds to wait for its end.' })) },
+  {
+    wait: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 30, description: 'Seconds to wait for the end of the ping.' }),
+    ),
+  },
   strict,
 );

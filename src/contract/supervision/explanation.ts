@@ -49,9 +49,11 @@ export const Explanation = Type.Object(
     status_since: Timestamp,
     means: Type.String(),
     because: Type.Object({
-      rule: nullable(Type.String({ description: 'The rule, claim, operation or person that brought it here.' })),
-      verdict: nullable(Type.String({ description: 'Its reason, in words.' })),
-      owner: nullable(Type.String({ description: 'Whose it is to see to it, where it does not do what it should.' })),
+      rule: nullable(Type.String({ description: 'The rule, report, operation or person that caused this status.' })),
+      verdict: nullable(Type.String({ description: 'The reason of the verdict, in words.' })),
+      owner: nullable(
+        Type.String({ description: 'The layer that has to act, if the node does not work as it should.' }),
+      ),
       at: Timestamp,
       evidence: Type.Array(Evidence),
     }),
@@ -74,11 +76,10 @@ export const Explanation = Type.Object(
     ),
     holder: nullable(Holder),
     residue: Type.Array(Type.String(), {
-      description: 'What a forced release left of it and nobody has settled: ids on the residue ledger.',
+      description: 'Ids of open residue that a forced release left on the node.',
     }),
     findings: Type.Array(Finding, {
-      description:
-        'What is found about it and open; while it comes up, also that the boots of its pool have become slower.',
+      description: 'Open findings about the node; while it boots, also that the boots of its pool have become slower.',
     }),
     actions: Type.Array(OfferedAction),
   },
@@ -93,12 +94,13 @@ export const NodeActionParams = Type.Object({ id: Id, action: NodeActionName }, 
 /** Fields of every action request. */
 export const actionFields = {
   reason: Reason,
-  dry_run: Type.Optional(Type.Boolean({ description: 'Only say what would come of it.' })),
+  dry_run: Type.Optional(Type.Boolean({ description: 'Only predict the effect, and change nothing.' })),
   seconds: Type.Optional(PositiveSeconds),
   fingerprint: Type.Optional(
     Type.String({
       pattern: '^[0-9a-f]{16}$',
-      description: 'accept-key: of the key that is accepted, as a dry run shows it. Without it nothing is accepted.',
+      description:
+        'accept-key: the fingerprint of the key to accept, as a dry run shows it. Without it, no key is accepted.',
     }),
   ),
 };
@@ -107,7 +109,9 @@ export const actionFields = {
 export const predictionFields = {
   deadline_at: nullable(Timestamp),
   says: Type.String(),
-  fingerprint: Type.Optional(Type.String({ description: 'accept-key: of the key that its agent signs with now.' })),
+  fingerprint: Type.Optional(
+    Type.String({ description: 'accept-key: the fingerprint of the key that the agent signs with now.' }),
+  ),
 };
 
 export const NodeActionRequest = Type.Object(
@@ -115,7 +119,7 @@ export const NodeActionRequest = Type.Object(
     ...actionFields,
     drain_then: Type.Optional(
       Type.Enum(['hold', 'retire'], {
-        description: 'drain: what becomes of it once it is empty; set aside, unless told.',
+        description: 'drain: what happens to the node once it is empty. hold, the default, quarantines it.',
       }),
     ),
   },
@@ -132,7 +136,9 @@ export const NodeActed = Type.Object(
     operation: nullable(Operation),
     dry_run: Type.Boolean(),
     enrollment_token: Type.Optional(
-      Type.String({ description: 're-enroll: for the agent on the machine. Shown once, and only to whoever asked.' }),
+      Type.String({
+        description: 're-enroll: the token for the agent on the machine. Shown once, and only in this reply.',
+      }),
     ),
     predicts: Type.Object({ status: NodeStatusName, ...predictionFields }),
   },

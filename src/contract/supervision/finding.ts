@@ -20,13 +20,13 @@ export const Finding = Type.Object(
     kind: Type.Enum([...findingKinds]),
     what: Type.Enum(Object.keys(findingCatalogue) as FindingWhat[]),
     owner_layer: OwnerLayer,
-    says: Type.String({ description: 'The same, in words.' }),
-    ways_out: Type.Array(Type.String(), { description: 'What the owner can do, in full sentences.' }),
+    says: Type.String({ description: 'The finding in words.' }),
+    ways_out: Type.Array(Type.String(), { description: 'Advice for the owner, in full sentences.' }),
     subject: Type.String({
       description:
-        'The node, the allocation, the generation of a pool, the phase of its boots, or the token that it is about.',
+        'What the finding is about: a node, an allocation, a generation of a pool, a phase of its boots, or a token.',
     }),
-    pool: nullable(Type.String({ description: 'Null for a token of no pool.' })),
+    pool: nullable(Type.String({ description: 'Null for a token without a pool.' })),
     node_id: nullable(Type.String()),
     node_instance_id: nullable(Type.String()),
     allocation_id: nullable(Type.String()),
@@ -82,7 +82,7 @@ export const UnretiredNode = Type.Object(
     pool: Type.String(),
     status: Type.String(),
     status_since: Timestamp,
-    allocation_id: nullable(Type.String({ description: 'The allocation that it served last.' })),
+    allocation_id: nullable(Type.String({ description: 'The allocation that the node served last.' })),
     proof: Type.Enum(['absent', 'revoked']),
     proven_at: Timestamp,
   },
@@ -92,9 +92,9 @@ export type UnretiredNode = Static<typeof UnretiredNode>;
 
 export const StoreVerified = Type.Object(
   {
-    compared: Type.Integer({ description: 'Rows on this page that were held against their evidence.' }),
+    compared: Type.Integer({ description: 'The number of rows on this page that were compared with their evidence.' }),
     untold: Type.Integer({
-      description: 'Of these no evidence is left, for its time was over; it says nothing about them.',
+      description: 'Rows without evidence, because retention dropped it; they cannot be compared.',
     }),
     items: Type.Array(RowDifference),
     unretired: Type.Optional(
@@ -104,7 +104,7 @@ export const StoreVerified = Type.Object(
     ),
     miscounted: Type.Optional(
       Type.Array(WrongCount, {
-        description: 'On the last page: counts that differ from the rows. A sweep puts them right.',
+        description: 'On the last page: counts that differ from the rows. A sweep corrects them.',
       }),
     ),
     next_cursor: nullable(Type.String()),

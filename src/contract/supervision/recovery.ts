@@ -12,7 +12,10 @@ export const RecoveryFilter = Type.Object(
     pool: Type.Optional(Name),
     zone: Type.Optional(Name),
     labels: Type.Optional(Labels),
-    older_than_seconds: Type.Optional({ ...Seconds, description: 'Only what has stood there for so long.' }),
+    older_than_seconds: Type.Optional({
+      ...Seconds,
+      description: 'Only items that have had this status for at least this long.',
+    }),
   },
   { ...strict, $id: 'RecoveryFilter' },
 );
@@ -28,7 +31,7 @@ export const RecoveryRequest = Type.Object(
         minimum: 1,
         maximum: 1000,
         default: recoveryDefaults.canary,
-        description: 'So many go first; the rest follows only if all of them recovered.',
+        description: 'How many targets go first. The others follow only if all of these recover.',
       }),
     ),
     per_minute: Type.Optional(
@@ -36,7 +39,7 @@ export const RecoveryRequest = Type.Object(
         minimum: 1,
         maximum: 6000,
         default: recoveryDefaults.per_minute,
-        description: 'At most so many are acted on in a minute.',
+        description: 'The largest number of targets per minute.',
       }),
     ),
     stop_after_failures: Type.Optional(
@@ -44,7 +47,7 @@ export const RecoveryRequest = Type.Object(
         minimum: 1,
         maximum: 100_000,
         default: recoveryDefaults.stop_after_failures,
-        description: 'After so many failures the rest is left untouched. One canary that fails is enough.',
+        description: 'The recovery stops after this many failures, and after one failed canary.',
       }),
     ),
     dry_run: Type.Optional(Type.Boolean()),
@@ -56,17 +59,20 @@ export type RecoveryRequest = Static<typeof RecoveryRequest>;
 export const Recovery = Type.Object(
   {
     dry_run: Type.Boolean(),
-    matched: Type.Integer({ description: 'How many the filter names now.' }),
-    eligible: Type.Integer({ description: 'How many of them the action is open to now.' }),
+    matched: Type.Integer({ description: 'How many items the filter matches now.' }),
+    eligible: Type.Integer({ description: 'For how many of them the action is available now.' }),
     not_eligible: Type.Array(
       Type.Object({
         why_not: Type.String(),
         count: Type.Integer(),
         first: Type.Array(Type.String()),
       }),
-      { description: 'Those that it would be refused to, by the reason; they are passed over, with it on record.' },
+      {
+        description:
+          'Items for which the action is not available, by reason. The recovery skips them and records the reason.',
+      },
     ),
-    first: Type.Array(Type.String(), { description: 'The eligible that come first, the canaries among them.' }),
+    first: Type.Array(Type.String(), { description: 'The eligible items that come first, including the canaries.' }),
     operation: nullable(Operation),
   },
   { $id: 'Recovery' },

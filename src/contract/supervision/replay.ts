@@ -13,7 +13,7 @@ export const ReplayRequest = Type.Object(
       minItems: 1,
       maxItems: 100,
       description:
-        'Pool documents, as they are declared. Without `driver` one lies over what its pool says now; without `name` it speaks of every pool.',
+        "Pool documents. One without `driver` is merged over the pool's current document; one without `name` applies to every pool.",
     }),
     since: Type.Optional(Moment),
   },
@@ -22,7 +22,7 @@ export const ReplayRequest = Type.Object(
 export type ReplayRequest = Static<typeof ReplayRequest>;
 
 const Decision = Type.Object({
-  verdict: Type.String({ description: 'A status, or what the brake did.' }),
+  verdict: Type.String({ description: 'A status, or the action of the brake.' }),
   at: nullable(Timestamp),
   reason: Type.String(),
 });
@@ -37,7 +37,7 @@ export const ReplayDifference = Type.Object(
     rule: Type.String(),
     was: Decision,
     would_be: Decision,
-    sure: Type.Boolean({ description: 'False: nothing on record speaks against it, and nothing proves it.' }),
+    sure: Type.Boolean({ description: 'False if the record does not prove it.' }),
   },
   { $id: 'ReplayDifference' },
 );
@@ -48,16 +48,16 @@ export const ReplayedPool = Type.Object(
     pool: Name,
     boots: Type.Integer(),
     absences: Type.Integer(),
-    decisions: Type.Integer({ description: 'Boots, machines called offline, and verdicts that were held back.' }),
-    otherwise: Type.Integer({ description: 'How many would have been decided otherwise.' }),
+    decisions: Type.Integer({ description: 'The number of boots, machines that became offline, and held verdicts.' }),
+    otherwise: Type.Integer({ description: 'How many decisions would differ.' }),
     kinds: Type.Array(Type.Object({ kind: Type.Enum(differenceKindNames), count: Type.Integer() })),
     differences: Type.Array(ReplayDifference, { description: 'The newest ones, newest first.' }),
     untold: Type.Array(
       Type.Object({
         kind: Type.Enum(unknownKindNames),
         says: Type.String(),
-        count: nullable(Type.Integer({ description: 'Null where it is not about single decisions.' })),
-        node_ids: Type.Array(Type.String(), { description: 'Some of those that it is about.' }),
+        count: nullable(Type.Integer({ description: 'Null if the kind is not about single decisions.' })),
+        node_ids: Type.Array(Type.String(), { description: 'Some of the nodes concerned.' }),
       }),
     ),
   },

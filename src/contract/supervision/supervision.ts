@@ -12,13 +12,15 @@ export const SweepRun = Type.Object(
     last_run_at: nullable(Timestamp),
     last_seconds: nullable(Type.Number()),
     lateness_seconds: nullable(
-      Type.Number({ description: 'How late the verdicts of the last run that decided were, at the worst.' }),
+      Type.Number({ description: 'The largest delay of a verdict in the last run that gave verdicts.' }),
     ),
     runs: Type.Integer(),
     decided: Type.Integer(),
     held: Type.Integer(),
     would_have: Type.Integer(),
-    waiting: Type.Boolean({ description: 'It decides nothing, because this replica is not sure of its own hearing.' }),
+    waiting: Type.Boolean({
+      description: 'The sweep gives no verdicts now, because this replica may have missed heartbeats.',
+    }),
     error: nullable(Type.String()),
     failed_at: nullable(Timestamp),
   },
@@ -82,7 +84,7 @@ export const MaintenancePage = Type.Object(
 export const Brake = Type.Object(
   {
     at: Timestamp,
-    /** Whether anything is held back now. */
+    /** Whether any verdict is held now. */
     holding: Type.Boolean(),
     held: Type.Array(Type.Object({ rule: Type.String(), kind: Type.String(), nodes: Type.Integer() })),
     holds: Type.Array(Hold),

@@ -23,21 +23,24 @@ function parseEvents(text: string): Event[] {
   try {
     events = JSON.parse(text);
   } catch {
-    throw new ApiProblem('invalid_request', 'The report begins as cloud-init analyze dump does, but is not JSON.');
-  }
-  if (!Array.isArray(events)) throw new ApiProblem('invalid_request', 'cloud-init analyze dump prints a list.');
-  const wrong = events.findIndex((each) => !isEvent(each));
-  if (wrong >= 0)
     throw new ApiProblem(
       'invalid_request',
-      `Event ${wrong + 1} is not one of cloud-init analyze dump: it needs a name, an event_type and a timestamp.`,
+      'The report starts like the output of cloud-init analyze dump, but is not JSON.',
+    );
+  }
+  if (!Array.isArray(events)) throw new ApiProblem('invalid_request', 'cloud-init analyze dump prints a list.');
+  const invalidIndex = events.findIndex((each) => !isEvent(each));
+  if (invalidIndex >= 0)
+    throw new ApiProblem(
+      'invalid_request',
+      `Event ${invalidIndex + 1} is not one of cloud-init analyze dump: it needs a name, an event_type and a timestamp.`,
     );
   return events;
 }
 
 export function readDump(text: string): BootStage[] {
   let stages: BootStage[] = [];
-  let open: Event[] = [];
+  let openEvents: Event[] = [];
   let started: number | undefined;
   for (const event of parseEvents(text)) {
     const { name, event_type, timestamp } = event;
@@ -45,21 +48,25 @@ export function readDump(text: string): BootStage[] {
       if (name === firstStage) {
         // Only the last of several boots counts.
         stages = [];
-        open = [];
+        openEvents = [];
         started = timestamp;
       }
       started ??= timestamp;
-      checkOpenStages(open);
-      open.push(event);
+      checkOpenStages(openEvents);
+      openEvents.push(event);
     } else {
-      const begun = open.findLast((each) => each.name === name);
-      // Some releases log no start of a stage, and the clock may be set back meanwhile: the
-      // duration is unknown.
-      if (!begun || started === undefined) continue;
-      open = open.filter((each) => each !== begun);
-      if (timestamp < begun.timestamp) continue;
+      const startEvent = openEvents.findLast((each) => each.name === name);
+      // The duration is unknown if the release logs no start of the stage, or if the clock was set
+      // back.
+      if (!startEvent || started === undefined) continue;
+      openEvents = openEvents.filter((each) => each !== startEvent);
+      if (timestamp < startEvent.timestamp) continue;
       stages.push(
-        stageAt(name, roundToMicroseconds(timestamp - begun.timestamp), roundToMicroseconds(begun.timestamp - started)),
+        stageAt(
+          name,
+          roundToMicroseconds(timestamp - startEvent.timestamp),
+          roundToMicroseconds(startEvent.timestamp - started),
+        ),
       );
     }
   }

@@ -7,14 +7,14 @@ interface Boot {
   stages: BootStage[];
   /** Stages that have started but not ended, innermost last. */
   open: string[];
-  /** Start of the first part of each stage. */
+  /** The start of the first part of each stage. */
   first_starts: Map<string, number>;
-  /** From `analyze boot`: start of the machine and the last printed time, in milliseconds. */
+  /** From `analyze boot`: the start of the machine and the last printed time, in milliseconds. */
   started_ms?: number | undefined;
   reached_ms?: number | undefined;
 }
 
-/** Longer lines are not from cloud-init; the bound keeps parsing linear. */
+/** cloud-init prints no longer lines. The limit keeps parsing linear. */
 const maxLineLength = 4096;
 const maxShownLength = 80;
 const seconds = '(-?\\d{1,9}\\.\\d{1,9})';
@@ -22,14 +22,14 @@ const moment = '(\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:\\+
 
 /** Newer releases append this to every event: `no cache found (duration: 0.001s)`. */
 const duration = / \(duration: \d{1,9}\.\d{1,9}s\)$/;
-/** A failed module, or any module in an older release, is printed as announced. */
+/** How a failed module is printed, and in older releases every module. */
 const announced = /^running (\S+) with frequency [\w-]+$/;
-/** `config-ssh ran successfully`; newer releases add ` and took 0.120 seconds`. */
+/** For example `config-ssh ran successfully`. Newer releases add ` and took 0.120 seconds`. */
 const outcomes = [' ran successfully', ' previously ran', ' failed running'];
 
 /**
- * A module has one name whatever its outcome; otherwise a failed and a successful boot would share
- * no stage.
+ * The name of a module without its outcome; otherwise the stages of a failed and a successful boot
+ * could not be compared.
  */
 function nameOf(description: string): string {
   const event = description.replace(duration, '');
@@ -39,7 +39,7 @@ function nameOf(description: string): string {
   return event.slice(0, Math.min(...places, event.length));
 }
 
-/** Only the last of several boots counts: it brought the machine up. */
+/** Only the last of several boots counts, because it brought the machine up. */
 function startBoot(boot: Boot): void {
   boot.stages = [];
   boot.open = [];
@@ -58,7 +58,7 @@ function begin(boot: Boot, path: string): void {
   boot.open.push(stageAt(path, 0).name);
 }
 
-/** The start of a stage itself is not printed; it is no later than that of its first part. */
+/** The start of a stage is not printed, so the start of its first part is used. */
 function finish(boot: Boot, path: string, took: string): void {
   const finished = stageAt(path, Number(took));
   boot.open = boot.open.filter((name) => name !== finished.name);
@@ -75,7 +75,7 @@ function startMachine(boot: Boot, at: string): void {
   boot.reached_ms = boot.started_ms;
 }
 
-/** The stage between the previous time and this one. */
+/** Adds the stage between the previous printed time and this one. */
 const reach =
   (name: string) =>
   (boot: Boot, at: string): void => {
@@ -117,7 +117,7 @@ const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third
   [new RegExp(`^Kernel ended boot at: ${moment}$`), reach('kernel')],
   [new RegExp(`^Cloud-init activated by systemd at: ${moment}$`), reach('before-cloud-init')],
   [new RegExp(`^Cloud-init start: ${moment}$`), reach('cloud-init-start')],
-  // Differences of the times above.
+  // These lines repeat differences of the times above.
   [/^(?:Kernel time to boot|Time between Kernel end boot and Cloud-init activation) \(seconds\): [-\d.e]{1,40}$/, skip],
   // The exit status, which some releases print next to the record.
   [/^(?:successful|container)$/, skip],

@@ -9,7 +9,7 @@ const refusalOf = (text: string): string => {
     if (error instanceof ApiProblem && error.code === 'invalid_request') return error.message;
     throw error;
   }
-  throw new Error('it was read');
+  throw new Error('the report was accepted');
 };
 
 describe('cloud-init analyze blame', () => {
@@ -86,7 +86,7 @@ Total Time: 3.66300 seconds
     ]);
   });
 
-  test('uses the first start of repeated runs, and drops one before the boot', () => {
+  test('uses the first start of repeated runs, and drops a start before the boot', () => {
     const show = '|`->a @02.00000s +01.00000s\n|`->a @09.00000s +01.00000s\n|`->b @-03.00000s +01.00000s';
     expect(readBootReport(show).stages).toEqual([
       { name: 'a', seconds: 2, starts_seconds: 2 },
@@ -103,7 +103,7 @@ Total Time: 3.66300 seconds
 describe('cloud-init analyze dump', () => {
   const event = (event_type: string, name: string, timestamp: number) => ({ event_type, name, timestamp });
 
-  test('omits a stage without a start, or that ended before it started', () => {
+  test('omits a stage that has no start or ended before it started', () => {
     const events = [
       event('start', 'init-local', 100),
       event('finish', 'init-network', 101),
@@ -122,7 +122,7 @@ describe('cloud-init analyze dump', () => {
     ['null', '[null]', 'Event 1'],
     ['too many stages at once', JSON.stringify(Array(65).fill(event('start', 'a', 1))), 'More than 64'],
     ['no event', '[]', 'no boot stage'],
-  ])('refuses %s', (_, text, says) => expect(refusalOf(text)).toContain(says));
+  ])('refuses %s', (_, text, message) => expect(refusalOf(text)).toContain(message));
 });
 
 describe('cloud-init analyze boot', () => {
@@ -154,7 +154,7 @@ test('omits the stages on both sides of an invalid date', () => {
   expect(readBootReport(text).stages).toEqual([{ name: 'kernel', seconds: 2, starts_seconds: 0 }]);
 });
 
-describe('anything else', () => {
+describe('text that is not from cloud-init', () => {
   test.each([
     ['a line of prose', '-- Boot Record 01 --\n     00.10000s (a/b)\nKernel panic\n', 'Line 3', 'Kernel panic'],
     ['a stage without a time', '     soon (init-local/check-cache)', 'Line 1', 'soon'],

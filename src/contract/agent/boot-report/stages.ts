@@ -1,22 +1,22 @@
-/** Boot stages, with cloud-init's event names: `init-network/config-growpart`. */
+/** Builds boot stages from cloud-init's event names, such as `init-network/config-growpart`. */
 import { ApiProblem } from '../../errors/errors.ts';
 import type { BootStage } from '../../node.ts';
 
 const maxNameLength = 128;
 
-/** Deeper nesting is not from cloud-init; the bound keeps parsing linear. */
+/** cloud-init does not nest deeper. The limit keeps parsing linear. */
 const maxOpen = 64;
 
 export function checkOpenStages(open: readonly unknown[]): void {
   if (open.length >= maxOpen)
-    throw new ApiProblem('invalid_request', `More than ${maxOpen} boot stages have begun and not finished.`);
+    throw new ApiProblem('invalid_request', `More than ${maxOpen} boot stages have started but not finished.`);
 }
 
 export const stage = (name: string, seconds: number, parent?: string, starts?: number): BootStage => ({
   name: name.slice(0, maxNameLength),
   seconds,
   ...(parent && { parent: parent.slice(0, maxNameLength) }),
-  // Negative if the clock was set back meanwhile.
+  // The start is negative if the clock was set back during the boot.
   ...(starts !== undefined && starts >= 0 && { starts_seconds: starts }),
 });
 
@@ -30,13 +30,13 @@ export function stageAt(path: string, seconds: number, starts?: number): BootSta
 
 export const roundToMicroseconds = (seconds: number): number => Math.round(seconds * 1e6) / 1e6;
 
-/** Merges repeated runs of a stage: first start, total duration. */
+/** Merges repeated runs of a stage into one, with the first start and the total duration. */
 export function mergeRepeated(stages: readonly BootStage[]): BootStage[] {
   const merged = new Map<string, BootStage>();
   for (const each of stages) {
     const key = JSON.stringify([each.parent, each.name]);
-    const before = merged.get(key);
-    merged.set(key, { ...each, ...before, seconds: roundToMicroseconds((before?.seconds ?? 0) + each.seconds) });
+    const earlier = merged.get(key);
+    merged.set(key, { ...each, ...earlier, seconds: roundToMicroseconds((earlier?.seconds ?? 0) + each.seconds) });
   }
   return [...merged.values()];
 }

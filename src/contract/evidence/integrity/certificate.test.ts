@@ -1,4 +1,4 @@
-/** A certificate is valid only byte for byte. */
+/** Tests that a certificate is valid only with its exact bytes. */
 import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -54,7 +54,7 @@ const body: Omit<Certificate, 'signature'> = {
   kid: 'key_test',
 };
 const bytes = Buffer.from(certificateText(signCertificate(body, privateKey)));
-const accepts = (given: Uint8Array) => checkCertificate(given, [publicKey]).valid;
+const accepts = (file: Uint8Array) => checkCertificate(file, [publicKey]).valid;
 
 test('accepts the issued certificate, and refuses it for another trusted key', () => {
   expect(checkCertificate(bytes, [publicKey])).toEqual({

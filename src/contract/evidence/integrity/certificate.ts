@@ -1,12 +1,12 @@
 /**
- * A release certificate: a small signed file about one allocation. It is valid only with its exact
- * bytes.
+ * A release certificate: a small signedText file about one allocation. It is valid only with its
+ * exact bytes.
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { canonicalJson } from '../../canonical-json.ts';
 import type { Certificate } from '../certificate.ts';
 
-/** All fields, so that unknown ones are refused. */
+/** All fields of a certificate. A file with other fields is refused. */
 const fields: readonly (keyof Certificate)[] = [
   'active_at',
   'allocation_id',
@@ -30,13 +30,13 @@ const fields: readonly (keyof Certificate)[] = [
 
 const signatureBytes = 64;
 
-/** The prefix separates certificates from everything else signed with the same key. */
-const signed = (body: Omit<Certificate, 'signature'>): Buffer =>
+/** The prefix distinguishes certificates from other texts that are signedText with the same key. */
+const signedText = (body: Omit<Certificate, 'signature'>): Buffer =>
   Buffer.from(`slipway certificate\n${canonicalJson(body)}`);
 
 export const signCertificate = (body: Omit<Certificate, 'signature'>, key: KeyObject): Certificate => ({
   ...body,
-  signature: sign(null, signed(body), key).toString('base64'),
+  signature: sign(null, signedText(body), key).toString('base64'),
 });
 
 /** The file: canonical JSON and one newline. */
@@ -73,10 +73,10 @@ function signatureOf(text: string): Buffer | undefined {
 export function checkCertificate(bytes: Uint8Array, keys: readonly KeyObject[]): CertificateCheck {
   const value = parse(bytes);
   if (!isCertificate(value)) return { valid: false, why: 'not_a_certificate' };
-  // White space, escapes, duplicate keys and other orders parse, but do not give the same bytes.
+  // A file with other white space, escapes, key order or duplicate keys parses, but is refused.
   if (!Buffer.from(certificateText(value)).equals(bytes)) return { valid: false, why: 'not_canonical' };
   const { signature, ...body } = value;
-  const given = signatureOf(signature);
-  const isSigned = given !== undefined && keys.some((key) => verify(null, signed(body), key, given));
+  const decoded = signatureOf(signature);
+  const isSigned = decoded !== undefined && keys.some((key) => verify(null, signedText(body), key, decoded));
   return isSigned ? { valid: true, certificate: value } : { valid: false, why: 'not_signed' };
 }

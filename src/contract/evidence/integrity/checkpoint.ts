@@ -57,13 +57,13 @@ export const encodeCheckpoint = (body: CheckpointBody): string => canonicalJson(
 
 export const checkpointHash = (body: string): string => createHash('sha256').update(body).digest('hex');
 
-/** The prefix separates checkpoints from everything else signed with the same key. */
-const signed = (body: string): Buffer => Buffer.from(`slipway checkpoint\n${body}`);
+/** The prefix distinguishes checkpoints from other texts that are signed with the same key. */
+const signedText = (body: string): Buffer => Buffer.from(`slipway checkpoint\n${body}`);
 
-export const signCheckpoint = (body: string, key: KeyObject): Buffer => sign(null, signed(body), key);
+export const signCheckpoint = (body: string, key: KeyObject): Buffer => sign(null, signedText(body), key);
 
 export const isSignedBy = ({ body, signature }: Checkpoint, key: KeyObject): boolean =>
-  verify(null, signed(body), key, Buffer.from(signature, 'base64'));
+  verify(null, signedText(body), key, Buffer.from(signature, 'base64'));
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

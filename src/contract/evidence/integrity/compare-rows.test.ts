@@ -1,4 +1,6 @@
-/** Random tampering: exactly the rows that were touched are reported, each with its change. */
+/**
+ * Tampers with random rows, and tests that exactly these rows are reported, each with its change.
+ */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';

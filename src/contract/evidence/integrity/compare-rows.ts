@@ -13,7 +13,8 @@ export interface RowFault {
   /** The row's present position, if it was moved. */
   moved_to: string | null;
   /**
-   * Content hash of the sealed or the inserted row. Pairs a deletion with an insertion elsewhere.
+   * The content hash of the sealed or the inserted row. It shows that a deleted row was inserted
+   * elsewhere.
    */
   hash: string;
 }
@@ -58,7 +59,10 @@ function pairUp(
 
 const hashKey = ({ hash }: SealedEntry) => hash.toString('latin1');
 
-/** Rows are paired, not looked up, because a snapshot shares the cursor of the fact it replaces. */
+/**
+ * Pairs rows instead of looking them up by cursor, because a snapshot has the same cursor as the
+ * fact that it replaces.
+ */
 export function compareRows(
   sealedRows: readonly SealedEntry[],
   presentRows: readonly SealedEntry[],

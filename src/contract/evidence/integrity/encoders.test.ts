@@ -1,4 +1,4 @@
-/** Encoders of sealed and exported evidence, for any text that a row can hold. */
+/** Tests the encoders of sealed and exported evidence with any text that a row can hold. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cefHeader, cefLine, cefValue } from './cef.ts';
@@ -77,7 +77,7 @@ describe('rows', () => {
     );
   });
 
-  test('survive packing', () => {
+  test('are equal after packing and unpacking', () => {
     fc.assert(
       fc.property(fc.array(row, { maxLength: 20 }), (rows) => {
         const entries = rows.map(entryOf);
@@ -129,7 +129,7 @@ describe('JSON lines', () => {
   });
 
   test.for(['', '{', '[]', 'null', '{"a":1', '{"a":1,"a":2}', '{ "a":1}', '{"a" :1}', '{"a":1} '])(
-    'are refused where they are %s',
+    'are refused if a line is %s',
     (line) => {
       expect(rawMembers(line)).toBeUndefined();
     },

@@ -1,4 +1,4 @@
-/** Verifies exported lines offline: the same checks as on the database, in bounded memory. */
+/** Verifies exported lines offline, with the same checks as on the database and bounded memory. */
 import type { KeyObject } from 'node:crypto';
 import type { EvidenceFault } from '../evidence-seals.ts';
 import { type CheckpointBody, checkpointHash, isSignedBy, readCheckpoint } from './checkpoint.ts';
@@ -36,7 +36,7 @@ async function signedCuts(lines: AsyncIterable<string>, trusted: readonly KeyObj
   const keys = [...trusted];
   const cuts: SignedCut[] = [];
   for await (const line of lines) {
-    // Most lines are rows, and none of them has this text in escaped quotes outside its data.
+    // Skips most rows without parsing them. A checkpoint's body has this text with escaped quotes.
     if (!/\\"kind\\":\\"(cut|key)\\"/.test(line)) continue;
     const record = readJsonLine(line);
     const body = record?.type === 'checkpoint' ? readCheckpoint(record.body) : undefined;
@@ -79,7 +79,10 @@ function misplaced({ number, hash, checkpoint, row }: RowRecord, body: Checkpoin
   );
 }
 
-/** `open` returns the lines from the start each time: cuts come after the rows that they excuse. */
+/**
+ * `open` returns all lines from the start. It is called twice, because a cut comes after the rows
+ * whose absence it explains.
+ */
 export async function verifyExport(
   open: () => AsyncIterable<string>,
   keys: readonly KeyObject[],
