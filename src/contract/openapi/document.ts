@@ -14,7 +14,7 @@ import { tags } from './tags.ts';
 
 type Json = Record<string, unknown>;
 
-/** Error body of both compatibility protocols; `code` is one of ours. */
+/** The error body of both compatibility protocols. `code` is a code of our error catalogue. */
 const ProtocolError = Type.Object({ error: Type.String(), code: Type.String() }, { $id: 'CompatError' });
 
 const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
@@ -42,7 +42,10 @@ const protocolSecurity: Record<ProtocolAccess, Json[]> = {
   either: [{ join_token: [] }, { join_key: [] }, { instance_credential: [] }],
 };
 
-/** One schema for all content types; plain text has its own, and NDJSON is a list of lines. */
+/**
+ * All content types share one schema, except plain text, which is a string, and NDJSON, which is a
+ * list of lines.
+ */
 function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
   if (!route.body && !route.lines) return undefined;
   const types = [...(route.body ? ['application/json'] : []), ...(route.also_reads ?? [])];
@@ -65,12 +68,12 @@ interface ProblemForm {
 const ownProblem: ProblemForm = { prefix: 'problem', type: 'application/problem+json', schema: Problem };
 const protocolProblem: ProblemForm = { prefix: 'compat', type: 'application/json', schema: ProtocolError };
 
-const saysWhenToRetry = new Set([408, 409, 425, 429, 503]);
+const retryAfterStatuses = new Set([408, 409, 425, 429, 503]);
 
 function problemResponse(status: number, codes: readonly ErrorCode[], form: ProblemForm, book: SchemaBook): Json {
   return {
     description: codes.map((code) => `\`${code}\`: ${errorCatalogue[code].title}.`).join(' '),
-    ...(saysWhenToRetry.has(status) && { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }),
+    ...(retryAfterStatuses.has(status) && { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }),
     content: {
       [form.type]: {
         schema: { allOf: [book.reply(form.schema), { type: 'object', properties: { code: { enum: codes } } }] },
@@ -214,13 +217,13 @@ Every error is \`application/problem+json\` with one of ${Object.keys(errorCatal
 
 Text must be well-formed Unicode without NUL. The patterns of text exclude NUL. Unpaired surrogates (\`\\ud800\`) are refused with 400 \`invalid_request\`. The patterns do not exclude them, because some regular-expression engines reject such a pattern.`;
 
-const made = new Map<string, Json>();
+const documents = new Map<string, Json>();
 
-/** Cached: it is the same for every server of a version. */
+/** Cached, because the document is the same for every request. */
 export function openapiDocument(version: string): Json {
-  const known = made.get(version) ?? makeDocument(version);
-  made.set(version, known);
-  return known;
+  const document = documents.get(version) ?? makeDocument(version);
+  documents.set(version, document);
+  return document;
 }
 
 function makeDocument(version: string): Json {

@@ -9,7 +9,7 @@ import { type ErrorCode, errorCatalogue } from '../errors/errors.ts';
 import type { Access, RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
 
-/** Problems before routing, while reading, or of the server itself. */
+/** Problems that any request can get: before routing, while it is read, or of the server itself. */
 const anyRequest: readonly ErrorCode[] = [
   'malformed_request',
   'invalid_request',
@@ -66,7 +66,7 @@ const nouns: readonly (readonly [prefix: string, code: ErrorCode])[] = [
   ['/v1/agent/tasks/{id}', 'task_not_found'],
 ];
 
-/** A PUT creates a missing resource. */
+/** Empty for a PUT, because it creates a missing resource. */
 const addressProblems = ({ path, method }: RouteDeclaration): ErrorCode[] =>
   method === 'PUT' ? [] : nouns.filter(([prefix]) => path.startsWith(prefix)).map(([, code]) => code);
 
@@ -120,9 +120,9 @@ const documented = new Map<string, ReadonlySet<ErrorCode>>([
   ...Object.entries<ProtocolRoute>(protocolRoutes).map(([name, route]) => [name, protocolCodesOf(route)] as const),
 ]);
 
-/** Undefined for an unknown operation. */
+/** The problems that an operation documents; undefined if the operation is unknown. */
 export const documentedProblems = (operation: string): ReadonlySet<ErrorCode> | undefined => documented.get(operation);
 
-/** The same by status, for the responses of the document. */
+/** The documented problems by status, for the responses of the document. */
 export const problemsByStatus = (operation: string): Map<number, ErrorCode[]> =>
   Map.groupBy([...(documented.get(operation) ?? [])].sort(), (code) => errorCatalogue[code].status);

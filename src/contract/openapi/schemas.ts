@@ -1,6 +1,6 @@
 /**
- * Schemas as the document shows them: named ones once under components, and request text restricted
- * to what the server accepts.
+ * Converts schemas for the document. Named schemas appear once under `components`, and request
+ * texts are restricted to what the server accepts.
  */
 import type { TSchema } from 'typebox';
 import { withoutNul } from '../primitives.ts';
@@ -11,7 +11,7 @@ const plainData = 'PlainData';
 const plainDataRef = { $ref: `#/components/schemas/${plainData}` };
 const plainNames = { propertyNames: { pattern: withoutNul } };
 
-/** Free JSON values. The server refuses what PostgreSQL cannot store (`api/http/plain-data.ts`). */
+/** Any JSON value that PostgreSQL can store; others are refused (`api/http/plain-data.ts`). */
 const plainDataSchema = {
   description: 'Any JSON value without NUL characters in texts or names, at most 32 levels deep.',
   type: ['null', 'boolean', 'number', 'string', 'array', 'object'],
@@ -52,9 +52,9 @@ function plain(schema: Json): Json {
 
 export interface SchemaBook {
   components: Json;
-  /** For requests. */
+  /** Renders a schema for a request. */
   request(schema: TSchema): unknown;
-  /** For replies. */
+  /** Renders a schema for a reply. */
   reply(schema: TSchema): unknown;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Masks pool fields that often hold secrets: environment, scripts, commands. Everyone below admin
- * sees a marker instead of literal values. A marker in a submitted document keeps the stored value,
- * whoever sends it.
+ * Masks pool fields that often hold secrets: environment, scripts and commands. Callers below admin
+ * see a marker instead of literal values. A marker in a submitted document, from any caller, keeps
+ * the stored value.
  */
 import type { Pool, PoolDocument } from '../pool.ts';
 
@@ -33,7 +33,7 @@ function maskSpec(spec: Spec): Spec {
 
 type Maskable = Pick<PoolDocument, 'spec' | 'requires'>;
 
-/** The pool as everyone below admin sees it. */
+/** The pool as callers below admin see it. */
 export function maskPool<T extends Maskable>(pool: T): T {
   return {
     ...pool,

@@ -1,6 +1,6 @@
 /**
- * Checks a sequence of checkpoints: signatures, the link to the previous one, and the heads of the
- * partitions.
+ * Checks a sequence of checkpoints: the signature of each, its link to the previous one, and the
+ * heads of the partitions' chains.
  */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { type Checkpoint, type CheckpointBody, checkpointHash, isSignedBy, readCheckpoint } from './checkpoint.ts';
@@ -21,13 +21,13 @@ export interface ChainFault {
   code: (typeof chainFaultCodes)[number];
   checkpoint: number | null;
   partition: string | null;
-  /** Rows from here … */
+  /** The first and the last cursor of the rows that cannot be checked. */
   cursor: string | null;
-  /** … to here cannot be checked. */
   until: string | null;
 }
 
-interface Expected {
+/** What the next checkpoint must link to. */
+interface Previous {
   position: number;
   hash: string;
   through: string;
@@ -36,7 +36,7 @@ interface Expected {
 
 export interface ChainWalk {
   add(checkpoint: Checkpoint): { faults: ChainFault[]; body: CheckpointBody | undefined };
-  /** Counts missing rows of a cut; compared with the cut's own count at the end. */
+  /** Counts rows that a cut dropped. `finish` compares the sum with the number in the cut. */
   countCut(position: number, rows: number): void;
   finish(): ChainFault[];
   readonly head: { position: number; hash: string } | undefined;
@@ -45,7 +45,7 @@ export interface ChainWalk {
   readonly kids: ReadonlySet<string>;
 }
 
-/** Undefined if the text is not a key. */
+/** The key in the text; undefined if the text is not a key. */
 export const publicKeyOf = (base64: string): KeyObject | undefined => {
   try {
     return createPublicKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'spki' });
@@ -63,9 +63,9 @@ export function walkChain(options: {
   const trusted = [...options.trusted];
   const heads = new Map<string, { rows: number; head: string }>();
   const cuts = new Map<number, { rows: number; partition: string }>();
-  const foundCut = new Map<number, number>();
+  const cutRows = new Map<number, number>();
   const kids = new Set<string>();
-  let before: Expected | undefined;
+  let previous: Previous | undefined;
   let began_at: string | undefined;
   let sawExpected = options.expected_head === undefined;
   let isFirst = true;
@@ -81,19 +81,21 @@ export function walkChain(options: {
 
   const checkLink = (body: CheckpointBody): ChainFault[] => {
     if (isFirst && options.partial) return [];
-    const position = (before?.position ?? 0) + 1;
-    const through = before?.through ?? '0-0';
+    const position = (previous?.position ?? 0) + 1;
+    const through = previous?.through ?? '0-0';
     if (body.position > position)
       return [fault('checkpoint_missing', body, { checkpoint: position, cursor: through, until: body.after })];
     const isLinked =
       body.position === position &&
-      body.previous === (before?.hash ?? null) &&
+      body.previous === (previous?.hash ?? null) &&
       body.after === through &&
-      body.installation === (before?.installation ?? body.installation);
+      body.installation === (previous?.installation ?? body.installation);
     return isLinked ? [] : [fault('checkpoint_unlinked', body)];
   };
 
-  /** After a gap, a partition's first segment is accepted as is. */
+  /**
+   * After a gap, the first segment of a partition is accepted, because its predecessor is unknown.
+   */
   const checkSegments = (body: CheckpointBody): ChainFault[] => {
     const faults: ChainFault[] = [];
     for (const segment of body.segments) {
@@ -109,7 +111,7 @@ export function walkChain(options: {
     add(checkpoint) {
       const body = readCheckpoint(checkpoint.body);
       if (!body) {
-        const position = before ? before.position + 1 : null;
+        const position = previous ? previous.position + 1 : null;
         return {
           body,
           faults: [{ code: 'checkpoint_unreadable', checkpoint: position, partition: null, cursor: null, until: null }],
@@ -133,38 +135,40 @@ export function walkChain(options: {
       sawExpected ||= hash === options.expected_head;
       began_at ??= body.at;
       kids.add(body.kid);
-      before = { position: body.position, hash, through: body.through, installation: body.installation };
+      previous = { position: body.position, hash, through: body.through, installation: body.installation };
       isFirst = false;
       return { faults, body };
     },
     countCut(position, rows) {
-      foundCut.set(position, (foundCut.get(position) ?? 0) + rows);
+      cutRows.set(position, (cutRows.get(position) ?? 0) + rows);
     },
     finish() {
-      const nowhere = { partition: null, cursor: null, until: null };
+      const noRows = { partition: null, cursor: null, until: null };
       // Only a complete walk sees every row that a cut dropped.
-      const short = isWhole ? [...cuts].filter(([position, { rows }]) => rows !== (foundCut.get(position) ?? 0)) : [];
-      // A cut outside the walked chain excuses nothing, whoever signed it.
-      const unknown = [...foundCut.keys()].filter((position) => !cuts.has(position));
+      const incomplete = isWhole
+        ? [...cuts].filter(([position, { rows }]) => rows !== (cutRows.get(position) ?? 0))
+        : [];
+      // A cut that is not part of this chain does not explain missing rows, even if it is signed.
+      const unknown = [...cutRows.keys()].filter((position) => !cuts.has(position));
       return [
-        ...unknown.map((checkpoint) => ({ ...nowhere, code: 'cut_incomplete' as const, checkpoint })),
-        ...short.map(([checkpoint, { partition }]) => ({
-          ...nowhere,
+        ...unknown.map((checkpoint) => ({ ...noRows, code: 'cut_incomplete' as const, checkpoint })),
+        ...incomplete.map(([checkpoint, { partition }]) => ({
+          ...noRows,
           code: 'cut_incomplete' as const,
           checkpoint,
           partition,
         })),
-        ...(sawExpected ? [] : [{ ...nowhere, code: 'head_missing' as const, checkpoint: null }]),
+        ...(sawExpected ? [] : [{ ...noRows, code: 'head_missing' as const, checkpoint: null }]),
       ];
     },
     get head() {
-      return before && { position: before.position, hash: before.hash };
+      return previous && { position: previous.position, hash: previous.hash };
     },
     get began_at() {
       return began_at;
     },
     get through() {
-      return before?.through;
+      return previous?.through;
     },
     get kids() {
       return kids;
