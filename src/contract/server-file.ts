@@ -191,12 +191,12 @@ export interface ServerFileSettings {
   operators_may: OperatorsMay;
 }
 
-const limitsOf = (given: NonNullable<ServerFile['limits']>): LimitSettings => ({
-  window_seconds: given.window_seconds ?? defaultLimits.window_seconds,
+const limitsOf = (limits: NonNullable<ServerFile['limits']>): LimitSettings => ({
+  window_seconds: limits.window_seconds ?? defaultLimits.window_seconds,
   requests: Object.fromEntries(
-    requestKinds.map((kind) => [kind, { ...defaultLimits.requests[kind], ...given.requests?.[kind] }]),
+    requestKinds.map((kind) => [kind, { ...defaultLimits.requests[kind], ...limits.requests?.[kind] }]),
   ) as RateSettings,
-  ...(Object.fromEntries(quotaKinds.map((kind) => [kind, { ...defaultLimits[kind], ...given[kind] }])) as Record<
+  ...(Object.fromEntries(quotaKinds.map((kind) => [kind, { ...defaultLimits[kind], ...limits[kind] }])) as Record<
     QuotaKind,
     WriteQuota
   >),

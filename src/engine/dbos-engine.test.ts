@@ -82,20 +82,20 @@ describe('the DBOS adapter', () => {
   afterEach(closeAll);
 
   test('an execution whose run was taken over does not end the run', async () => {
-    const held = gate();
+    const stepGate = gate();
     const it = await scene(dbos, async (context) => {
-      await context.step('hold', held.pass);
+      await context.step('hold', stepGate.pass);
       return 'from the zombie';
     });
     await it.start();
-    await it.world.until('the step', () => held.held === 1);
+    await it.system.until('the step', () => stepGate.blocked === 1);
     const id = `${it.workflow_id}#1`;
     await query(
       `update dbos.workflow_status set owner_xid = 'another', executor_id = 'another' where workflow_uuid = $1`,
       [id],
     );
-    held.open();
-    await it.world.until('the notice', () => warnings.includes('another executor took this run over'));
+    stepGate.open();
+    await it.system.until('the notice', () => warnings.includes('another executor took this run over'));
     expect(it.outcomes).toEqual([]);
     expect(await statusOf(it.workflow_id)).toBe('PENDING');
   });
@@ -106,39 +106,39 @@ describe('the DBOS adapter', () => {
       ...dbos,
       open: (...[prepare, listener]: Parameters<typeof open>) => open(prepare, listener, fastClock),
     };
-    const held = gate();
+    const stepGate = gate();
     const it = await scene(fastAdapter, async (context) => {
-      await context.step('refused', held.pass);
+      await context.step('refused', stepGate.pass);
       return 'in the end';
     });
     await it.start();
-    await it.world.until('the step', () => held.held === 1);
+    await it.system.until('the step', () => stepGate.blocked === 1);
     await query(`create function dbos.refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
     await query('create trigger refuse before insert on dbos.operation_outputs execute function dbos.refuse()');
-    held.open();
-    await it.world.until('a second execution', () => it.executions > 1);
+    stepGate.open();
+    await it.system.until('a second execution', () => it.executions > 1);
     await query('drop trigger refuse on dbos.operation_outputs');
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
   });
 
   test('a run survives the loss of all connections', async () => {
-    const held = gate();
+    const stepGate = gate();
     let there = false;
     const it = await scene(dbos, async (context) => {
-      await context.step('hold', held.pass);
-      const until = moment(it.world.nowMs() + 60_000);
+      await context.step('hold', stepGate.pass);
+      const until = moment(it.system.nowMs() + 60_000);
       return context.waitFor('there', async () => (there ? 'in the end' : undefined), { until, poll_seconds: 0.5 });
     });
     await it.start();
-    await it.world.until('the step', () => held.held === 1);
+    await it.system.until('the step', () => stepGate.blocked === 1);
     const cutConnections = () =>
       query(
         `select pg_terminate_backend(pid) from pg_stat_activity
           where application_name = 'slipway-engine' and datname = current_database()`,
       );
     expect((await cutConnections()).length).toBeGreaterThan(0);
-    held.open();
-    await it.world.until('the wait', () => it.steps.some((report) => report.status === 'waiting'));
+    stepGate.open();
+    await it.system.until('the wait', () => it.steps.some((report) => report.status === 'waiting'));
     await cutConnections();
     there = true;
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
@@ -148,16 +148,16 @@ describe('the DBOS adapter', () => {
   });
 
   test('deletes only the records of runs that ended long ago', async () => {
-    const held = gate();
+    const stepGate = gate();
     const it = await scene(dbos, (context, params) =>
-      params === 'stay' ? context.step('hold', held.pass).then(() => null) : context.step('go', async () => null),
+      params === 'stay' ? context.step('hold', stepGate.pass).then(() => null) : context.step('go', async () => null),
     );
     const other = `${it.workflow_id}x` as WorkflowId;
     await it.start();
     await it.outcome();
-    await it.world.engine.start({ workflow_id: other, attempt: 1, kind: it.kind, revision: 1, params: 'stay' });
-    await it.world.until('the second run', () => held.held === 1);
-    const engine = it.world.engine as ReturnType<typeof createDbosEngine>;
+    await it.system.engine.start({ workflow_id: other, attempt: 1, kind: it.kind, revision: 1, params: 'stay' });
+    await it.system.until('the second run', () => stepGate.blocked === 1);
+    const engine = it.system.engine as ReturnType<typeof createDbosEngine>;
     const ids = () =>
       query('select workflow_uuid from dbos.workflow_status where workflow_uuid like $1', [`${it.workflow_id}%`]);
     await engine.collectFinished(3600);
@@ -167,7 +167,7 @@ describe('the DBOS adapter', () => {
     expect(
       await query('select from dbos.operation_outputs where workflow_uuid = $1', [`${it.workflow_id}#1`]),
     ).toHaveLength(0);
-    held.open();
+    stepGate.open();
   });
 
   test('a process launches one engine at a time', async () => {
@@ -184,19 +184,19 @@ describe('the DBOS adapter', () => {
   test('refuses to start an unregistered operation', async () => {
     const it = await scene(dbos, async () => null);
     const run = { workflow_id: it.workflow_id, attempt: 1, kind: 'unheard-of', revision: 3, params: null };
-    await expect(it.world.engine.start(run)).rejects.toThrow('no operation unheard-of@3');
+    await expect(it.system.engine.start(run)).rejects.toThrow('no operation unheard-of@3');
   });
 
   test('an engine does not recover its own runs', async () => {
-    const held = gate();
-    const it = await scene(dbos, (context) => context.step('hold', held.pass).then(() => null));
+    const stepGate = gate();
+    const it = await scene(dbos, (context) => context.step('hold', stepGate.pass).then(() => null));
     await it.start();
-    await it.world.until('the step', () => held.held === 1);
+    await it.system.until('the step', () => stepGate.blocked === 1);
     const [row] = await query('select executor_id from dbos.workflow_status where workflow_uuid = $1', [
       `${it.workflow_id}#1`,
     ]);
-    expect(await it.world.engine.recover([row.executor_id])).toBe(0);
-    held.open();
+    expect(await it.system.engine.recover([row.executor_id])).toBe(0);
+    stepGate.open();
     await it.outcome();
     expect(it.executions).toBe(1);
   });

@@ -29,32 +29,32 @@ export function cancelConforms(adapter: Adapter): void {
           await context.step('ready', async () => {
             ready = true;
           });
-          await wait(context, it.world.nowMs());
+          await wait(context, it.system.nowMs());
           return 'not reached';
         });
         await it.start();
-        await it.world.until('the wait', () => ready);
-        const startMs = it.world.nowMs();
-        expect(await it.world.engine.cancel(it.workflow_id, 1)).toBe(true);
+        await it.system.until('the wait', () => ready);
+        const startMs = it.system.nowMs();
+        expect(await it.system.engine.cancel(it.workflow_id, 1)).toBe(true);
         expect(await it.outcome()).toEqual({ status: 'cancelled' });
         expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
       });
     }
 
     test('during a step takes effect before the next step starts', async () => {
-      const held = gate();
+      const stepGate = gate();
       let reached = false;
       const it = await scene(adapter, async (context) => {
-        await context.step('hold', held.pass);
+        await context.step('hold', stepGate.pass);
         await context.step('next', async () => {
           reached = true;
         });
         return null;
       });
       await it.start();
-      await it.world.until('the step', () => held.held === 1);
-      await it.world.engine.cancel(it.workflow_id, 1);
-      held.open();
+      await it.system.until('the step', () => stepGate.blocked === 1);
+      await it.system.engine.cancel(it.workflow_id, 1);
+      stepGate.open();
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
       expect(reached).toBe(false);
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
@@ -70,7 +70,7 @@ export function cancelConforms(adapter: Adapter): void {
           await context.step('tidy', async () => void cleanups.push('step'));
           await context.sleep(unit / 2);
           cleanups.push(String(await context.cancelled()));
-          const until = moment(it.world.nowMs() + farUnits * unit * 1000);
+          const until = moment(it.system.nowMs() + farUnits * unit * 1000);
           await context.waitFor('gone', async () => 'gone', { until, poll_seconds: unit });
           cleanups.push('waits');
           throw error;
@@ -78,8 +78,8 @@ export function cancelConforms(adapter: Adapter): void {
         return 'not reached';
       });
       await it.start();
-      await it.world.until('the run to execute', () => it.executions === 1);
-      await it.world.engine.cancel(it.workflow_id, 1);
+      await it.system.until('the run to execute', () => it.executions === 1);
+      await it.system.engine.cancel(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
       expect(cleanups).toEqual(['step', 'true', 'waits']);
     });
@@ -89,7 +89,7 @@ export function cancelConforms(adapter: Adapter): void {
       let isThere = false;
       let reached = false;
       const it = await scene(adapter, async (context) => {
-        const until = moment(it.world.nowMs() + farUnits * unit * 1000);
+        const until = moment(it.system.nowMs() + farUnits * unit * 1000);
         const check = async () => (++checks && isThere ? 'there' : undefined);
         await context.waitFor('shielded', check, { until, poll_seconds: farUnits * unit, shielded: true });
         reached = true;
@@ -97,31 +97,31 @@ export function cancelConforms(adapter: Adapter): void {
         return 'not reached';
       });
       await it.start();
-      await it.world.until('the first check', () => checks === 1);
-      await it.world.engine.cancel(it.workflow_id, 1);
-      await it.world.until('the check that the cancel causes', () => checks === 2);
+      await it.system.until('the first check', () => checks === 1);
+      await it.system.engine.cancel(it.workflow_id, 1);
+      await it.system.until('the check that the cancel causes', () => checks === 2);
       expect(it.outcomes).toEqual([]);
       isThere = true;
-      await it.world.engine.wake(it.workflow_id, 1);
+      await it.system.engine.wake(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
       expect(reached).toBe(true);
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
     });
 
     test('is not thrown in an operation that has checked for it', async () => {
-      const held = gate();
+      const stepGate = gate();
       const it = await scene(adapter, async (context) => {
         const before = await context.cancelled();
-        await context.step('hold', held.pass);
+        await context.step('hold', stepGate.pass);
         const after = await context.cancelled();
         const stepped = await context.step('still-works', async () => true);
         return { before, after, stepped };
       });
       await it.start();
-      await it.world.until('the step', () => held.held === 1);
-      await it.world.engine.cancel(it.workflow_id, 1);
-      await it.world.engine.cancel(it.workflow_id, 1);
-      held.open();
+      await it.system.until('the step', () => stepGate.blocked === 1);
+      await it.system.engine.cancel(it.workflow_id, 1);
+      await it.system.engine.cancel(it.workflow_id, 1);
+      stepGate.open();
       expect(await it.outcome()).toEqual({
         status: 'succeeded',
         result: { before: false, after: true, stepped: true },
@@ -130,7 +130,7 @@ export function cancelConforms(adapter: Adapter): void {
 
     test('returns false for an unknown run', async () => {
       const it = await scene(adapter, async () => null);
-      expect(await it.world.engine.cancel(it.workflow_id, 1)).toBe(false);
+      expect(await it.system.engine.cancel(it.workflow_id, 1)).toBe(false);
       await it.start();
       expect(await it.outcome()).toMatchObject({ status: 'succeeded' });
     });

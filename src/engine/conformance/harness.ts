@@ -39,7 +39,7 @@ export type StepReport = { step: string; try: number; status: string; code?: str
 
 /** A run of an operation that the test defines, and everything the engine reported about it. */
 export interface Scene {
-  readonly world: EngineUnderTest;
+  readonly system: EngineUnderTest;
   readonly workflow_id: WorkflowId;
   readonly kind: string;
   readonly steps: StepReport[];
@@ -57,7 +57,7 @@ export type Operation = (context: OperationContext, params: Json) => Promise<Jso
 const opened: EngineUnderTest[] = [];
 
 export async function closeAll(): Promise<void> {
-  for (const world of opened.splice(0)) await world.close();
+  for (const system of opened.splice(0)) await system.close();
 }
 
 export async function scene(
@@ -96,14 +96,14 @@ export async function scene(
     },
   };
   const { later } = override;
-  const world = await adapter.open((engine) => {
+  const system = await adapter.open((engine) => {
     engine.register({ kind, revision: 1, run });
     if (later) engine.register({ kind, revision: 2, run: later });
   }, listener);
-  opened.push(world);
+  opened.push(system);
   const of: OperationRun = { workflow_id, attempt: 1, kind, revision: 1, params: override.params ?? null };
   return {
-    world,
+    system,
     workflow_id,
     kind,
     steps,
@@ -112,21 +112,21 @@ export async function scene(
     get executions() {
       return executions;
     },
-    start: () => world.engine.start(of),
+    start: () => system.engine.start(of),
     async outcome() {
-      await world.until('the run to end', () => outcomes.length > 0);
+      await system.until('the run to end', () => outcomes.length > 0);
       return outcomes[0] ?? { status: 'cancelled' };
     },
-    secondsSince: (startMs) => (world.nowMs() - startMs) / 1000,
+    secondsSince: (startMs) => (system.nowMs() - startMs) / 1000,
   };
 }
 
-/** Blocks every caller of `pass` until `open` is called. `held` counts the blocked callers. */
+/** Blocks every caller of `pass` until `open` is called. `blocked` counts these callers. */
 export function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const state = { held: 0, open: resolve, pass: () => promise };
+  const state = { blocked: 0, open: resolve, pass: () => promise };
   state.pass = () => {
-    state.held++;
+    state.blocked++;
     return promise;
   };
   return state;

@@ -12,7 +12,7 @@ export function recoveryConforms(adapter: Adapter): void {
 
   describe('recovery', () => {
     test('runs only steps without a recorded result after a crash', async () => {
-      const held = gate();
+      const stepGate = gate();
       const effects: string[] = [];
       let crashed = false;
       const it = await scene(adapter, async (context) => {
@@ -20,14 +20,14 @@ export function recoveryConforms(adapter: Adapter): void {
         await context.emit('between');
         await context.step('second', async () => {
           effects.push('second');
-          if (!crashed) await held.pass();
+          if (!crashed) await stepGate.pass();
         });
         return { first, third: await context.step('third', async () => effects.push('third')) };
       });
       await it.start();
-      await it.world.until('the second step', () => held.held === 1);
+      await it.system.until('the second step', () => stepGate.blocked === 1);
       crashed = true;
-      expect(await it.world.crash()).toBe(1);
+      expect(await it.system.crash()).toBe(1);
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: { first: 1, third: 4 } });
       expect(effects).toEqual(['first', 'second', 'second', 'third']);
       expect(it.emitted).toEqual(['between']);
@@ -36,7 +36,7 @@ export function recoveryConforms(adapter: Adapter): void {
     });
 
     test('continues to count the tries of a step after a crash', async () => {
-      const held = gate();
+      const stepGate = gate();
       const tries: number[] = [];
       let crashed = false;
       const it = await scene(adapter, (context) =>
@@ -44,16 +44,16 @@ export function recoveryConforms(adapter: Adapter): void {
           'reach',
           async (call) => {
             tries.push(call.try);
-            if (call.try === 2 && !crashed) await held.pass();
+            if (call.try === 2 && !crashed) await stepGate.pass();
             throw new StepError({ code: 'away', owner_layer: 'cloud', message: 'away', retryable: true });
           },
           { tries: 3, base_seconds: unit / 4, max_seconds: unit },
         ),
       );
       await it.start();
-      await it.world.until('the second try', () => held.held === 1);
+      await it.system.until('the second try', () => stepGate.blocked === 1);
       crashed = true;
-      await it.world.crash();
+      await it.system.crash();
       expect(await it.outcome()).toMatchObject({ status: 'failed', error: { step: 'reach', code: 'away' } });
       expect(tries).toEqual([1, 2, 2, 3]);
     });
@@ -69,11 +69,11 @@ export function recoveryConforms(adapter: Adapter): void {
         return null;
       });
       await it.start();
-      await it.world.until('the sleep', () => asleep);
-      const startMs = it.world.nowMs();
-      await it.world.pass((sleepUnits / 2) * unit);
+      await it.system.until('the sleep', () => asleep);
+      const startMs = it.system.nowMs();
+      await it.system.pass((sleepUnits / 2) * unit);
       expect(it.outcomes).toEqual([]);
-      await it.world.crash();
+      await it.system.crash();
       await it.outcome();
       expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual((sleepUnits - 1) * unit);
       expect(it.secondsSince(startMs)).toBeLessThan((sleepUnits + slack_units) * unit);
@@ -87,14 +87,14 @@ export function recoveryConforms(adapter: Adapter): void {
       };
       const it = await scene(adapter, (context) =>
         context.waitFor('there', check, {
-          until: moment(it.world.nowMs() + 100 * slack_units * unit * 1000),
+          until: moment(it.system.nowMs() + 100 * slack_units * unit * 1000),
           poll_seconds: 100 * slack_units * unit,
         }),
       );
       await it.start();
-      await it.world.until('the first check', () => checks === 1);
-      await it.world.crash();
-      await it.world.engine.cancel(it.workflow_id, 1);
+      await it.system.until('the first check', () => checks === 1);
+      await it.system.crash();
+      await it.system.engine.cancel(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'cancelled' });
     });
 
@@ -102,28 +102,28 @@ export function recoveryConforms(adapter: Adapter): void {
       const it = await scene(adapter, async () => null);
       await it.start();
       await it.outcome();
-      await it.world.until('the record of the end', () => it.world.finished(it.workflow_id));
-      expect(await it.world.crash()).toBe(0);
+      await it.system.until('the record of the end', () => it.system.finished(it.workflow_id));
+      expect(await it.system.crash()).toBe(0);
       expect(it.executions).toBe(1);
     });
 
     test('continues a run with the revision that it started with', async () => {
-      const held = gate();
+      const stepGate = gate();
       let crashed = false;
       const it = await scene(
         adapter,
         async (context) => {
           await context.step('hold', async () => {
-            if (!crashed) await held.pass();
+            if (!crashed) await stepGate.pass();
           });
           return 'first revision';
         },
         { later: async () => 'second revision' },
       );
       await it.start();
-      await it.world.until('the step', () => held.held === 1);
+      await it.system.until('the step', () => stepGate.blocked === 1);
       crashed = true;
-      await it.world.crash();
+      await it.system.crash();
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'first revision' });
     });
 
@@ -154,21 +154,21 @@ export function recoveryConforms(adapter: Adapter): void {
     });
 
     test('fails a run whose code does not match its journal', async () => {
-      const held = gate();
+      const stepGate = gate();
       let crashed = false;
       const it = await scene(adapter, async (context) => {
         try {
           await context.step(crashed ? 'renamed' : 'original', async () => null);
-          await context.step('hold', held.pass);
+          await context.step('hold', stepGate.pass);
         } catch {
           return 'the operation must not be able to hide this';
         }
         return null;
       });
       await it.start();
-      await it.world.until('the step', () => held.held === 1);
+      await it.system.until('the step', () => stepGate.blocked === 1);
       crashed = true;
-      await it.world.crash();
+      await it.system.crash();
       expect(await it.outcome()).toMatchObject({
         status: 'failed',
         error: { step: null, code: 'internal_error', owner_layer: 'control_plane' },

@@ -13,7 +13,7 @@ export function stepsConform(adapter: Adapter): void {
     test('the engine lists the operations that it can run, with their revisions', async () => {
       const nothing = async () => null;
       const it = await scene(adapter, nothing, { later: nothing });
-      expect(it.world.engine.registered()).toEqual([1, 2].map((revision) => ({ kind: it.kind, revision })));
+      expect(it.system.engine.registered()).toEqual([1, 2].map((revision) => ({ kind: it.kind, revision })));
     });
 
     test('a run receives its parameters and the results of its steps', async () => {
@@ -54,7 +54,7 @@ export function stepsConform(adapter: Adapter): void {
         context.step(
           'reach',
           async (call) => {
-            triedAt.push(it.world.nowMs());
+            triedAt.push(it.system.nowMs());
             if (call.try < 3) throw upstreamAway(true);
             return { ...call };
           },
@@ -160,17 +160,17 @@ export function stepsConform(adapter: Adapter): void {
     });
 
     test('a run that is started several times, even concurrently, executes once', async () => {
-      const held = gate();
+      const stepGate = gate();
       let effects = 0;
       const it = await scene(adapter, async (context) => {
         await context.step('effect', async () => void effects++);
-        await context.step('hold', held.pass);
+        await context.step('hold', stepGate.pass);
         return 'once';
       });
       await Promise.all([it.start(), it.start()]);
-      await it.world.until('the run to be held', () => held.held > 0);
+      await it.system.until('the run to be held', () => stepGate.blocked > 0);
       await it.start();
-      held.open();
+      stepGate.open();
       await it.outcome();
       await it.start();
       expect(effects).toBe(1);

@@ -16,7 +16,7 @@ export function waitsConform(adapter: Adapter): void {
         await context.sleep(3 * unit);
         return null;
       });
-      const startMs = it.world.nowMs();
+      const startMs = it.system.nowMs();
       await it.start();
       await it.outcome();
       expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
@@ -33,9 +33,9 @@ export function waitsConform(adapter: Adapter): void {
         return null;
       });
       await it.start();
-      await it.world.until('the sleep', () => asleep);
-      const startMs = it.world.nowMs();
-      await it.world.engine.wake(it.workflow_id, 1);
+      await it.system.until('the sleep', () => asleep);
+      const startMs = it.system.nowMs();
+      await it.system.engine.wake(it.workflow_id, 1);
       await it.outcome();
       expect(it.secondsSince(startMs)).toBeGreaterThan(3 * unit);
     });
@@ -43,7 +43,7 @@ export function waitsConform(adapter: Adapter): void {
     test('a wait checks at once', async () => {
       const it = await scene(adapter, (context) =>
         context.waitFor('there', async () => 'already', {
-          until: moment(it.world.nowMs() + farUnits * unit * 1000),
+          until: moment(it.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: farUnits * unit,
         }),
       );
@@ -59,11 +59,11 @@ export function waitsConform(adapter: Adapter): void {
       let checks = 0;
       const it = await scene(adapter, (context) =>
         context.waitFor('there', async () => (++checks === 4 ? checks : undefined), {
-          until: moment(it.world.nowMs() + farUnits * unit * 1000),
+          until: moment(it.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: unit,
         }),
       );
-      const startMs = it.world.nowMs();
+      const startMs = it.system.nowMs();
       await it.start();
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: 4 });
       expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual(3 * unit);
@@ -72,8 +72,8 @@ export function waitsConform(adapter: Adapter): void {
     test('a wait that passes its deadline returns undefined, after a last check', async () => {
       const checkTimes: number[] = [];
       const it = await scene(adapter, async (context) => {
-        const until = await context.step('until', async () => it.world.nowMs() + 3 * unit * 1000);
-        const check = async () => void checkTimes.push(it.world.nowMs());
+        const until = await context.step('until', async () => it.system.nowMs() + 3 * unit * 1000);
+        const check = async () => void checkTimes.push(it.system.nowMs());
         const answer = await context.waitFor('there', check as () => Promise<undefined>, {
           until: moment(until),
           poll_seconds: 2 * unit,
@@ -92,21 +92,21 @@ export function waitsConform(adapter: Adapter): void {
       let there = false;
       const it = await scene(adapter, (context) =>
         context.waitFor('there', async () => (++checks && there ? checks : undefined), {
-          until: moment(it.world.nowMs() + farUnits * unit * 1000),
+          until: moment(it.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: farUnits * unit,
         }),
       );
       await it.start();
-      await it.world.until('the first check', () => checks === 1);
+      await it.system.until('the first check', () => checks === 1);
       there = true;
-      const startMs = it.world.nowMs();
-      await it.world.engine.wake(it.workflow_id, 1);
+      const startMs = it.system.nowMs();
+      await it.system.engine.wake(it.workflow_id, 1);
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: 2 });
       expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
     test('wakes during a check are not lost, and cause one more check', async () => {
-      const held = gate();
+      const stepGate = gate();
       let checks = 0;
       let there = false;
       const it = await scene(adapter, (context) =>
@@ -115,38 +115,38 @@ export function waitsConform(adapter: Adapter): void {
           async () => {
             checks++;
             const wasThere = there;
-            if (checks === 1) await held.pass();
+            if (checks === 1) await stepGate.pass();
             return wasThere ? checks : undefined;
           },
-          { until: moment(it.world.nowMs() + farUnits * unit * 1000), poll_seconds: farUnits * unit },
+          { until: moment(it.system.nowMs() + farUnits * unit * 1000), poll_seconds: farUnits * unit },
         ),
       );
       await it.start();
-      await it.world.until('the first check', () => held.held === 1);
-      const startMs = it.world.nowMs();
-      for (let i = 0; i < 10; i++) await it.world.engine.wake(it.workflow_id, 1);
+      await it.system.until('the first check', () => stepGate.blocked === 1);
+      const startMs = it.system.nowMs();
+      for (let i = 0; i < 10; i++) await it.system.engine.wake(it.workflow_id, 1);
       there = true;
-      await it.world.engine.wake(it.workflow_id, 1);
-      held.open();
+      await it.system.engine.wake(it.workflow_id, 1);
+      stepGate.open();
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: 2 });
       expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
     });
 
     test('a wake is harmless if nothing waits or the run is unknown', async () => {
-      const held = gate();
+      const stepGate = gate();
       let checks = 0;
       const it = await scene(adapter, async (context) => {
-        await context.step('hold', held.pass);
-        const until = moment(it.world.nowMs() + 2 * unit * 1000);
+        await context.step('hold', stepGate.pass);
+        const until = moment(it.system.nowMs() + 2 * unit * 1000);
         const check = async () => void checks++;
         await context.waitFor('there', check as () => Promise<undefined>, { until, poll_seconds: farUnits * unit });
         return null;
       });
-      await it.world.engine.wake(it.workflow_id, 1);
+      await it.system.engine.wake(it.workflow_id, 1);
       await it.start();
-      await it.world.until('the step', () => held.held === 1);
-      for (let i = 0; i < 5; i++) await it.world.engine.wake(it.workflow_id, 1);
-      held.open();
+      await it.system.until('the step', () => stepGate.blocked === 1);
+      for (let i = 0; i < 5; i++) await it.system.engine.wake(it.workflow_id, 1);
+      stepGate.open();
       await it.outcome();
       // The wait checks at once, after the earlier wakes, and at its end.
       expect(checks).toBeGreaterThanOrEqual(2);
@@ -162,7 +162,7 @@ export function waitsConform(adapter: Adapter): void {
             if (++checks < 3) throw new Error('the network failed');
             return checks;
           },
-          { until: moment(it.world.nowMs() + farUnits * unit * 1000), poll_seconds: unit / 2 },
+          { until: moment(it.system.nowMs() + farUnits * unit * 1000), poll_seconds: unit / 2 },
         ),
       );
       await it.start();
@@ -179,7 +179,7 @@ export function waitsConform(adapter: Adapter): void {
       });
       const it = await scene(adapter, (context) =>
         context.waitFor<string>('there', () => Promise.reject(gone), {
-          until: moment(it.world.nowMs() + farUnits * unit * 1000),
+          until: moment(it.system.nowMs() + farUnits * unit * 1000),
           poll_seconds: unit,
         }),
       );

@@ -28,9 +28,9 @@ const shift = (over: Partial<RecordedBoot> = {}, seconds = 500): Shift<RecordedB
   slower_seconds: seconds + 20,
 });
 
-const stagesOf = (pull: (boot: RecordedBoot) => number, found = shift()) =>
+const stagesOf = (pull: (boot: RecordedBoot) => number, detected = shift()) =>
   new Map<string, TimedStage[]>(
-    [...found.former, ...found.slower].map((boot) => [
+    [...detected.former, ...detected.slower].map((boot) => [
       boot.node_instance_id,
       [
         { name: 'script', seconds: boot.seconds - 20 },
@@ -43,12 +43,12 @@ const isSlower = ({ node_id }: RecordedBoot) => node_id.startsWith('node_s');
 const slowPull = stagesOf((boot) => (isSlower(boot) ? 220 : 100));
 const budget = { seconds: 720, source: 'pool' } as const;
 const textOf = (
-  found: Shift<RecordedBoot>,
+  detected: Shift<RecordedBoot>,
   stages: ReadonlyMap<string, TimedStage[]> = slowPull,
   allowed: Parameters<typeof shiftSides>[3] = budget,
   phase: Parameters<typeof shiftSides>[2] = 'provision',
 ) => {
-  const { ours, theirs } = shiftSides(found, stages, phase, allowed);
+  const { ours, theirs } = shiftSides(detected, stages, phase, allowed);
   return shiftSays(ours, theirs);
 };
 

@@ -72,9 +72,11 @@ function exactShares(boots: readonly TimedBoot[]): number[] {
   const scale = 10n ** 30n;
   return moments.flatMap((moment) => {
     const risk = BigInt(boots.filter(({ seconds }) => seconds >= moment).length);
-    const came = BigInt(boots.filter(({ seconds, outcome }) => seconds === moment && outcome === 'completed').length);
-    if (came === 0n) return [];
-    over *= risk - came;
+    const arrived = BigInt(
+      boots.filter(({ seconds, outcome }) => seconds === moment && outcome === 'completed').length,
+    );
+    if (arrived === 0n) return [];
+    over *= risk - arrived;
     under *= risk;
     return [Number((over * scale) / under) / 1e30];
   });

@@ -76,10 +76,10 @@ function arrivalMoments(boots: readonly TimedBoot[]): Moment[] {
   for (let at = 0; at < arrivalTimes.length; ) {
     const seconds = arrivalTimes[at] ?? 0;
     while (censored < censoredTimes.length && (censoredTimes[censored] ?? 0) < seconds) censored++;
-    const before = at;
+    const groupStart = at;
     // Negated, so that the loop also ends for NaN.
     while (at < arrivalTimes.length && !((arrivalTimes[at] ?? 0) > seconds)) at++;
-    result.push({ seconds, at_risk: boots.length - before - censored, arrivals: at - before });
+    result.push({ seconds, at_risk: boots.length - groupStart - censored, arrivals: at - groupStart });
   }
   return result;
 }

@@ -17,8 +17,8 @@ describe('another budget', () => {
     const slow = { node_id: 'slow', seconds: 423, outcome: 'completed' as const };
     const quick = { node_id: 'quick', seconds: 90, outcome: 'completed' as const };
     const stuck = { node_id: 'stuck', seconds: 720, outcome: 'timed_out' as const };
-    const gone = { node_id: 'gone', seconds: 500, outcome: 'cancelled' as const };
-    expect(whatIf([slow, quick, stuck, gone], { budget_seconds: 400, rescue_seconds: 0 })).toEqual({
+    const cancelled = { node_id: 'cancelled', seconds: 500, outcome: 'cancelled' as const };
+    expect(whatIf([slow, quick, stuck, cancelled], { budget_seconds: 400, rescue_seconds: 0 })).toEqual({
       boots: 4,
       false_kills: [{ boot: slow, over_seconds: 23, rescued: false }],
       rescued: 0,

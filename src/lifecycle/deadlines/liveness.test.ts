@@ -102,9 +102,9 @@ describe('the verdict', () => {
   });
 
   test('is offline once the last answered probe is older than the stale time', () => {
-    const gone = silence({ status: 'degraded', probe_ok_at: at(stale) });
-    expect(verdictAt(gone, 2 * stale)).toBe('alive');
-    expect(verdictAt(gone, 2 * stale + 0.001)).toBe('offline');
+    const unanswered = silence({ status: 'degraded', probe_ok_at: at(stale) });
+    expect(verdictAt(unanswered, 2 * stale)).toBe('alive');
+    expect(verdictAt(unanswered, 2 * stale + 0.001)).toBe('offline');
   });
 });
 

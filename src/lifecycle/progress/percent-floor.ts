@@ -11,16 +11,16 @@ export interface PercentFloor {
 const maxEntries = 20_000;
 
 export function createPercentFloor(): PercentFloor {
-  const shown = new Map<string, number>();
+  const highestShown = new Map<string, number>();
   return {
     raise(workflow_id, percent) {
-      const raised = Math.max(percent, shown.get(workflow_id) ?? 0);
+      const raised = Math.max(percent, highestShown.get(workflow_id) ?? 0);
       // A finished operation needs no entry.
-      shown.delete(workflow_id);
-      if (raised < 100) shown.set(workflow_id, raised);
+      highestShown.delete(workflow_id);
+      if (raised < 100) highestShown.set(workflow_id, raised);
       // Evicts the least recently used.
-      const [oldest] = shown.size > maxEntries ? shown.keys() : [];
-      if (oldest !== undefined) shown.delete(oldest);
+      const [oldest] = highestShown.size > maxEntries ? highestShown.keys() : [];
+      if (oldest !== undefined) highestShown.delete(oldest);
       return raised;
     },
   };

@@ -123,9 +123,9 @@ test('shows 60 % of a step after its estimated duration', () => {
 test('keeps the percentage of a failed operation', () => {
   const steps = [step(1, 'done', 10, 0), step(2, 'failed', 10, 10), step(3, 'pending', 10, null)];
   const over = { status: 'failed' as const, finished_at: at(15) };
-  const then = progressOf(facts(steps, 15, over));
-  expect(progressOf(facts(steps, 5000, over))).toEqual(then);
-  expect(then).toMatchObject({
+  const atFailure = progressOf(facts(steps, 15, over));
+  expect(progressOf(facts(steps, 5000, over))).toEqual(atFailure);
+  expect(atFailure).toMatchObject({
     phase: 'step-2',
     step: 2,
     total_steps: 3,

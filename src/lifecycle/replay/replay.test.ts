@@ -46,10 +46,15 @@ function recorded(truth: Truth, budget: number, aware: boolean): RecordedBoot {
     .map((sign) => ({ at: at(sign), what: 'advance' as const }));
   const base = { events, budget_seconds: budget, budget_source: 'pool' as const };
   if (truth.arrives !== null && truth.arrives <= deadline) return boot(truth.arrives, base);
-  const gone = deadline + Math.max(60, budget / 2);
-  if (truth.arrives !== null && truth.arrives <= gone)
+  const destroyedAt = deadline + Math.max(60, budget / 2);
+  if (truth.arrives !== null && truth.arrives <= destroyedAt)
     return boot(truth.arrives, { ...base, outcome: 'late', given_up: failedVerdict(deadline) });
-  return boot(deadline, { ...base, outcome: 'timed_out', given_up: failedVerdict(deadline), watched_until: at(gone) });
+  return boot(deadline, {
+    ...base,
+    outcome: 'timed_out',
+    given_up: failedVerdict(deadline),
+    watched_until: at(destroyedAt),
+  });
 }
 
 describe('for any history', () => {

@@ -32,18 +32,18 @@ test('reports every deleted, changed, swapped and inserted row, and no other', (
       const name = (code: RowFault['code'], at: SealedEntry, to = '') =>
         `${code} ${at.partition} ${cursorOf(at)} ${to}`;
       for (let at = 0; at < plan.length; at++) {
-        const here = sealed[at] as SealedEntry;
+        const row = sealed[at] as SealedEntry;
         const other = sealed[at + 2];
-        if (plan[at] === 'delete') expected.push(name('row_deleted', here));
+        if (plan[at] === 'delete') expected.push(name('row_deleted', row));
         else if (plan[at] === 'change') {
-          present.push({ ...here, hash: hashOf(`other ${at}`) });
-          expected.push(name('row_changed', here));
+          present.push({ ...row, hash: hashOf(`other ${at}`) });
+          expected.push(name('row_changed', row));
         } else if (plan[at] === 'swap' && other && plan[at + 1] === 'keep') {
           // Two rows of one partition swap places; the one between stays.
-          present.push({ ...here, hash: other.hash }, sealed[at + 1] as SealedEntry, { ...other, hash: here.hash });
-          expected.push(name('row_moved', here, cursorOf(other)), name('row_moved', other, cursorOf(here)));
+          present.push({ ...row, hash: other.hash }, sealed[at + 1] as SealedEntry, { ...other, hash: row.hash });
+          expected.push(name('row_moved', row, cursorOf(other)), name('row_moved', other, cursorOf(row)));
           at += 2;
-        } else present.push(here);
+        } else present.push(row);
       }
       for (const seq of extra) {
         const forged = { ...entry(seq, `forged ${seq}`), xid: 5_000n };

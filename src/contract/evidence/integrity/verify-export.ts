@@ -95,10 +95,10 @@ export async function verifyExport(
   let pending: RowRecord[] = [];
   let overflow = 0;
   const verdict = { rows: 0, checkpoints: 0, unreadable: 0, from: null as number | null };
-  const note = (found: readonly EvidenceFault[]) => {
+  const addFaults = (newFaults: readonly EvidenceFault[]) => {
     const room = maxFaults - faults.length;
-    faults.push(...found.slice(0, room));
-    more_faults += Math.max(0, found.length - room);
+    faults.push(...newFaults.slice(0, room));
+    more_faults += Math.max(0, newFaults.length - room);
   };
 
   const seal = (record: CheckpointRecord) => {
@@ -110,12 +110,12 @@ export async function verifyExport(
     });
     verdict.from ??= body?.position ?? null;
     verdict.checkpoints++;
-    note(walk.add(record).faults.map((fault) => ({ ...nothing, ...fault })));
+    addFaults(walk.add(record).faults.map((fault) => ({ ...nothing, ...fault })));
     if (!body) return;
     if (record.position !== body.position || record.hash !== checkpointHash(record.body))
-      note([{ ...nothing, code: 'checkpoint_unlinked', checkpoint: body.position }]);
+      addFaults([{ ...nothing, code: 'checkpoint_unlinked', checkpoint: body.position }]);
     const { entries, changed } = listOf(record, body);
-    note(
+    addFaults(
       changed.map((segment) => ({
         ...nothing,
         code: 'segment_changed' as const,
@@ -137,12 +137,12 @@ export async function verifyExport(
     const compared = compareRows(entries, present, (entry) => cutOf(entry) !== undefined);
     verdict.rows += compared.matched;
     for (const entry of compared.cut) walk.countCut(cutOf(entry)?.position ?? 0, 1);
-    note(compared.faults.map((fault) => ({ ...nothing, ...fault })));
+    addFaults(compared.faults.map((fault) => ({ ...nothing, ...fault })));
     const named = new Set(compared.faults.map(({ cursor }) => cursor));
     const wrong = pending.filter(
       (each) => !unknown.has(each.row.layer) && misplaced(each, body) && !named.has(cursorOf(entryOf(each.row))),
     );
-    note(
+    addFaults(
       wrong.map(({ row }) => ({
         ...nothing,
         code: 'row_changed' as const,
@@ -162,7 +162,7 @@ export async function verifyExport(
     } else if (pending.length < maxPending) pending.push(record);
     else overflow++;
   }
-  if (walk) note(walk.finish().map((fault) => ({ ...nothing, ...fault })));
+  if (walk) addFaults(walk.finish().map((fault) => ({ ...nothing, ...fault })));
   more_faults += overflow;
   return { ...verdict, faults, more_faults, uncovered: pending.length, head: walk?.head ?? null };
 }
