@@ -12,7 +12,10 @@ export interface JournalEntry {
   try: number;
 }
 
-/** Messages have no content: a wake only makes a wait check again. Nobody sends `silence`. */
+/**
+ * Messages have no content: a wake only makes a wait check again. No message of topic `silence` is
+ * ever sent.
+ */
 export type Topic = 'wake' | 'cancel' | 'silence';
 
 export interface RunJournal {

@@ -59,7 +59,7 @@ const when = ({ at: moment }: NextStep) => {
     ` [${moment.toISOString()}]`
   );
 };
-/** The displayed lines: what the node waits for, then each step. */
+/** The displayed lines: first the reason for waiting, then each step. */
 const linesOf = ({ waiting_for, next }: Explanation) => [
   `waits for ${waiting_for}`,
   ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),

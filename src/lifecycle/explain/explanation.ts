@@ -49,7 +49,7 @@ export interface ExplainFacts {
   holder: Holder | null;
   /** Open residue of a forced release. */
   residue: readonly string[];
-  /** What the running operation on the machine waits for, if there is one. */
+  /** The event that the running operation on the machine waits for, if there is one. */
   operation: string | null;
   /** Set if the machine repeatedly failed to come up. */
   repeated: RepeatedFailure | null;

@@ -26,7 +26,7 @@ export interface ChainFault {
   until: string | null;
 }
 
-/** What the next checkpoint must link to. */
+/** The previous checkpoint, which the next one must link to. */
 interface Previous {
   position: number;
   hash: string;
