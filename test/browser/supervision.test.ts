@@ -141,7 +141,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   expect(await banner(page).count()).toBe(0);
   expect(await place(page).innerText()).not.toContain('held');
 
-  fleet.hush(fleet.machines.slice(0, silent));
+  fleet.silence(fleet.machines.slice(0, silent));
   const held = await until(
     'every silent machine to be decided on or held',
     async () => {
@@ -206,7 +206,7 @@ it('shows maintenance at once, on a phone and in dark colours, and offers no act
   await page.getByText('dredging', { exact: true }).waitFor();
   await page.getByText('a dredger').waitFor();
   // The two remaining machines go silent now: a window holds what it covers.
-  fleet.hush(fleet.machines);
+  fleet.silence(fleet.machines);
   await until('the window to hold somebody', async () => (await heldNodes()).length > 0, patience);
   await page.getByRole('banner').getByRole('link', { name: /held/ }).waitFor();
   expect(await page.getByRole('button', { name: /Resume/ }).count()).toBe(0);

@@ -60,7 +60,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
       name: `${method} ${path}`,
       prepare() {
         before = requestsTo(method, path).length;
-        arm.faults.next({ method, path, does: 'hang_after' });
+        arm.faults.next({ method, path, effect: 'hang_after' });
       },
       come: () => until(`${method} ${path}`, () => requestsTo(method, path).length > before, { seconds: 60 }),
     };
@@ -80,7 +80,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
       until('its pools to be shown', async () => (await readAllocation(server.client, id)).progress?.parts.length, {
         seconds: 60,
       }),
-    over: () => arm.letGo(),
+    over: () => arm.release(),
   };
 
   const dieAtEach = async (points: Point[], begin: () => Promise<unknown>) => {
@@ -148,7 +148,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     await dieAtEach([unanswered('POST', paths.abort), unanswered('DELETE', paths.cluster)], () =>
       release(server.client, id),
     );
-    arm.letGo();
+    arm.release();
     await waitForStatus(server.client, id, 'released');
     await expectNothingLeft(db, first.nodes_dir, 1);
     expect(arm.resources(), 'what is left in Azure').toEqual([]);

@@ -79,9 +79,9 @@ it('fetches the agent, enrols, serves, and is proven gone', async () => {
 });
 
 it('fails early with the console output if the image has no Node', async () => {
-  machines.giveNode(false);
+  machines.setHasNode(false);
   const failed = await becomes(await allocate(), 'failed');
-  machines.giveNode(true);
+  machines.setHasNode(true);
   expect(failed.reason).toContain('there is no Node on this machine');
 });
 

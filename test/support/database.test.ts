@@ -12,13 +12,13 @@ async function query(url: string, sql: string) {
   }
 }
 
-test('makes separate databases from concurrent clones, and removes a dropped one', async () => {
-  const [one, other] = await Promise.all([testDatabase(), testDatabase(), emptyDatabase()]);
-  await query(one.url, 'CREATE TABLE only_here (id int)');
-  expect(await query(one.url, 'SELECT * FROM only_here')).toEqual([]);
-  await expect(query(other.url, 'SELECT * FROM only_here')).rejects.toThrow(/does not exist/);
-  await one.drop();
-  await expect(query(one.url, 'SELECT 1')).rejects.toThrow(/does not exist/);
+test('creates separate databases when cloned concurrently, and drops one of them', async () => {
+  const [first, second] = await Promise.all([testDatabase(), testDatabase(), emptyDatabase()]);
+  await query(first.url, 'CREATE TABLE only_here (id int)');
+  expect(await query(first.url, 'SELECT * FROM only_here')).toEqual([]);
+  await expect(query(second.url, 'SELECT * FROM only_here')).rejects.toThrow(/does not exist/);
+  await first.drop();
+  await expect(query(first.url, 'SELECT 1')).rejects.toThrow(/does not exist/);
 });
 
 test('drops a database that still has a connection', async () => {

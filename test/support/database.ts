@@ -1,6 +1,6 @@
 /**
- * Databases for tests: each test file clones the migrated template (run/template.ts), which takes
- * tens of milliseconds.
+ * Creates the databases of tests. Each test file clones the migrated template (run/template.ts),
+ * which takes tens of milliseconds.
  */
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
@@ -30,7 +30,8 @@ export interface TestDatabase {
 export const template = 'slipway_template';
 
 /**
- * After dropping root, a test file may not enter the socket's directory and must connect over TCP.
+ * A test file that has dropped root may not enter the directory of PostgreSQL's socket. It then
+ * connects over TCP.
  */
 const canEnter = (directory: string): boolean => {
   try {
@@ -61,8 +62,8 @@ export async function execute(url: string, ...statements: string[]): Promise<voi
 
 /** A database with all migrations applied, those of the engine included, and no rows. */
 export const testDatabase = (): Promise<TestDatabase> =>
-  // A clone has a thousand files. Copying them takes half the CPU time of writing each page to the
-  // WAL.
+  // A clone has a thousand files. The file_copy strategy takes half the CPU time of the default,
+  // which writes each page to the WAL.
   newDatabase(` TEMPLATE ${template} ${inject('cloneStrategy')}`);
 
 /** A database with nothing in it, for tests of the migrations and of the engine's first launch. */
@@ -75,7 +76,7 @@ async function newDatabase(from: string): Promise<TestDatabase> {
   return {
     url: withDatabase(server, name),
     application_url: withDatabase(inject('applicationUrl'), name),
-    // Half-open connections of a killed process must not keep the database alive.
+    // FORCE, because half-open connections of a killed process would block the drop.
     drop: () => execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
 }

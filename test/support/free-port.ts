@@ -9,6 +9,6 @@ export async function freePort(): Promise<number> {
   const address = server.address();
   server.close();
   await once(server, 'close');
-  if (!address || typeof address === 'string') throw new Error('no port was given');
+  if (!address || typeof address === 'string') throw new Error('the system assigned no port');
   return address.port;
 }

@@ -1,6 +1,6 @@
 /**
- * Measures how the time of some work grows with its input. Comparing a ratio works on a slow
- * machine, and this thread's CPU time works on a busy one.
+ * Checks that the time of some work grows linearly with its input. It compares a ratio, so that a
+ * slow machine does not matter, of this thread's CPU time, so that a busy one does not either.
  */
 import { expect } from 'vitest';
 
@@ -8,18 +8,18 @@ const factor = 4;
 /** Linear work has a ratio of 4, quadratic work a ratio of 16. */
 const maxRatio = 9;
 /**
- * Garbage collection only adds to a time, so the minimum of many runs is the true time. Quadratic
+ * Garbage collection only adds time, so the minimum of many runs is closest to the work. Quadratic
  * work stays above the limit in every run.
  */
 const maxRuns = 25;
 /** The first run of the small input may include warm-up. */
 const minRuns = 3;
 /**
- * Below this, a garbage collection pause takes longer than the work. Nine times this is still
- * harmless.
+ * Below this, a garbage collection pause takes longer than the work, and the ratio means nothing.
+ * Shorter times count as this long.
  */
 const floorMs = 10;
-/** For both sizes together; work that takes longer has been measured well enough. */
+/** The limit for all runs together. Work that takes longer has been measured well enough. */
 const maxTotalMs = 10_000;
 
 const cpuMs = (): number => {
@@ -51,6 +51,6 @@ export async function expectLinear<Input>(
     largeMs = Math.min(largeMs, await timeOf(() => work(large)));
     ratio = largeMs / Math.max(smallMs, floorMs);
   }
-  const shown = `${what}: ${factor} × the input took ${ratio.toFixed(1)} × as long (${largeMs.toFixed(0)} ms)`;
-  expect(ratio, shown).toBeLessThan(maxRatio);
+  const message = `${what}: ${factor} × the input took ${ratio.toFixed(1)} × as long (${largeMs.toFixed(0)} ms)`;
+  expect(ratio, message).toBeLessThan(maxRatio);
 }

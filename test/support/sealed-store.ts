@@ -1,6 +1,4 @@
-/**
- * A store with evidence, a sealer, and a verifier that walks every page as the CLI does. For tests.
- */
+/** A test store with evidence, a sealer, and a verifier that walks every page as the CLI does. */
 import type { KeyObject } from 'node:crypto';
 import type { KeyRing } from '../../src/base/credentials/key-ring.ts';
 import type { EvidenceFault } from '../../src/contract/evidence/evidence-seals.ts';
@@ -30,11 +28,11 @@ export interface SealedStore {
   ring: KeyRing;
   signer: EvidenceSigner;
   sealer: Sealer;
-  /** Writes evidence, one transaction a row, and returns the cursors. */
+  /** Writes evidence rows, each in its own transaction, and returns their cursors. */
   facts(count: number, layer?: 'rule' | 'node'): Promise<string[]>;
   /** Seals every row and returns how many there were. */
   sealAll(): Promise<number>;
-  verify(how?: { trusted?: KeyObject[]; expected_head?: string }): Promise<Verified>;
+  verify(options?: { trusted?: KeyObject[]; expected_head?: string }): Promise<Verified>;
   close(): Promise<void>;
 }
 
@@ -66,8 +64,8 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
       );
       return rows.map(({ cursor }) => cursor);
     },
-    // Open transactions of other databases on this server hold back the newest rows. Waits for all
-    // of them, so that all rows are sealed together.
+    // An open transaction in any database of this server keeps the newest rows from being sealed.
+    // Wait for such transactions to end, so that all rows are sealed together.
     async sealAll() {
       await until('all evidence to settle', async () => {
         const [row] = await dba.query<{ settled: boolean }>(
@@ -101,14 +99,14 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
         from = page.next;
       }
       faults.push(...walk.finish().map((fault) => ({ ...fault, moved_to: null })));
-      const brief = faults.map(({ code, partition, cursor, moved_to, checkpoint }) => ({
+      const faultFields = faults.map(({ code, partition, cursor, moved_to, checkpoint }) => ({
         code,
         partition,
         cursor,
         moved_to,
         checkpoint,
       }));
-      return { rows, faults: brief, more_faults, unsealed, head: walk.head?.hash };
+      return { rows, faults: faultFields, more_faults, unsealed, head: walk.head?.hash };
     },
     async close() {
       await db.close();

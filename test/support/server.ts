@@ -47,12 +47,12 @@ export interface SpawnedServer extends TestServer {
   kill(): Promise<void>;
 }
 
-/** A busy machine may overload the server for a moment; `until` retries its refusals. */
+/** A busy machine may overload the server for a moment; `until` retries the refused calls. */
 const retryingOverload = (client: Client): Client => ({
   ...client,
   call: async (name, input) => {
-    const answered = async () => ({ reply: await client.call(name, input) });
-    return (await until(`an answer to ${name}`, answered, { seconds: 150 })).reply;
+    const answer = async () => ({ reply: await client.call(name, input) });
+    return (await until(`an answer to ${name}`, answer, { seconds: 150 })).reply;
   },
 });
 
@@ -80,14 +80,14 @@ function watchContract(): { log: Log; check(): void } {
     log: createLog({ level: level ?? 'error', destination: { write } }),
     check() {
       if (undocumented.size > 0)
-        throw new Error(`Add to \`problems\` of the route, or mend it: ${[...undocumented].join(', ')}`);
+        throw new Error(`Add to \`problems\` of the route, or fix the route: ${[...undocumented].join(', ')}`);
     },
   };
 }
 
 /**
- * With `database_url` it serves a database that the caller creates and drops. `composition` leaves
- * out or breaks a part of the server.
+ * With `database_url` the server uses a database that the caller creates and drops. `composition`
+ * leaves out or breaks a part of the server.
  */
 export async function inProcessServer(
   options: { args?: string[]; composition?: Composition; database_url?: string; log?: Log } = {},
@@ -132,7 +132,7 @@ export interface SpawnedMain {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts the server's process as a person would; resolves when it serves. */
+/** Starts the server's process as an operator would; resolves when the server listens. */
 export async function spawnMain(
   args: string[],
   env: Record<string, string> = {},
@@ -164,7 +164,7 @@ export async function spawnMain(
   const url = await until(
     'the server to print its address',
     () => {
-      if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${text}`);
+      if (child.exitCode !== null) throw new Error(`the server exited with ${child.exitCode}:\n${text}`);
       return /Console\s+(http\S+)/.exec(text)?.[1];
     },
     { seconds: 180 },
@@ -191,9 +191,9 @@ process.once('exit', () => {
 });
 
 /**
- * Starts a server process. With `beside` it becomes another replica on the same database and nodes.
- * Agents keep the address they were started with, so give a replacement its predecessor's `port`.
- * With `node_args` it runs from source, so that loader hooks see its modules.
+ * Starts a server process. With `beside` the new server is another replica on the same database and
+ * nodes. Agents keep the address they were started with, so give a replacement its predecessor's
+ * `port`. With `node_args` the server runs from source, so that loader hooks see its modules.
  */
 export async function spawnServer(
   options: {
@@ -208,9 +208,9 @@ export async function spawnServer(
     database_url?: string;
   } = {},
 ): Promise<SpawnedServer> {
-  const given_url = options.beside?.database_url ?? options.database_url;
-  const database = given_url ? undefined : await testDatabase();
-  const database_url = given_url ?? database?.url ?? '';
+  const external_url = options.beside?.database_url ?? options.database_url;
+  const database = external_url ? undefined : await testDatabase();
+  const database_url = external_url ?? database?.url ?? '';
   const own = await directories();
   const nodes_dir = options.beside?.nodes_dir ?? own.nodes_dir;
   const args = [

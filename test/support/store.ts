@@ -5,7 +5,7 @@ import { testDatabase } from './database.ts';
 
 export interface TestStore {
   db: Database;
-  /** Also drops the database. */
+  /** Closes the store and drops its database. */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Finds the processes of this host that carry an installation's tags, whatever the database says.
+ * Finds the processes on this host that have an installation's tags. Reads /proc only, so that a
+ * process without a row in the database is found too.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
@@ -30,10 +31,10 @@ const parentOf = (pid: string): number =>
 const everyPid = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
 
 export const findTaggedProcesses = (installation_id: string): TaggedProcess[] =>
-  taggedAmong(installation_id, everyPid());
+  filterTagged(installation_id, everyPid());
 
-function taggedAmong(installation_id: string, pids: string[]): TaggedProcess[] {
-  const found = pids.flatMap((pid) => {
+function filterTagged(installation_id: string, pids: string[]): TaggedProcess[] {
+  const processes = pids.flatMap((pid) => {
     const environment = readOrEmpty(`/proc/${pid}/environ`).split('\0');
     if (!environment.includes(`SLIPWAY_INSTALLATION_ID=${installation_id}`)) return [];
     const tag = environment.find((entry) => entry.startsWith('SLIPWAY_NODE_INSTANCE_ID=')) ?? '';
@@ -42,8 +43,8 @@ function taggedAmong(installation_id: string, pids: string[]): TaggedProcess[] {
     return [{ pid: Number(pid), parent: parentOf(pid), node_instance_id, agent: argv.includes('--config') }];
   });
   // A process that the agent just forked looks like the agent until it calls exec.
-  const ours = new Set(found.map(({ pid }) => pid));
-  return found.map(({ parent, ...process }) => ({ ...process, agent: process.agent && !ours.has(parent) }));
+  const taggedPids = new Set(processes.map(({ pid }) => pid));
+  return processes.map(({ parent, ...process }) => ({ ...process, agent: process.agent && !taggedPids.has(parent) }));
 }
 
 export interface LaunchWatch {
@@ -53,36 +54,36 @@ export interface LaunchWatch {
 }
 
 /**
- * A process gets its tags by exec, right after its fork. One that has none after this many looks
- * never will.
+ * A process gets its tags by exec, right after its fork. A process without tags after this many
+ * scans never gets any.
  */
-const maxLooksAtUntagged = 40;
+const maxScansOfUntagged = 40;
 
 /**
- * Polls for agent processes, so that a short-lived second process of one instance is seen too.
- * Reading the environment of every process would take a tenth of a CPU, so untagged ones are soon
- * skipped.
+ * Polls for agent processes, so that a short-lived second process of one instance is found too.
+ * Reading the environment of every process would take a tenth of a CPU, so untagged processes are
+ * skipped after a few scans.
  */
 export function watchLaunches(installation_id: string, every_ms = 50): LaunchWatch {
   const seen = new Map<string, Set<number>>();
   let untagged = new Map<string, number>();
-  const look = () => {
+  const scan = () => {
     const running = everyPid();
-    const tagged = taggedAmong(
+    const tagged = filterTagged(
       installation_id,
-      running.filter((pid) => (untagged.get(pid) ?? 0) < maxLooksAtUntagged),
+      running.filter((pid) => (untagged.get(pid) ?? 0) < maxScansOfUntagged),
     );
-    const ours = new Set(tagged.map(({ pid }) => String(pid)));
-    // Drops the exited ones, because their pids may be reused.
-    untagged = new Map(running.filter((pid) => !ours.has(pid)).map((pid) => [pid, (untagged.get(pid) ?? 0) + 1]));
+    const taggedPids = new Set(tagged.map(({ pid }) => String(pid)));
+    // Forgets exited processes, because their pids may be reused.
+    untagged = new Map(running.filter((pid) => !taggedPids.has(pid)).map((pid) => [pid, (untagged.get(pid) ?? 0) + 1]));
     for (const { pid, node_instance_id, agent } of tagged) {
       if (!agent) continue;
       const pids = seen.get(node_instance_id) ?? new Set();
       seen.set(node_instance_id, pids.add(pid));
     }
   };
-  look();
-  const timer = setInterval(look, every_ms);
+  scan();
+  const timer = setInterval(scan, every_ms);
   return { agents: () => seen, stop: () => clearInterval(timer) };
 }
 

@@ -1,8 +1,8 @@
-/** Waits for a condition with a bound. Tests never sleep for a fixed time. */
+/** Waits until a condition holds, with a time limit. Tests never sleep for a fixed time. */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { ErrorCode } from '../../src/contract/errors/errors.ts';
 
-/** Polls often at first and then less, because polling itself loads a busy machine. */
+/** Polls less often as time passes, because polling itself loads a busy machine. */
 const everyMs = (waitedMs: number) => Math.min(Math.max(waitedMs / 20, 10), 250);
 
 const overloaded: ErrorCode = 'server_busy';

@@ -39,7 +39,7 @@ it('waits while Azure creates it and refuses the sign-in', async () => {
     return answer.message.startsWith('AKS state: Creating') || undefined;
   });
   const expired = new Refusal(401, 'ExpiredAuthenticationToken', 'The access token expiry time is earlier than now.');
-  arm.faults.next({ path: paths.cluster, times: 9, does: expired });
+  arm.faults.next({ path: paths.cluster, times: 9, effect: expired });
   expect(await world.open().ensure(target)).toMatchObject({ outcome: 'wait', put_off: true });
   // Before anything was requested, waiting would gain nothing.
   expect(await world.open().ensure({ ...world.withSpec({}) })).toMatchObject({ outcome: 'failed' });

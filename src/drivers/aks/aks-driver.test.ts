@@ -36,7 +36,7 @@ const requests = (method: string, path: RegExp) =>
 
 describe('the five steps', () => {
   it("passes through each, with a part per pool and Azure's own state", async () => {
-    const letGo = arm.hold('pool:blastpool');
+    const release = arm.hold('pool:blastpool');
     arm.faults.percent = 40;
     const target = world.withSpec({});
     const driver = world.open();
@@ -57,7 +57,7 @@ describe('the five steps', () => {
     });
     // Azure says `Running`, but the cluster is not complete and so not ready.
     expect(await driver.observe(target)).toMatchObject({ state: 'Creating', present: true, ready: false });
-    letGo();
+    release();
     const done = await answerOf(target, ({ outcome }) => outcome === 'done', driver);
     expect(done).toMatchObject({ phase: 'completed', parts: [{ tone: 'ok' }, { tone: 'ok' }] });
     expect(await driver.observe(target)).toMatchObject({ state: 'Running', present: true, ready: true });
@@ -94,7 +94,7 @@ describe('a refusal by Azure fails with its code and message, owned by the provi
     ['policy', policy, paths.cluster, 'arm_create_or_update', false],
     ['rights', refusals.denied(), paths.group, 'ensuring_resource_group', true],
   ])('%s', async (_, refusal, path, phase, retryable) => {
-    arm.faults.next({ method: 'PUT', path, does: refusal, times: 99 });
+    arm.faults.next({ method: 'PUT', path, effect: refusal, times: 99 });
     const failure = await handle(world, world.withSpec({})).ended('ensure');
     expect(failure).toMatchObject({ outcome: 'failed', owner_layer: 'provider', code: refusal.code, phase, retryable });
     expect(failure.message).toContain(refusal.message);
@@ -141,13 +141,13 @@ describe('retry later is no failure', () => {
     ['an operation in progress', 'PUT', paths.cluster, refusals.inProgress('Updating', 13), 13],
     ['an Azure that is busy', 'PUT', paths.group, refusals.unavailable(3), 3],
     ['an error of its own', 'GET', paths.cluster, refusals.internal(), 5],
-  ])('%s', async (_, method, path, does, retry_seconds) => {
+  ])('%s', async (_, method, path, effect, retry_seconds) => {
     const target = world.withSpec({});
     // Only its own requests: a call that ended with the first of several refusals leaves others
     // running.
     const own = new RegExp(path.source.replace('[^/]+$', `${clusterName(target)}$`), 'i');
-    arm.faults.next({ method, path: own, does });
-    const answer = await answerOf(target, ({ message }) => message.includes(does.code));
+    arm.faults.next({ method, path: own, effect });
+    const answer = await answerOf(target, ({ message }) => message.includes(effect.code));
     expect(answer).toMatchObject({ outcome: 'wait', retry_seconds });
     await handle(world, target).done('ensure');
     expect(arm.clustersCreated()).toBe(1);
@@ -155,7 +155,7 @@ describe('retry later is no failure', () => {
 
   it('an Azure that cannot be reached, or drops the connection after the request', async () => {
     const target = world.withSpec({});
-    arm.faults.next({ method: 'PUT', path: paths.cluster, does: 'cut_after' });
+    arm.faults.next({ method: 'PUT', path: paths.cluster, effect: 'cut_after' });
     const cut = await answerOf(target, ({ message }) => message.includes('does not answer'));
     expect(cut).toMatchObject({ outcome: 'wait', retry_seconds: 5 });
     await arm.down();
@@ -169,7 +169,7 @@ describe('retry later is no failure', () => {
 
 describe('a replica that takes over', () => {
   it('follows the stored operation, requests nothing twice, and polls no earlier than Azure wants', async () => {
-    const letGo = arm.hold('cluster_create');
+    const release = arm.hold('cluster_create');
     const target = world.withSpec({});
     await answerOf(target, ({ message }) => message.startsWith('AKS state'));
     expect(JSON.parse(String(target.state.operation))).toMatchObject({ state: { status: 'running' } });
@@ -178,7 +178,7 @@ describe('a replica that takes over', () => {
     // It said to retry in a second; the cluster itself is read each time.
     expect(requests('GET', paths.async_operation).length).toBeLessThanOrEqual(1);
     expect(requests('GET', paths.cluster).length).toBeGreaterThanOrEqual(5);
-    letGo();
+    release();
     await handle(world, target).done('ensure');
     expect(requests('PUT', paths.cluster)).toEqual([]);
   });
@@ -195,7 +195,7 @@ describe('a replica that takes over', () => {
     expect(await world.open().prove(target, { kind: 'absent', nonce: 'requests' })).toMatchObject({
       outcome: 'failed',
     });
-    arm.letGo();
+    arm.release();
     await handle(world, target).done('ensure');
     expect(requests('PUT', paths.cluster).length).toBe(1);
   });
@@ -277,7 +277,7 @@ describe('secrets', () => {
       `no: ${arm.client_secret} at ${address} with Bearer arm-planted-token-123456`,
     );
     for (const path of [paths.cluster, paths.role_assignment, paths.group])
-      arm.faults.next({ path, does: tattle, times: 99 });
+      arm.faults.next({ path, effect: tattle, times: 99 });
     const { state: _kept, ...ensured } = { state: null, ...(await driver.ensure(target)) };
     findsNone(
       [

@@ -28,7 +28,7 @@ const storage = (group: string) => ({ group, name: 'theirs', type: 'Microsoft.St
 
 it('aborts the running operation, and is done only when it is seen to have ended', async () => {
   arm.hold('cluster_create');
-  const letGo = arm.hold('abort');
+  const release = arm.hold('abort');
   const machine = handle(world, world.withSpec({}));
   await creating(machine.target);
   expect(await world.open().abort(machine.target)).toMatchObject({ outcome: 'wait' });
@@ -37,7 +37,7 @@ it('aborts the running operation, and is done only when it is seen to have ended
     message: expect.stringContaining('Canceling'),
   });
   expect(arm.requests.filter(({ path }) => paths.abort.test(path)).length).toBe(1);
-  letGo();
+  release();
   await machine.done('abort');
   expect(await machine.ended('ensure')).toMatchObject({ outcome: 'failed', code: 'Canceled' });
   await machine.done('destroy');
@@ -67,7 +67,7 @@ it('deletes its cluster from a named group and keeps the group', async () => {
 it('does not call a cluster absent whose request may have been accepted before a crash', async () => {
   arm.plant({ group: 'theirs', location: 'westeurope' });
   arm.hold('cluster_visible');
-  arm.faults.next({ method: 'PUT', path: paths.cluster, does: 'cut_after' });
+  arm.faults.next({ method: 'PUT', path: paths.cluster, effect: 'cut_after' });
   const machine = handle(world, world.withSpec({ resource_group: 'theirs' }));
   await until('the request', async () => {
     const answer = await world.open().ensure(machine.target);
@@ -79,7 +79,7 @@ it('does not call a cluster absent whose request may have been accepted before a
   expect(await world.open().destroy(machine.target)).toMatchObject({ outcome: 'wait' });
   const proof = await world.open().prove(machine.target, { kind: 'absent', nonce: 'asked' });
   expect(proof).toMatchObject({ outcome: 'failed', code: 'not_absent' });
-  arm.letGo();
+  arm.release();
   await machine.done('destroy');
   expect(kinds()).toEqual(new Set(['group']));
 });

@@ -27,7 +27,8 @@ it('reports at least every 20 s, and polls the operation as often as Azure wants
     const answers: { at: number; answer: DriverOutcome }[] = [];
     for (let outcome = 'wait'; outcome === 'wait'; ) {
       const at = (clock.nowMs() - began_ms) / 1000;
-      if (answers.length === 20) arm.faults.next({ method: 'GET', path: paths.cluster, does: refusals.throttled(17) });
+      if (answers.length === 20)
+        arm.faults.next({ method: 'GET', path: paths.cluster, effect: refusals.throttled(17) });
       // A replica that knows only the stored state.
       const answer = await world.open().ensure(target);
       if (answer.outcome === 'failed') expect.fail(answer.message);

@@ -31,7 +31,7 @@ const says = (instance: FakeInstance, what: string) =>
 
 it('installs the agent as a service, fetched from whichever replica answers', async () => {
   machines = bootingMachines();
-  machines.giveSystemd();
+  machines.addSystemd();
   const requests: (string | undefined)[] = [];
   const server = createServer((request, reply) => {
     requests.push(request.url);
@@ -81,7 +81,7 @@ const configIn = (script: string): Record<string, unknown> =>
 
 it('runs only a file with the announced digest', async () => {
   machines = bootingMachines();
-  machines.giveSystemd();
+  machines.addSystemd();
   let sent = '// an agent of somebody else';
   const server = createServer((_, reply) => {
     reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(sent);

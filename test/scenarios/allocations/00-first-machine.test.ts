@@ -21,8 +21,8 @@ it('brings a machine up and takes it down with proof, under one correlation id',
   });
   const id = { id: allocation.allocation_id };
   const active = await until('the allocation to be active', async () => {
-    const now = await server.client.call('allocation-get', { params: id });
-    return now.status === 'active' ? now : undefined;
+    const current = await server.client.call('allocation-get', { params: id });
+    return current.status === 'active' ? current : undefined;
   });
   expect(active.node_id).toBeTruthy();
   const node = await server.client.call('node-get', { params: { id: active.node_id ?? '' } });
@@ -41,15 +41,15 @@ it('brings a machine up and takes it down with proof, under one correlation id',
   );
   expect(existsSync(`${server.nodes_dir}/${node.node_instance_id}`)).toBe(false);
 
-  const story = await until('evidence of all layers', async () => {
+  const timeline = await until('evidence of all layers', async () => {
     const page = await server.client.call('timeline-get', { query: { correlation_id, limit: 500 } });
     return page.items.length > 0 &&
       page.items.some((fact) => fact.kind === 'operation.succeeded' && fact.summary.startsWith('allocation-release'))
       ? page.items
       : undefined;
   });
-  const layers = new Set(story.map((fact) => fact.layer));
+  const layers = new Set(timeline.map((fact) => fact.layer));
   for (const layer of ['api', 'workflow', 'provider', 'node'] as const)
     expect(layers, `evidence of layer ${layer}`).toContain(layer);
-  expect(story.some((fact) => fact.kind === 'proof.absent')).toBe(true);
+  expect(timeline.some((fact) => fact.kind === 'proof.absent')).toBe(true);
 });

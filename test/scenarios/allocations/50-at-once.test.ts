@@ -1,5 +1,5 @@
 /**
- * Fifty machines come up and go down at once, and a pool with little room serves requests in order.
+ * Fifty machines come up and go down at once. A pool with a small limit serves requests in order.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 const times = (count: number) => Array.from({ length: count });
-const withStatus = async (pool: string, status: string) =>
+const readIdsWithStatus = async (pool: string, status: string) =>
   (
     await db.query<{ allocation_id: string }>(
       'select allocation_id from allocations where pool = $1 and status = $2 order by active_at, allocation_id',
@@ -32,7 +32,7 @@ const withStatus = async (pool: string, status: string) =>
     )
   ).map((row) => row.allocation_id);
 const waitForAll = (pool: string, status: string, count: number) =>
-  until(`${count} of ${pool} to be ${status}`, async () => (await withStatus(pool, status)).length === count, {
+  until(`${count} of ${pool} to be ${status}`, async () => (await readIdsWithStatus(pool, status)).length === count, {
     seconds: 120,
     every_ms: 100,
   });
@@ -57,7 +57,7 @@ it('brings fifty machines up and down at once and leaves nothing behind', async 
   expect(await db.countRows(`select 1 from evidence where kind = 'proof.absent'`)).toBe(count);
 }, 300_000);
 
-it('serves ten requests in their order in a pool with room for three', async () => {
+it('serves ten requests in their order in a pool limited to three nodes', async () => {
   const pool = 'narrow';
   await declarePool(server.client, pool, { max_nodes: 3 });
   const requested: string[] = [];
@@ -65,7 +65,7 @@ it('serves ten requests in their order in a pool with room for three', async () 
   for (const id of requested.slice(0, 3)) await waitForStatus(server.client, id, 'active');
   const last = requested.at(-1) ?? '';
   await until(
-    'the last one to report its wait',
+    'the last request to report that it waits',
     async () => {
       const { status, progress } = await readAllocation(server.client, last);
       return (
@@ -78,10 +78,10 @@ it('serves ten requests in their order in a pool with room for three', async () 
 
   // The newest machine is released each time, so only the order of the requests can explain which
   // one is served next.
-  const served = await withStatus(pool, 'active');
+  const served = await readIdsWithStatus(pool, 'active');
   while (served.length < requested.length) {
-    const leaving = served.at(-1) ?? '';
-    await release(server.client, leaving);
+    const newest = served.at(-1) ?? '';
+    await release(server.client, newest);
     const next = requested[served.length] ?? '';
     await waitForStatus(server.client, next, 'active');
     served.push(next);
@@ -90,20 +90,20 @@ it('serves ten requests in their order in a pool with room for three', async () 
     ).toBeLessThanOrEqual(3);
   }
   expect(served.toSorted()).toEqual(requested.toSorted());
-  for (const id of await withStatus(pool, 'active')) await release(server.client, id);
+  for (const id of await readIdsWithStatus(pool, 'active')) await release(server.client, id);
   await waitForAll(pool, 'released', 10);
   await expectNothingLeft(db, server.nodes_dir, 1);
 }, 180_000);
 
-it('fails a queued request at its deadline, and a paused pool accepts none', async () => {
+it('fails a queued request at its deadline, and refuses requests while the pool is paused', async () => {
   const pool = 'full';
   await declarePool(server.client, pool, { max_nodes: 0, budgets: { queue_seconds: 1 } });
-  const hopeless = await allocate(server.client, pool);
-  const failed = await waitForStatus(server.client, hopeless, 'failed');
+  const unservable = await allocate(server.client, pool);
+  const failed = await waitForStatus(server.client, unservable, 'failed');
   expect(failed.verdict?.rule).toBe('queue-deadline');
-  const { items } = await server.client.call('operation-list', { query: { allocation_id: hopeless } });
+  const { items } = await server.client.call('operation-list', { query: { allocation_id: unservable } });
   await until(
-    'its operation to fail',
+    'the operation of the request to fail',
     async () =>
       (await server.client.call('operation-get', { params: { id: items[0]?.workflow_id ?? '' } })).error?.code ===
       'queue-deadline',
@@ -114,17 +114,17 @@ it('fails a queued request at its deadline, and a paused pool accepts none', asy
   await declarePool(server.client, pool, { paused: true });
   await expect(allocate(server.client, pool)).rejects.toMatchObject({ problem: { code: 'pool_paused' } });
   await declarePool(server.client, pool, { max_nodes: 0 });
-  const patient = await allocate(server.client, pool);
+  const waiting = await allocate(server.client, pool);
   await declarePool(server.client, pool, { max_nodes: 1, paused: true });
   await until(
-    'it to wait for the pool',
+    'the request to wait for the paused pool',
     async () =>
-      (await readAllocation(server.client, patient)).progress?.message === 'Waiting for the pool to be unpaused',
+      (await readAllocation(server.client, waiting)).progress?.message === 'Waiting for the pool to be unpaused',
     { seconds: 60 },
   );
   await declarePool(server.client, pool, { max_nodes: 1 });
-  await waitForStatus(server.client, patient, 'active');
-  for (const id of [patient, hopeless]) {
+  await waitForStatus(server.client, waiting, 'active');
+  for (const id of [waiting, unservable]) {
     await release(server.client, id);
     await waitForStatus(server.client, id, 'released');
   }

@@ -1,4 +1,4 @@
-/** Many identical requests at once: the action happens once, and all get the same answer. */
+/** Many identical requests arrive at once. The action happens once, and all get the same answer. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ const waitForAllocation = (id: string, status: string) =>
     return allocation.status === status ? allocation : undefined;
   });
 
-it('makes six concurrent releases one operation', async () => {
+it('starts one operation for six concurrent releases', async () => {
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'local' } });
   const id = allocation.allocation_id;
   await waitForAllocation(id, 'active');
@@ -29,7 +29,7 @@ it('makes six concurrent releases one operation', async () => {
   await waitForAllocation(id, 'released');
 });
 
-it('makes six concurrent retries bring up one machine, which replaces the former', async () => {
+it('brings up one machine for six concurrent retries, and removes the failed one', async () => {
   const gate = join(await mkdtemp(join(tmpdir(), 'slipway-gate-')), 'open');
   const spec = { setup: `test -e ${gate}` };
   await server.client.call('pool-put', { params: { pool: 'gated' }, body: { driver: 'local', spec } });

@@ -9,8 +9,8 @@ import { changesOf, localPool, nodeOf, samplesOf, waitForAllocation, waitForNode
 import { scenario, withDeciders } from '../support/scenario.ts';
 
 /**
- * The measured boot and its budgets at one second per minute. The rest of the budget is enough for
- * a busy host.
+ * The measured boot and its budgets, sped up sixty times. The unused part of the budget is enough
+ * for a busy host.
  */
 const scaled = (measured_seconds: number) => measured_seconds / 60;
 const boot_stages = [
@@ -40,8 +40,8 @@ scenario({
 
     const up = await waitForAllocation(context, slow, 'active', 'failed');
     expect(up.status, 'the slow boot').toBe('active');
-    const over = await waitForAllocation(context, killed, 'active', 'failed');
-    expect(over.status, 'the same boot with less patience').toBe('failed');
+    const failed = await waitForAllocation(context, killed, 'active', 'failed');
+    expect(failed.status, 'the same boot with a shorter budget').toBe('failed');
 
     const node = await nodeOf(context, up.node_id ?? '');
     expect((await changesOf(context, node.node_id)).map((change) => change.by)).toEqual([
@@ -65,25 +65,25 @@ scenario({
       params: { pool: 'patient' },
       body: { budget_seconds: hasty_seconds },
     });
-    expect(false_kills, 'what the hasty budget would have killed').toMatchObject([
+    expect(false_kills, 'boots that the shorter budget would have failed').toMatchObject([
       { node_id: node.node_id, seconds: sample?.seconds, rescued: false },
     ]);
     expect(current).toEqual({ budget_seconds: patient_seconds, budget_source: 'pool', false_kill_count: 0 });
 
-    expect(over.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
-    const gone = await waitForNode(context, over.node_id ?? '', 'retired');
-    expect((await changesOf(context, gone.node_id)).map((change) => change.by).slice(0, 3)).toEqual([
+    expect(failed.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
+    const retired = await waitForNode(context, failed.node_id ?? '', 'retired');
+    expect((await changesOf(context, retired.node_id)).map((change) => change.by).slice(0, 3)).toEqual([
       'node-provision',
       'provision-deadline',
       'rescue-over',
     ]);
-    expect(await samplesOf(context, gone.node_id)).toMatchObject([
+    expect(await samplesOf(context, retired.node_id)).toMatchObject([
       { phase: 'provision', outcome: 'timed_out', budget_seconds: hasty_seconds },
     ]);
   },
   counters: [
     {
-      broken: 'a budget hard-coded',
+      broken: 'a hard-coded budget',
       composition: withDeciders(({ resolveBudget }) => ({
         resolveBudget: (question) =>
           question.phase === 'provision' ? { seconds: hasty_seconds, source: 'default' } : resolveBudget(question),
@@ -96,7 +96,7 @@ scenario({
         resolveBudget: (question) =>
           resolveBudget(question.phase === 'provision' ? { ...question, pool: {} } : question),
       })),
-      fails: /the same boot with less patience: expected 'active' to be 'failed'/,
+      fails: /the same boot with a shorter budget: expected 'active' to be 'failed'/,
     },
   ],
 });

@@ -1,6 +1,6 @@
 /**
- * The deadline passes, the machine fails and registers a little later: it is rescued, and watchers
- * see it recover.
+ * The deadline passes, the machine fails and registers a little later. The machine is rescued, and
+ * viewers of the stream see it recover.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,11 +14,11 @@ import { scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
 /** Long enough that a busy machine launches the process before the deadline. */
 const provision_seconds = 6;
-/** How long after the verdict the machine's set-up ends. */
+/** The time from the verdict to the end of the machine's set-up. */
 const late_by_seconds = 0.4;
 
 /** A file that the machine's set-up waits for. */
-async function starterPistol(): Promise<{ path: string; fire(): Promise<void> }> {
+async function createStartSignal(): Promise<{ path: string; fire(): Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const path = join(dir, 'go');
@@ -26,36 +26,36 @@ async function starterPistol(): Promise<{ path: string; fire(): Promise<void> }>
 }
 
 /** The statuses that a viewer of the allocation sees, without repeats. */
-const shown = (watching: EventReader): string[] =>
-  watching.events
+const statusesSeen = (viewer: EventReader): string[] =>
+  viewer.events
     .flatMap(({ name, data }) => (name === 'allocation' ? [String(data.status)] : []))
     .filter((status, index, all) => status !== all[index - 1]);
 
 scenario({
   name: 'a machine that registers just after its deadline',
   async story(context) {
-    const pistol = await starterPistol();
+    const startSignal = await createStartSignal();
     await localPool(context, 'workspaces', {
-      spec: { setup: `while [ ! -e ${pistol.path} ]; do sleep 0.05; done; sleep ${late_by_seconds}` },
+      spec: { setup: `while [ ! -e ${startSignal.path} ]; do sleep 0.05; done; sleep ${late_by_seconds}` },
       budgets: { provision_seconds },
     });
-    const watching = await openEvents(context.server.url, context.server.token, '?topics=allocations&pool=workspaces');
-    onTestFinished(() => watching.close());
+    const viewer = await openEvents(context.server.url, context.server.token, '?topics=allocations&pool=workspaces');
+    onTestFinished(() => viewer.close());
     const id = await allocate(context.client, 'workspaces');
 
     const failed = await waitForAllocation(context, id, 'failed');
     expect(failed.verdict?.rule).toBe('node-failed');
-    await context.waitFor('the banner to show the failure', () => shown(watching).includes('failed'));
-    await pistol.fire();
+    await context.waitFor('the banner to show the failure', () => statusesSeen(viewer).includes('failed'));
+    await startSignal.fire();
 
     const active = await waitForAllocation(context, id, 'active');
     expect(active).toMatchObject({ node_id: failed.node_id, verdict: null });
-    await context.waitFor('the banner to recover', () => shown(watching).at(-1) === 'active');
-    expect(shown(watching).filter((status) => status === 'failed' || status === 'active')).toEqual([
+    await context.waitFor('the banner to recover', () => statusesSeen(viewer).at(-1) === 'active');
+    expect(statusesSeen(viewer).filter((status) => status === 'failed' || status === 'active')).toEqual([
       'failed',
       'active',
     ]);
-    expect(watching.ended(), 'the stream was never opened again').toBe(false);
+    expect(viewer.ended(), 'the stream was never closed').toBe(false);
 
     const node = await waitForNode(context, active.node_id ?? '', 'ready');
     const changes = await changesOf(context, node.node_id);
@@ -65,11 +65,11 @@ scenario({
       'starting by late-registration',
       'ready by claim-ready',
     ]);
-    const [launched, givenUp, rescued] = changes;
-    if (!launched || !givenUp || !rescued) throw new Error('the timeline is not whole');
-    expect(secondsBetween(launched.at, givenUp.at)).toBeGreaterThanOrEqual(provision_seconds);
-    expect(givenUp.evidence).toMatchObject({ budget_seconds: provision_seconds, budget_source: 'pool' });
-    const lateness = secondsBetween(givenUp.at, rescued.at);
+    const [launched, failure, rescued] = changes;
+    if (!launched || !failure || !rescued) throw new Error('the timeline lacks a change');
+    expect(secondsBetween(launched.at, failure.at)).toBeGreaterThanOrEqual(provision_seconds);
+    expect(failure.evidence).toMatchObject({ budget_seconds: provision_seconds, budget_source: 'pool' });
+    const lateness = secondsBetween(failure.at, rescued.at);
     expect(lateness).toBeGreaterThanOrEqual(late_by_seconds);
     expect(rescued.reason).toContain(`${lateness.toFixed(1)} s`);
 

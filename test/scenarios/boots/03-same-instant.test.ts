@@ -1,7 +1,7 @@
 /**
  * A thousand registrations race with the sweeps of two replicas: each node has exactly one outcome,
- * and its allocation follows it. Also: with one overridden and one unwritable row among several
- * overdue ones, the rest are decided in time, even while a probe hangs.
+ * and its allocation follows it. A second scenario has one row that cannot be written, one with a
+ * longer budget and a hanging probe: the other overdue rows are still decided in time.
  */
 import { createServer } from 'node:net';
 import { expect } from 'vitest';
@@ -17,43 +17,47 @@ import { spawnServer } from '../../support/server.ts';
 import { externalPool, nodeOf } from '../support/machines.ts';
 import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 
-const many = 1_000;
-/** Enough to expose a bug. */
-const enough = 200;
-let machines = many;
+const manyMachines = 1_000;
+/** Enough machines to make a counter-test fail. */
+const fewMachines = 200;
+let machines = manyMachines;
 /** Machines that never register. */
-const strays = 100;
-const atOnce = 24;
+const silentMachines = 100;
+const concurrency = 24;
 /**
  * The deadlines are spread over this time. Each machine registers at its own deadline, give or take
  * the jitter.
  */
-const strewnSeconds = 6;
+const spreadSeconds = 6;
 const jitterSeconds = 0.4;
 
-interface Expected {
+interface CreatedNode {
   node_id: string;
   enrollment_token: string;
 }
 
-/** Processes a list with that many concurrent workers. */
-async function each<T>(items: T[], workers: number, work: (item: T, index: number) => Promise<void>): Promise<void> {
+/** Processes a list with the given number of concurrent workers. */
+async function processConcurrently<T>(
+  items: T[],
+  workers: number,
+  work: (item: T, index: number) => Promise<void>,
+): Promise<void> {
   const queue = items.entries();
-  const hand = async () => {
+  const worker = async () => {
     for (const [index, item] of queue) await work(item, index);
   };
-  await Promise.all(Array.from({ length: workers }, hand));
+  await Promise.all(Array.from({ length: workers }, worker));
 }
 
-async function expectMachine(context: ScenarioContext, more: object = {}): Promise<Expected> {
+async function createNode(context: ScenarioContext, more: object = {}): Promise<CreatedNode> {
   const { node, enrollment_token } = await context.client.call('node-create', { body: { pool: 'crowd', ...more } });
   return { node_id: node.node_id, enrollment_token };
 }
 
-async function expectMachines(context: ScenarioContext, count: number): Promise<Expected[]> {
-  const expected: Expected[] = [];
-  await each(Array.from({ length: count }), atOnce, async () => {
-    expected.push(await expectMachine(context));
+async function createNodes(context: ScenarioContext, count: number): Promise<CreatedNode[]> {
+  const expected: CreatedNode[] = [];
+  await processConcurrently(Array.from({ length: count }), concurrency, async () => {
+    expected.push(await createNode(context));
   });
   return expected;
 }
@@ -63,9 +67,9 @@ async function expectMachines(context: ScenarioContext, count: number): Promise<
  * of them. An announced short deadline makes both replicas run the rule, and then they know when
  * the next is due.
  */
-const wakeRule = (context: ScenarioContext) => expectMachine(context, { provision_timeout_seconds: 1 });
+const wakeRule = (context: ScenarioContext) => createNode(context, { provision_timeout_seconds: 1 });
 
-/** Every second machine is assigned to a tenant's allocation. */
+/** Assigns every second machine to an allocation. */
 const assignMachines = `
   insert into allocations (allocation_id, pool, node_id, tenant, status, status_since,
     correlation_id, deadline_at, budget_seconds, budget_source, created_at)
@@ -75,11 +79,11 @@ const assignMachines = `
   join nodes on node_id = id
   where place % 2 = 0`;
 
-/** In the order of their registrations, so that each deadline races with its own registration. */
-const strewDeadlines = `
+/** Sets the deadlines in the order of the registrations, so that each pair races. */
+const spreadDeadlines = `
   update nodes
   set deadline_at = clock_timestamp()
-    + make_interval(secs => ${strewnSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
+    + make_interval(secs => ${spreadSeconds} * place / $2::float + ${jitterSeconds} * (random() - 0.5))
   from unnest($1::text[]) with ordinality as listed(id, place)
   where node_id = id`;
 
@@ -95,7 +99,7 @@ interface Outcome {
   allocation_rescues: number;
 }
 
-/** The history of each node, from its evidence in commit order. */
+/** Counts the changes of each node from its evidence, in commit order. */
 const outcomesSql = `
   select node.node_id, node.status, allocation.status as allocation,
     count(*) filter (where fact.kind like 'node.%' and fact.data ->> 'by' = 'registration')::int as registrations,
@@ -121,8 +125,8 @@ const outcomesSql = `
   group by 1, 2, 3`;
 
 /**
- * Either it registered before any verdict, or it failed once and was rescued once, together with
- * its allocation.
+ * A node that registers either did so before any verdict, or failed once and was rescued once. Its
+ * allocation failed and was rescued with it.
  */
 function isOneOutcome(node: Outcome, registers: boolean): boolean {
   const failed = node.verdicts === 1;
@@ -147,19 +151,19 @@ const withRun = (name: string, run: (services: SweepServices, right: Sweep) => S
     registry.map((sweep) => (sweep.name === name ? { ...sweep, run: run(services, sweep) } : sweep)),
 });
 
-/** Fewer machines where the story must fail anyway. */
+/** Uses fewer machines in counter-tests, which must fail anyway. */
 const withFewer = async (run: () => Promise<void>) => {
-  machines = enough;
+  machines = fewMachines;
   await run().finally(() => {
-    machines = many;
+    machines = manyMachines;
   });
 };
 
-const given_up = { to: 'failed', by: 'provision-deadline', reason: 'it is too late' } as const;
+const verdict = { to: 'failed', by: 'provision-deadline', reason: 'the deadline has passed' } as const;
 
-/** Reads first and writes later without a guard, so it overwrites what happened in between. */
+/** Reads first and writes later without a guard, so it overwrites a registration in between. */
 const unguarded = withRun('provision-deadline', ({ db }) => async (now) => {
-  const due = await db.transaction((tx) => lockDueNodes(tx, { status: 'provisioning', now }, many));
+  const due = await db.transaction((tx) => lockDueNodes(tx, { status: 'provisioning', now }, manyMachines));
   await pause(systemClock, 100);
   const deadline_at = secondsLater(now, 3600);
   await db.query(
@@ -176,37 +180,39 @@ scenario({
   async story(context) {
     await externalPool(context, 'crowd', {
       budgets: { provision_seconds: 3600, start_seconds: 3600 },
-      brake: { fraction: 1, min_nodes: machines + strays },
+      brake: { fraction: 1, min_nodes: machines + silentMachines },
     });
-    const expected = await expectMachines(context, machines + strays - 1);
-    const coming = expected.slice(0, machines);
+    const expected = await createNodes(context, machines + silentMachines - 1);
+    const registering = expected.slice(0, machines);
     const other = await spawnServer({ beside: context.server });
     try {
       expected.push(await wakeRule(context));
       const ids = expected.map(({ node_id }) => node_id);
       await context.db.query(assignMachines, [ids]);
       const startedMs = systemClock.monotonicMs();
-      await context.db.query(strewDeadlines, [ids, ids.length]);
+      await context.db.query(spreadDeadlines, [ids, ids.length]);
       const servers = [context.server.url, other.url];
-      await each(coming, atOnce, async ({ enrollment_token }, index) => {
-        const turnMs = startedMs + (1000 * strewnSeconds * index) / ids.length;
+      await processConcurrently(registering, concurrency, async ({ enrollment_token }, index) => {
+        const turnMs = startedMs + (1000 * spreadSeconds * index) / ids.length;
         await pause(systemClock, Math.max(0, turnMs - systemClock.monotonicMs()));
         const url = servers[index % 2] ?? context.server.url;
         const reply = await callRoute(url, 'agent-register', { body: registration({ enrollment_token }) });
         expect(reply.status, `a registration inside its window was refused: ${reply.text}`).toBe(201);
       });
-      const awaited = new Set(coming.map(({ node_id }) => node_id));
-      const outcomes = await context.waitFor('all that never register to fail', async () => {
-        const found = await context.db.query<Outcome>(outcomesSql);
-        const waiting = found.some(({ node_id, status }) => !awaited.has(node_id) && status === 'provisioning');
-        return waiting ? undefined : found;
+      const registeringIds = new Set(registering.map(({ node_id }) => node_id));
+      const outcomes = await context.waitFor('all machines that never register to fail', async () => {
+        const rows = await context.db.query<Outcome>(outcomesSql);
+        const isUndecided = rows.some(
+          ({ node_id, status }) => !registeringIds.has(node_id) && status === 'provisioning',
+        );
+        return isUndecided ? undefined : rows;
       });
       expect(outcomes).toHaveLength(expected.length);
-      const wrong = outcomes.filter((node) => !isOneOutcome(node, awaited.has(node.node_id)));
+      const wrong = outcomes.filter((node) => !isOneOutcome(node, registeringIds.has(node.node_id)));
       expect(wrong, 'each node has exactly one outcome').toEqual([]);
       const late = outcomes.filter((node) => node.rescues > 0).length;
-      expect(late, 'some register after their verdict').toBeGreaterThan(0);
-      expect(late, 'some register before it').toBeLessThan(machines);
+      expect(late, 'machines that registered after their verdict').toBeGreaterThan(0);
+      expect(late, 'machines that registered before a verdict').toBeLessThan(machines);
     } finally {
       await other.stop();
     }
@@ -231,26 +237,26 @@ scenario({
 });
 
 /** Accepts connections and never answers. */
-async function silentServer(): Promise<{ url: string; heard(): number; close(): void }> {
-  let heard = 0;
+async function silentServer(): Promise<{ url: string; connections(): number; close(): void }> {
+  let connections = 0;
   const server = createServer(() => {
-    heard++;
+    connections++;
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as { port: number };
-  return { url: `http://127.0.0.1:${port}`, heard: () => heard, close: () => server.close() };
+  return { url: `http://127.0.0.1:${port}`, connections: () => connections, close: () => server.close() };
 }
 
 const provision_seconds = 2;
-const hangs_seconds = 30;
+const probe_timeout_seconds = 30;
 /** Longer than any wait of the story. */
 const probe_seconds = 10;
 
 /** Decides all due rows in one transaction and tries nothing else when it fails. */
 const allOrNothing = withRun('provision-deadline', ({ db, environment }) => (now) => {
   return db.transaction(async (tx) => {
-    const due = await lockDueNodes(tx, { status: 'provisioning', now }, many);
-    const moves = due.map(({ node_id }) => ({ ...given_up, node_id }));
+    const due = await lockDueNodes(tx, { status: 'provisioning', now }, manyMachines);
+    const moves = due.map(({ node_id }) => ({ ...verdict, node_id }));
     const outcomes = await transition(tx, moves, now, environment);
     return { decided: outcomes.filter(({ moved }) => moved).length };
   });
@@ -271,37 +277,37 @@ scenario({
     try {
       await externalPool(context, 'mixed', {
         budgets: { provision_seconds, start_seconds: 600 },
-        probe: { allow_private: true, timeout_seconds: hangs_seconds },
+        probe: { allow_private: true, timeout_seconds: probe_timeout_seconds },
         brake: { fraction: 1, min_nodes: 100 },
       });
-      const expectOne = async (more: object = {}) =>
+      const createMixedNode = async (more: object = {}) =>
         (await context.client.call('node-create', { body: { pool: 'mixed', ...more } })).node.node_id;
       const hanging = await context.client.call('node-create', { body: { pool: 'mixed' } });
       const body = { ...registration({ enrollment_token: hanging.enrollment_token }), base_url: silent.url };
       await callRoute(context.server.url, 'agent-register', { body });
-      await context.waitFor('the hanging machine to be probed', () => silent.heard() > 0);
-      const unwritable = await expectOne();
+      await context.waitFor('the hanging machine to be probed', () => silent.connections() > 0);
+      const unwritable = await createMixedNode();
       await context.db.query(`create function refuse_verdict() returns trigger language plpgsql as $$
         begin if new.node_id = '${unwritable}' and new.status = 'failed' then raise exception 'this row cannot be written'; end if; return new; end $$`);
       await context.db.query(
         'create trigger refuse_verdict before update on nodes for each row execute function refuse_verdict()',
       );
-      const overridden = await expectOne({ provision_timeout_seconds: 600 });
-      const others = [await expectOne(), await expectOne(), await expectOne()];
+      const overridden = await createMixedNode({ provision_timeout_seconds: 600 });
+      const others = [await createMixedNode(), await createMixedNode(), await createMixedNode()];
       for (const id of others)
-        await context.waitFor('the others to fail', async () => {
+        await context.waitFor('the other machines to fail', async () => {
           const node = await nodeOf(context, id);
           return node.status === 'failed' ? node : undefined;
         });
       expect((await nodeOf(context, overridden)).status).toBe('provisioning');
       expect((await nodeOf(context, unwritable)).status).toBe('provisioning');
-      await context.waitFor('the unwritable row on record', async () => {
+      await context.waitFor('evidence of the unwritable row', async () => {
         const story = await context.client.call('node-timeline', { params: { id: unwritable }, query: { limit: 100 } });
         return story.items.find((fact) => fact.kind === 'verdict.unwritable');
       });
       const { items } = await context.client.call('sweep-list', {});
       const { lateness_seconds } = items.find(({ name }) => name === 'provision-deadline') ?? {};
-      expect(lateness_seconds, 'how late the verdicts were').toBeLessThan(hangs_seconds / 3);
+      expect(lateness_seconds, 'how late the verdicts were').toBeLessThan(probe_timeout_seconds / 3);
       expect(lateness_seconds).not.toBeNull();
     } finally {
       silent.close();
@@ -311,13 +317,13 @@ scenario({
     {
       broken: 'no provision-deadline rule',
       composition: { sweeps: (registry) => registry.filter((sweep) => sweep.name !== 'provision-deadline') },
-      fails: /the others to fail/,
+      fails: /the other machines to fail/,
     },
     {
       broken: 'a sweep that stops at an unwritable row',
       composition: allOrNothing,
-      fails: /the others to fail/,
+      fails: /the other machines to fail/,
     },
-    { broken: 'a sweep that probes machines itself', composition: probesFirst, fails: /the others to fail/ },
+    { broken: 'a sweep that probes machines itself', composition: probesFirst, fails: /the other machines to fail/ },
   ],
 });

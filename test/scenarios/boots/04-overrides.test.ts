@@ -1,6 +1,6 @@
 /**
- * A budget comes from the server, the runtime class, the pool or the request. Each is stored,
- * waited out, and named in the verdict.
+ * A budget comes from the server, the runtime class, the pool or the request. Each is stored with
+ * its source and applied, and the verdict names the source.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,11 +17,11 @@ import {
 import { changesOf, externalPool, localPool, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-/** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait. */
+/** Short budgets in the order of the usual ones: 720, 1800, 1200 and 60 s. */
 const default_seconds = 1.2;
 const class_seconds = 3;
 const pool_seconds = 2;
-const own_seconds = 0.6;
+const requested_seconds = 0.6;
 const ceiling_seconds = 2.4;
 
 const directory = mkdtempSync(join(tmpdir(), 'slipway-scenario-'));
@@ -42,7 +42,7 @@ async function declarePools(
   await externalPool(context, 'plain');
   await externalPool(context, 'classed', { runtime_class: 'hermes' });
   await externalPool(context, 'owned', { runtime_class: 'hermes', budgets: own });
-  // Its machines never get as far as registering.
+  // Machines of this pool never register.
   await localPool(context, 'launched', {
     runtime_class: 'hermes',
     budgets: own,
@@ -50,45 +50,49 @@ async function declarePools(
   });
 }
 
-type Clocked = Pick<Node, 'node_id' | 'created_at' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
+type NodeWithDeadline = Pick<Node, 'node_id' | 'created_at' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 
 async function createNode(
   context: ScenarioContext,
   pool: string,
   provision_timeout_seconds?: number,
-): Promise<Clocked> {
+): Promise<NodeWithDeadline> {
   const body = { pool, ...(provision_timeout_seconds && { provision_timeout_seconds }) };
   return (await context.client.call('node-create', { body })).node;
 }
 
-/** Read from the timeline, because a budget this short may be over before the node is read. */
-async function allocateNode(context: ScenarioContext, provision_timeout_seconds: number): Promise<Clocked> {
+/** Reads the timeline, because a budget this short may be over before the node is read. */
+async function allocateNode(context: ScenarioContext, provision_timeout_seconds: number): Promise<NodeWithDeadline> {
   const body = { pool: 'launched', provision_timeout_seconds };
   const { allocation } = await context.client.call('allocation-create', { body });
   const { allocation_id } = allocation;
-  const [node, shared] = await context.waitFor('a node for it', async () => {
+  const [node, shared] = await context.waitFor('a node for the allocation', async () => {
     const { items } = await context.client.call('timeline-get', { query: { allocation_id, limit: 500 } });
-    const set = (kind: string) => items.find((fact) => fact.kind === kind)?.data.set as Clocked | undefined;
+    const set = (kind: string) => items.find((fact) => fact.kind === kind)?.data.set as NodeWithDeadline | undefined;
     const found = [set('node.provisioning'), set('allocation.provisioning')] as const;
     return found[0] && found[1] ? ([found[0], found[1]] as const) : undefined;
   });
   const { deadline_at, budget_seconds, budget_source } = shared;
-  expect(node, 'node and allocation share one clock').toMatchObject({ deadline_at, budget_seconds, budget_source });
+  expect(node, 'node and allocation have the same deadline').toMatchObject({
+    deadline_at,
+    budget_seconds,
+    budget_source,
+  });
   return node;
 }
 
 interface Case {
-  /** Names the level in failure messages. */
+  /** The name of the level in failure messages. */
   level: string;
   seconds: number;
   source: BudgetSource;
-  node: Clocked;
+  node: NodeWithDeadline;
 }
 
-function expectHonoured({ level, seconds, source, node }: Case): void {
-  expect(node.budget_seconds, `${level}: its budget`).toBe(seconds);
-  expect(node.budget_source, `${level}: where it comes from`).toBe(source);
-  expect(secondsBetween(new Date(node.created_at), new Date(node.deadline_at ?? '')), `${level}: its deadline`).toBe(
+function expectBudget({ level, seconds, source, node }: Case): void {
+  expect(node.budget_seconds, `${level}: the budget`).toBe(seconds);
+  expect(node.budget_source, `${level}: the source`).toBe(source);
+  expect(secondsBetween(new Date(node.created_at), new Date(node.deadline_at ?? '')), `${level}: the deadline`).toBe(
     seconds,
   );
 }
@@ -98,7 +102,7 @@ async function expectNamedInVerdict(context: ScenarioContext, { level, seconds, 
   const verdict = (await changesOf(context, node.node_id)).find((change) => change.to === 'failed');
   expect(verdict?.by).toBe('provision-deadline');
   expect(verdict?.reason, level).toMatch(
-    // On a busy machine such a short budget may end before the launch does.
+    // On a busy machine the budget may end before the launch, which makes the reason longer.
     new RegExp(`^provisioning timed out.* \\(waited \\d+ s, budget from ${source}\\)$`),
   );
   expect(verdict?.evidence, level).toMatchObject({ budget_seconds: seconds, budget_source: source });
@@ -106,11 +110,11 @@ async function expectNamedInVerdict(context: ScenarioContext, { level, seconds, 
 }
 
 /** A server that ignores one level. */
-const ignoring = (blind: (question: BudgetQuestion) => BudgetQuestion) =>
-  withDeciders(({ resolveBudget }) => ({ resolveBudget: (question) => resolveBudget(blind(question)) }));
+const ignoreLevel = (change: (question: BudgetQuestion) => BudgetQuestion) =>
+  withDeciders(({ resolveBudget }) => ({ resolveBudget: (question) => resolveBudget(change(question)) }));
 
 scenario({
-  name: 'budgets at every level',
+  name: 'budgets from every level',
   args: ['--config', config],
   async story(context) {
     await declarePools(context, { provision_seconds: pool_seconds, ceiling_seconds });
@@ -120,15 +124,15 @@ scenario({
       { level: 'pool', seconds: pool_seconds, source: 'pool', node: await createNode(context, 'owned') },
       {
         level: 'node',
-        seconds: own_seconds,
+        seconds: requested_seconds,
         source: 'allocation',
-        node: await createNode(context, 'owned', own_seconds),
+        node: await createNode(context, 'owned', requested_seconds),
       },
       {
         level: 'allocation',
-        seconds: own_seconds,
+        seconds: requested_seconds,
         source: 'allocation',
-        node: await allocateNode(context, own_seconds),
+        node: await allocateNode(context, requested_seconds),
       },
       {
         level: 'allocation beyond the ceiling',
@@ -137,37 +141,37 @@ scenario({
         node: await allocateNode(context, 2 * ceiling_seconds),
       },
     ];
-    for (const each of cases) expectHonoured(each);
+    for (const each of cases) expectBudget(each);
     for (const each of cases) await expectNamedInVerdict(context, each);
   },
   counters: [
     {
       broken: "the server's default ignored",
-      composition: ignoring((question) => ({ ...question, server: {} })),
-      fails: /server: its budget: expected 720 to be/,
+      composition: ignoreLevel((question) => ({ ...question, server: {} })),
+      fails: /server: the budget: expected 720 to be/,
     },
     {
       broken: 'the runtime class ignored',
-      composition: ignoring((question) => ({ ...question, runtime_class: {} })),
-      fails: /class: its budget: expected 1.2 to be 3/,
+      composition: ignoreLevel((question) => ({ ...question, runtime_class: {} })),
+      fails: /class: the budget: expected 1.2 to be 3/,
     },
     {
       broken: 'the pool ignored',
-      composition: ignoring(({ pool: { ceiling_seconds }, ...question }) => ({
+      composition: ignoreLevel(({ pool: { ceiling_seconds }, ...question }) => ({
         ...question,
         pool: ceiling_seconds === undefined ? {} : { ceiling_seconds },
       })),
-      fails: /pool: its budget: expected 3 to be 2/,
+      fails: /pool: the budget: expected 3 to be 2/,
     },
     {
       broken: 'the request ignored',
-      composition: ignoring((question) => ({ ...question, requested_seconds: null })),
-      fails: /node: its budget: expected 2 to be 0.6/,
+      composition: ignoreLevel((question) => ({ ...question, requested_seconds: null })),
+      fails: /node: the budget: expected 2 to be 0.6/,
     },
     {
       broken: 'no ceiling',
-      composition: ignoring(({ pool: { ceiling_seconds: _, ...pool }, ...question }) => ({ ...question, pool })),
-      fails: /beyond the ceiling: its budget: expected 4.8 to be 2.4/,
+      composition: ignoreLevel(({ pool: { ceiling_seconds: _, ...pool }, ...question }) => ({ ...question, pool })),
+      fails: /beyond the ceiling: the budget: expected 4.8 to be 2.4/,
     },
     {
       broken: 'no provision-deadline rule',
@@ -179,7 +183,7 @@ scenario({
 });
 
 scenario({
-  name: 'the shipped budgets',
+  name: 'the default budgets of the product',
   async story(context) {
     const own = { provision_seconds: 1200, ceiling_seconds: 3600 };
     await declarePools(context, own);
@@ -196,13 +200,13 @@ scenario({
       { level: 'pool', seconds: own.provision_seconds, source: 'pool', node: await createNode(context, 'owned') },
       { level: 'node', seconds: requested, source: 'allocation', node: await createNode(context, 'owned', requested) },
     ];
-    for (const each of cases) expectHonoured(each);
+    for (const each of cases) expectBudget(each);
   },
   counters: [
     {
       broken: 'a class that ships without its budget',
       composition: { environment: (built) => ({ ...built, runtime_classes: { hermes: {} } }) },
-      fails: /class: its budget: expected 720 to be 1800/,
+      fails: /class: the budget: expected 720 to be 1800/,
     },
   ],
 });

@@ -1,6 +1,6 @@
 /**
- * The bootstrap watcher watches exactly as long as the rule waits, whatever the override; an early
- * crash ends the wait at once.
+ * The bootstrap watcher looks at a machine exactly as long as the deadline rule waits, also after
+ * an operator moved the deadline. An early crash ends the wait at once.
  */
 import { expect } from 'vitest';
 import { secondsBetween, systemClock } from '../../../src/base/clock.ts';
@@ -28,7 +28,7 @@ scenario({
     const id = await allocate(context.client, 'crashing');
     const failed = await waitForFailure(context, id);
     expect(failed.reason).toContain('setup exited with code 9');
-    // The output may be diagnosed before the exit is seen.
+    // The first diagnosis may read the output before the process exits, so wait for a certain one.
     const diagnosis = await context.waitFor('the diagnosis', async () => {
       const found = await factsOf(context, id, 'bootstrap.diagnosis');
       return found.find(({ data }) => data.certain === true);
@@ -59,30 +59,30 @@ scenario({
   ],
 });
 
-let looks: number[] = [];
+let lookTimes: number[] = [];
 const lockstepDriver = simulatedDriver({
   /** A machine that never registers and shows nothing. */
   observe: async () => {
-    looks.push(systemClock.nowMs());
+    lookTimes.push(systemClock.nowMs());
     return { state: 'running', present: true, ready: false, detail: null };
   },
 });
 
-/** Longer than a busy machine needs to move the deadline. */
+/** Long enough for a busy machine to move the deadline in time. */
 const provision_seconds = 5;
 /** Long enough for a busy machine to look at least once between the two deadlines. */
 const extended_by = 12;
 
 scenario({
-  name: 'the watcher looks until the deadline of the row and not beyond, whatever moved it',
+  name: 'the watcher looks until the moved deadline and not beyond it',
   async story(context) {
-    looks = [];
+    lookTimes = [];
     await context.client.call('pool-put', {
       params: { pool: 'silent' },
       body: { driver: 'simulated', budgets: { provision_seconds, rescue_seconds: 600 } },
     });
     const id = await allocate(context.client, 'silent');
-    const node_id = await context.waitFor('its node', async () => {
+    const node_id = await context.waitFor('the node of the allocation', async () => {
       const allocation = await context.client.call('allocation-get', { params: { id } });
       return allocation.node_id ?? undefined;
     });
@@ -94,21 +94,21 @@ scenario({
     const deadline = new Date(node.deadline_at ?? '');
     expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
     await waitForFailure(context, id);
-    // It appears once the operation that waited for the machine has ended too.
-    await context.waitFor('its rescue window', async () => {
+    // The rescue window starts when the operation that waited for the machine has ended.
+    await context.waitFor('the rescue window', async () => {
       const { deadline_at } = await context.client.call('allocation-get', { params: { id } });
       return deadline_at !== null;
     });
     const verdict = await context.client.call('node-get', { params: { id: node_id } });
     expect(verdict.verdict).toMatchObject({ rule: 'provision-deadline' });
     expect(new Date(verdict.status_since) >= deadline, 'not before the moved deadline').toBe(true);
-    // It kept looking past the first deadline and stopped at the moved one.
-    const decided = new Date(verdict.status_since).getTime();
-    const last = new Date(looks.findLast((at) => at < decided) ?? 0);
+    // The watcher kept looking past the first deadline and stopped at the moved one.
+    const decidedMs = new Date(verdict.status_since).getTime();
+    const last = new Date(lookTimes.findLast((at) => at < decidedMs) ?? 0);
     expect(last > new Date(before.deadline_at ?? '')).toBe(true);
     expect(last <= deadline).toBe(true);
-    // The search for a late cause may look once more; it is not the watcher.
-    expect(looks.filter((at) => at >= decided).length).toBeLessThanOrEqual(1);
+    // One look after the verdict is allowed: the diagnosis of the failure, not the watcher.
+    expect(lookTimes.filter((at) => at >= decidedMs).length).toBeLessThanOrEqual(1);
     const [moved] = await factsOf(context, id, 'node.deadline_moved');
     expect(moved).toMatchObject({ actor: { kind: 'token' } });
     expect(moved?.summary).toContain('a slow mirror today');

@@ -18,7 +18,7 @@ const right = vi.hoisted(() => ({}) as Parts);
 vi.mock(import('../../../src/lifecycle/boots/slow-stages.ts'), async (original) => {
   const whole = await original();
   right.slowStages = whole.slowStages;
-  return { ...whole, slowStages: (...given) => (wrong.slowStages ?? whole.slowStages)(...given) };
+  return { ...whole, slowStages: (...args) => (wrong.slowStages ?? whole.slowStages)(...args) };
 });
 vi.mock(import('../../../src/contract/agent/boot-report/read.ts'), async (original) => {
   const whole = await original();
@@ -28,10 +28,10 @@ vi.mock(import('../../../src/contract/agent/boot-report/read.ts'), async (origin
 vi.mock(import('../../../src/store/agents/boot-stages.ts'), async (original) => {
   const whole = await original();
   right.readBootStages = whole.readBootStages;
-  return { ...whole, readBootStages: (...given) => (wrong.readBootStages ?? whole.readBootStages)(...given) };
+  return { ...whole, readBootStages: (...args) => (wrong.readBootStages ?? whole.readBootStages)(...args) };
 });
 
-/** A measured boot of 423 s: most of it in a script, and most of that in its set-up. */
+/** A measured boot of 423 s. Most of it is a script, and most of the script is its set-up. */
 const measured: BootStage[] = [
   { name: 'before-script', seconds: 42 },
   { name: 'script', seconds: 381 },
@@ -55,7 +55,7 @@ const blame = `-- Boot Record 01 --
 
 const bootOf = (context: ScenarioContext, id: string) => context.client.call('node-boot', { params: { id } });
 
-/** As reported, without the fields that the chart adds. */
+/** The stages as reported, without the fields that the chart adds. */
 const reportedStages = async (context: ScenarioContext, id: string) =>
   (await bootOf(context, id)).stages.map(({ starts_seconds: _, usual_seconds: _usual, ...stage }) => stage);
 
@@ -70,14 +70,14 @@ async function bootMachine(context: ScenarioContext, name: string, stages: BootS
   return machine;
 }
 
-/** Nothing is known of such boots at first, then two, then three of them. */
+/** Compares with the pool's history once it has three boots; before that, by share of the boot. */
 async function checkNestedStages(context: ScenarioContext): Promise<void> {
   await externalPool(context, 'workspaces');
   await bootMachine(context, 'usual-1', usual);
   await bootMachine(context, 'usual-2', usual);
   const first = await bootMachine(context, 'slow-1', measured);
   expect(await reportedStages(context, first.node_id), 'the stages as they were reported').toEqual(measured);
-  expect(await slowIn(context, first.node_id), 'by their part of the whole').toEqual([
+  expect(await slowIn(context, first.node_id), 'by their share of the boot').toEqual([
     'script took 381 s of 423 s',
     'set-up took 270 s of 423 s',
     'image-pull took 107 s of 423 s',
@@ -88,7 +88,7 @@ async function checkNestedStages(context: ScenarioContext): Promise<void> {
   ]);
   const { stages } = await bootOf(context, second.node_id);
   const chart = stages.map(({ name, starts_seconds, usual_seconds }) => [name, starts_seconds, usual_seconds]);
-  expect(chart, 'the chart, beside the median of the pool').toEqual([
+  expect(chart, 'the chart with the median of the pool').toEqual([
     ['before-script', 0, 42],
     ['script', 42, 381],
     ['image-pull', 42, usual_pull_seconds],
@@ -107,12 +107,12 @@ async function checkBlamedStages(context: ScenarioContext): Promise<void> {
     { name: 'config-apt_configure', seconds: 11.5, parent: 'modules-config' },
     { name: 'config-final_message', seconds: 0.001, parent: 'modules-final' },
   ]);
-  expect(await slowIn(context, machine.node_id), 'what cloud-init blames').toEqual([
+  expect(await slowIn(context, machine.node_id), 'the slow stage in the report of cloud-init').toEqual([
     'config-scripts_user took 381 s of 423 s',
   ]);
 }
 
-/** For the chart: every stage has a start by the server's clock, and they follow one another. */
+/** The chart needs a start for every stage, by the server's clock, and no two may overlap. */
 async function checkAgentStages(context: ScenarioContext, allocation_id: string, stages: BootStage[]): Promise<void> {
   const { node_id } = await waitForAllocation(context, allocation_id, 'active');
   const reported = (await bootOf(context, node_id ?? '')).stages;
@@ -121,14 +121,14 @@ async function checkAgentStages(context: ScenarioContext, allocation_id: string,
     expect(seconds, name).toBeGreaterThanOrEqual(stages[index]?.seconds ?? 0);
     const endedMs = Date.parse(started_at ?? '') + seconds * 1000;
     const nextMs = Date.parse(reported[index + 1]?.started_at ?? '9999-12-31T00:00:00Z');
-    // Both are rounded to milliseconds.
+    // Both times are rounded to milliseconds.
     expect(endedMs, `${name} ends before the next begins`).toBeLessThanOrEqual(nextMs + 2);
   }
   expect(await slowIn(context, node_id ?? '')).toEqual([expect.stringMatching(/^set-up took [\d.]+ s of [\d.]+ s$/)]);
 }
 
 scenario({
-  name: 'where the time of a boot went',
+  name: 'the stages of a boot, and which of them were slow',
   async story(context) {
     const simulated = [
       { name: 'image-pull', seconds: 0.1 },
@@ -142,20 +142,20 @@ scenario({
   },
   counters: [
     {
-      broken: 'forgotten nesting of stages',
+      broken: 'stages without their parents',
       around: whileBroken(wrong, {
-        readBootStages: async (...given) =>
-          (await right.readBootStages(...given)).map(({ parent: _, ...stage }) => stage),
+        readBootStages: async (...args) =>
+          (await right.readBootStages(...args)).map(({ parent: _, ...stage }) => stage),
       }),
       fails: /the stages as they were reported/,
     },
     {
       broken: 'slow stages that are never named',
       around: whileBroken(wrong, { slowStages: () => [] }),
-      fails: /by their part of the whole/,
+      fails: /by their share of the boot/,
     },
     {
-      broken: 'the history ignored',
+      broken: 'an ignored history',
       around: whileBroken(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
       fails: /against the history of the pool/,
     },

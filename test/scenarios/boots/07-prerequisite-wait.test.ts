@@ -13,18 +13,18 @@ import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /** Longer than a busy machine takes from the grant to the registration. */
 const provision_seconds = 5;
-/** As many boot budgets as in the incident: 300 s against 60 s. */
+/** Several boot budgets long, as in the incident: 300 s against a budget of 60 s. */
 const queued_seconds = 5 * (provision_seconds / 2);
 
-let ensured: { target: EnsureTarget; sinceMs: number } | undefined;
+let ensureCall: { target: EnsureTarget; sinceMs: number } | undefined;
 
-function requireEnsured(): NonNullable<typeof ensured> {
-  if (!ensured) throw new Error('the driver was never called');
-  return ensured;
+function requireEnsureCall(): NonNullable<typeof ensureCall> {
+  if (!ensureCall) throw new Error('the driver was never called');
+  return ensureCall;
 }
 
-/** A provider that queues, then grants. With `silently` it does not report that it is waiting. */
-const provider = (silently: boolean): Pick<Composition, 'drivers'> => ({
+/** A provider that queues, then grants. If `isSilent`, it does not report the wait. */
+const provider = (isSilent: boolean): Pick<Composition, 'drivers'> => ({
   drivers: (built) =>
     new Map([
       ...built,
@@ -32,14 +32,14 @@ const provider = (silently: boolean): Pick<Composition, 'drivers'> => ({
         'simulated',
         simulatedDriver({
           ensure: async (target) => {
-            ensured ??= { target, sinceMs: systemClock.monotonicMs() };
-            const waited = (systemClock.monotonicMs() - ensured.sinceMs) / 1000;
+            ensureCall ??= { target, sinceMs: systemClock.monotonicMs() };
+            const waited = (systemClock.monotonicMs() - ensureCall.sinceMs) / 1000;
             if (waited >= queued_seconds) return { outcome: 'done', message: 'capacity was granted' };
             return {
               outcome: 'wait',
               retry_seconds: 0.2,
               message: 'QuotaExceeded: in the queue',
-              ...(!silently && { waits_for: 'capacity' as const }),
+              ...(!isSilent && { waits_for: 'capacity' as const }),
             };
           },
         }),
@@ -51,15 +51,15 @@ scenario({
   name: 'time in a quota queue is not boot time',
   settings: provider(false),
   async story(context) {
-    ensured = undefined;
+    ensureCall = undefined;
     await context.client.call('pool-put', {
       params: { pool: 'scarce' },
       body: { driver: 'simulated', budgets: { provision_seconds, start_seconds: 60, rescue_seconds: 1 } },
     });
     const id = await allocate(context.client, 'scarce');
-    const allocationNow = () => context.client.call('allocation-get', { params: { id } });
+    const readAllocation = () => context.client.call('allocation-get', { params: { id } });
     const waiting = await context.waitFor('the wait for capacity to be on the node', async () => {
-      const { node_id } = await allocationNow();
+      const { node_id } = await readAllocation();
       const node = node_id && (await context.client.call('node-get', { params: { id: node_id } }));
       return node && node.waiting_for === 'capacity' ? node : undefined;
     });
@@ -67,19 +67,19 @@ scenario({
     expect(explanation.waiting_for).toContain('capacity');
     const granted = await context.waitFor('the capacity to be granted', async () => {
       const node = await context.client.call('node-get', { params: { id: waiting.node_id } });
-      expect(node.status, 'it fails while it only waits').toBe('provisioning');
+      expect(node.status, 'the status while it waits for capacity').toBe('provisioning');
       return node.waiting_for === null ? node : undefined;
     });
-    const grantedAfter = secondsBetween(new Date(granted.created_at), new Date(granted.deadline_at ?? ''));
-    expect(grantedAfter).toBeGreaterThanOrEqual(queued_seconds + provision_seconds);
-    const { target } = requireEnsured();
+    const deadlineSeconds = secondsBetween(new Date(granted.created_at), new Date(granted.deadline_at ?? ''));
+    expect(deadlineSeconds).toBeGreaterThanOrEqual(queued_seconds + provision_seconds);
+    const { target } = requireEnsureCall();
     const machine = await startMachine(context.server.url, { enrollment_token: target.bootstrap.enrollment_token });
-    const hasMessage = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
+    const hasMessage = async (message: string) => (await readAllocation()).progress?.message === message || undefined;
     await machine.call('agent-heartbeat', { body: { status: 'starting', boot_stage: 'mounting' } });
-    await context.waitFor('its boot stage in the progress', () => hasMessage('Boot stage mounting'));
+    await context.waitFor('the boot stage in the progress', () => hasMessage('Boot stage mounting'));
     await machine.beat('ready');
     await context.waitFor('the allocation to be active', async () =>
-      (await allocationNow()).status === 'active' ? true : undefined,
+      (await readAllocation()).status === 'active' ? true : undefined,
     );
     const [sample] = await context.db.query<{ seconds: number; outcome: string }>(
       `select seconds, outcome from boot_samples where node_id = $1 and phase = 'provision'`,

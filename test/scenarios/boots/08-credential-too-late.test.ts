@@ -1,6 +1,6 @@
 /**
- * A machine that registers before its record is stored is told to wait, and until when. It retries,
- * and nothing is lost.
+ * A machine that registers before its record is stored is answered `enrollment_pending` with a
+ * deadline. It retries, and its reports are not lost.
  */
 import { expect, onTestFinished, vi } from 'vitest';
 import { exitCodes } from '../../../src/agent/life/exit.ts';
@@ -25,9 +25,9 @@ const wrong = vi.hoisted(() => ({}) as { replaceProblem?: (problem: ApiProblem) 
 
 vi.mock(import('../../../src/store/agents/register.ts'), async (original) => {
   const whole = await original();
-  const register: typeof Enrolment.register = async (...given) => {
+  const register: typeof Enrolment.register = async (...args) => {
     try {
-      return await whole.register(...given);
+      return await whole.register(...args);
     } catch (error) {
       throw error instanceof ApiProblem && wrong.replaceProblem ? wrong.replaceProblem(error) : error;
     }
@@ -44,10 +44,10 @@ const clock_error_seconds = 0.5;
 
 interface Unrecorded {
   node_id: string;
-  /** When its ids were created; its budget starts there. */
-  born: Date;
+  /** When the ids of the machine were created. Its budget starts then. */
+  created: Date;
   enrollment_token: string;
-  /** Writes its record as the product does. */
+  /** Writes the record as the product does. */
   record(): Promise<void>;
 }
 
@@ -55,23 +55,23 @@ interface Unrecorded {
 async function unrecordedMachine(context: ScenarioContext, pool: string): Promise<Unrecorded> {
   const db = openDatabase({ url: context.server.database_url, max_connections: 1 });
   onTestFinished(() => db.close());
-  const born = now(systemClock);
-  const atBirth = { ...systemClock, nowMs: () => born.getTime() };
-  const node_id = newNodeId(atBirth);
-  const node_instance_id = newNodeInstanceId(atBirth);
-  const installation = await openInstallation(db, born);
+  const created = now(systemClock);
+  const clockAtCreation = { ...systemClock, nowMs: () => created.getTime() };
+  const node_id = newNodeId(clockAtCreation);
+  const node_instance_id = newNodeInstanceId(clockAtCreation);
+  const installation = await openInstallation(db, created);
   const enrollment_token = installation.enrollmentToken({ pool, node_id, node_instance_id });
   const record = () =>
     db.transaction(async (tx) => {
       const at = now(systemClock);
-      const found = await currentPool(tx, pool);
-      if (!found) throw new Error(`there is no pool ${pool}`);
+      const current = await currentPool(tx, pool);
+      if (!current) throw new Error(`there is no pool ${pool}`);
       const node = {
         node_id,
         node_instance_id,
         pool,
-        pool_generation: found.generation,
-        name: 'quicker-than-its-record',
+        pool_generation: current.generation,
+        name: 'earlier-than-its-record',
         zone: null,
         workflow_id: null,
         correlation_id: newCorrelationId(),
@@ -79,22 +79,22 @@ async function unrecordedMachine(context: ScenarioContext, pool: string): Promis
         labels: {},
       };
       const cited = { by: 'node-create', reason: 'its record comes late' } as const;
-      await createNode(tx, node, found.document, cited, at, defaultEnvironment);
+      await createNode(tx, node, current.document, cited, at, defaultEnvironment);
       await createInstance(tx, { node_instance_id, node_id, enrollment_token }, at);
     });
-  return { node_id, born, enrollment_token, record };
+  return { node_id, created, enrollment_token, record };
 }
 
 const refusals = (agent: RealAgent) => agent.output().split('enrollment_pending').length - 1;
 
 /**
- * A real agent registers before its record exists. It keeps its place and the events that happened
+ * A real agent registers before its record exists. It retries, and keeps the events that happened
  * meanwhile.
  */
 async function retriesRegistration(context: ScenarioContext): Promise<void> {
   const machine = await unrecordedMachine(context, 'workspaces');
   const { enrollment_token } = machine;
-  const agent = await startAgent(context, { enrollment_token, setup: 'echo set up before anybody knew' });
+  const agent = await startAgent(context, { enrollment_token, setup: 'echo set up before the registration' });
   await context.waitFor('the machine to be refused twice', async () => {
     if (agent.hasEnded()) throw new Error(`the agent gave up: ${(await agent.exitReport())?.reason}`);
     return refusals(agent) >= 2;
@@ -106,37 +106,39 @@ async function retriesRegistration(context: ScenarioContext): Promise<void> {
   expect(node).toMatchObject({ restarts: 0, verdict: null });
   const boot = await context.client.call('node-boot', { params: { id: node.node_id } });
   expect(boot.stages.map((stage) => stage.name)).toEqual(['setup']);
-  await context.waitFor('what it wrote before its registration', async () => {
+  await context.waitFor('the log lines from before the registration', async () => {
     const { items } = await context.client.call('node-logs', { params: { id: node.node_id } });
-    return items.some(({ stream, line }) => stream === 'setup' && line === 'set up before anybody knew');
+    return items.some(({ stream, line }) => stream === 'setup' && line === 'set up before the registration');
   });
-  const kept = await context.waitFor('its spooled reports to arrive', async () => {
+  const report = await context.waitFor('the spooled reports to arrive', async () => {
     const { items } = await context.client.call('node-timeline', { params: { id: node.node_id } });
     return items.find((fact) => fact.kind === 'agent_call_failed' && fact.data.code === 'enrollment_pending');
   });
-  expect(kept).toMatchObject({ layer: 'transport', data: { call: 'agent-register', detail_layer: 'credential' } });
-  expect(kept.data.count).toBeGreaterThanOrEqual(2);
+  expect(report).toMatchObject({ layer: 'transport', data: { call: 'agent-register', detail_layer: 'credential' } });
+  expect(report.data.count).toBeGreaterThanOrEqual(2);
 }
 
-/** The record never comes: the agent gives up at the announced deadline and reports that. */
+/** The record never comes. The agent gives up at the announced deadline and reports that. */
 async function expectGivesUpInTime(
   context: ScenarioContext,
   agent: RealAgent,
-  { born, node_id }: Unrecorded,
+  { created, node_id }: Unrecorded,
 ): Promise<void> {
   await context.waitFor('the machine to give up', () => agent.hasEnded());
   expect(await agent.ended).toBe(exitCodes.registration_deadline);
-  const word = await agent.exitReport();
-  expect(word?.reason).toMatch(
+  const report = await agent.exitReport();
+  expect(report?.reason).toMatch(
     /^the agent could not register by its deadline .* last failure: credential\/enrollment_pending/,
   );
-  expect(secondsBetween(born, new Date(word?.at ?? ''))).toBeGreaterThanOrEqual(hopeless_seconds - clock_error_seconds);
+  expect(secondsBetween(created, new Date(report?.at ?? ''))).toBeGreaterThanOrEqual(
+    hopeless_seconds - clock_error_seconds,
+  );
   await expect(nodeOf(context, node_id)).rejects.toMatchObject({ problem: { code: 'node_not_found' } });
 }
 
-/** Three cases, three answers: not yet, unknown, replaced. */
+/** Different codes for a token without a record yet, a forged token and an unknown credential. */
 async function answersEachCase(context: ScenarioContext): Promise<void> {
-  const { enrollment_token, born } = await unrecordedMachine(context, 'workspaces');
+  const { enrollment_token, created } = await unrecordedMachine(context, 'workspaces');
   const register = (token: string, bearer?: string) =>
     callRoute(
       context.server.url,
@@ -149,7 +151,7 @@ async function answersEachCase(context: ScenarioContext): Promise<void> {
   expect(early.status).toBe(425);
   expect(early.body.retry_after_seconds).toBeGreaterThan(0);
   expect(early.headers.get('retry-after')).toBe(String(early.body.retry_after_seconds));
-  expect(secondsBetween(born, new Date(String(early.body.deadline_at)))).toBe(provision_seconds);
+  expect(secondsBetween(created, new Date(String(early.body.deadline_at)))).toBe(provision_seconds);
 
   const forged = await register(enrollment_token.replace(/\.(.)/, (_, first) => (first === 'A' ? '.B' : '.A')));
   expectProblem(forged, 'enrollment_invalid');
@@ -160,7 +162,7 @@ async function answersEachCase(context: ScenarioContext): Promise<void> {
 }
 
 scenario({
-  name: 'a machine that is quicker than its record',
+  name: 'a machine that registers before its record is stored',
   async story(context) {
     await externalPool(context, 'workspaces', { budgets: { provision_seconds } });
     await externalPool(context, 'hopeless', { budgets: { provision_seconds: hopeless_seconds } });
@@ -172,7 +174,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a machine that is not recorded yet taken for a stranger',
+      broken: 'a machine without a record treated as unknown',
       around: whileBroken(wrong, {
         replaceProblem: (problem) =>
           problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem,
@@ -180,7 +182,7 @@ scenario({
       fails: /the agent gave up: the registration was refused: credential\/enrollment_invalid/,
     },
     {
-      broken: 'a "not yet" without a deadline',
+      broken: 'an enrollment_pending answer without a deadline',
       around: whileBroken(wrong, {
         replaceProblem: ({ code, extras: { deadline_at: _, ...extras } }) => new ApiProblem(code, extras),
       }),

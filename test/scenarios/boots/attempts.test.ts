@@ -1,6 +1,6 @@
 /**
- * A pool may let a provision try several instances; a paused pool and a pool with one attempt do
- * not.
+ * A pool may let a provision try several instances. A provision makes one attempt where the pool
+ * sets no number.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(files, { recursive: true, force: true });
 });
 
-const instances = (id: string) =>
+const countInstances = (id: string) =>
   db.countRows(
     `select 1
      from instances
@@ -40,7 +40,7 @@ const instances = (id: string) =>
     [id],
   );
 
-it('succeeds with a second instance after the first failed, without a request', async () => {
+it('succeeds with a second instance after the first failed, without a new request', async () => {
   const mark = join(files, 'tried');
   await declarePool(server.client, 'stubborn', {
     attempts: 3,
@@ -48,7 +48,7 @@ it('succeeds with a second instance after the first failed, without a request', 
   });
   const id = await allocate(server.client, 'stubborn');
   const active = await waitForStatus(server.client, id, 'active');
-  expect(await instances(id)).toBe(2);
+  expect(await countInstances(id)).toBe(2);
   expect(await db.countEvidence(id, 'allocation.retrying')).toBe(1);
   expect(active.workflow_id).not.toBeNull();
   await release(server.client, id);
@@ -56,19 +56,19 @@ it('succeeds with a second instance after the first failed, without a request', 
   await expectNothingLeft(db, server.nodes_dir, 1);
 });
 
-it('stops at the allowed number of attempts, and has an open operation until then', async () => {
+it('stops at the allowed number of attempts, and its operation runs until then', async () => {
   await declarePool(server.client, 'hopeless', { attempts: 2, spec: { setup: 'exit 6' } });
   const id = await allocate(server.client, 'hopeless');
-  const over = await until('both attempts to have failed', async () => {
+  const failed = await until('both attempts to have failed', async () => {
     const allocation = await server.client.call('allocation-get', { params: { id } });
     const { progress } = allocation;
-    const open = progress && ['queued', 'running', 'cancelling'].includes(progress.status);
-    // A failed allocation with attempts left still has an open operation.
-    if (allocation.status === 'failed' && (await instances(id)) < 2) expect(open).toBe(true);
-    return allocation.status === 'failed' && !open ? allocation : undefined;
+    const isRunning = progress && ['queued', 'running', 'cancelling'].includes(progress.status);
+    // A failed allocation with attempts left still has a running operation.
+    if (allocation.status === 'failed' && (await countInstances(id)) < 2) expect(isRunning).toBe(true);
+    return allocation.status === 'failed' && !isRunning ? allocation : undefined;
   });
-  expect(await instances(id)).toBe(2);
-  expect(over.reason).toContain('code 6');
+  expect(await countInstances(id)).toBe(2);
+  expect(failed.reason).toContain('code 6');
   await release(server.client, id);
   await waitForStatus(server.client, id, 'released');
 });
@@ -82,7 +82,7 @@ it('reports that another attempt waits for room, and serves it before later requ
   });
   const first = await allocate(server.client, 'narrow');
   const { node_id } = await waitForStatus(server.client, first, 'failed');
-  await until('its machine to be gone', async () => {
+  await until('the failed machine to be retired', async () => {
     const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
     return node.status === 'retired';
   });
@@ -116,6 +116,6 @@ it('makes one attempt where the pool sets none', async () => {
     const { progress } = await server.client.call('allocation-get', { params: { id } });
     return progress?.status === 'failed';
   });
-  expect(await instances(id)).toBe(1);
+  expect(await countInstances(id)).toBe(1);
   expect(await db.countEvidence(id, 'allocation.retrying')).toBe(0);
 });

@@ -1,6 +1,6 @@
 /**
- * Prerequisites of a pool are checked on the machine before it may become ready; a missing one is
- * named.
+ * A machine checks the prerequisites of its pool before it may become ready. The verdict names a
+ * missing one.
  */
 import { expect, vi } from 'vitest';
 import type { Node } from '../../../src/contract/node.ts';
@@ -27,11 +27,11 @@ vi.mock(import('../../../src/store/agents/prerequisites.ts'), async (original) =
   const whole = await original();
   return {
     ...whole,
-    reportPrerequisites: (...given) => (wrong.reportPrerequisites ?? whole.reportPrerequisites)(...given),
+    reportPrerequisites: (...args) => (wrong.reportPrerequisites ?? whole.reportPrerequisites)(...args),
   };
 });
 
-/** Long enough that no machine is missed, however busy the host is. */
+/** Long enough that no machine counts as silent, however busy the host is. */
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
 /** Several runs of every rule. */
 const watchSeconds = 3;
@@ -53,7 +53,7 @@ const reportChecks = (machine: Machine, found: Record<string, boolean>) =>
 const met = { 'gpu-driver': true, 'scratch-disk': true };
 
 scenario({
-  name: 'a machine that reports ready before it was checked',
+  name: 'a machine that reports ready before its checks are reported',
   async story(context) {
     await pool(context);
     const machine = await joinMachine(context, 'gpu', 'gpu-1');
@@ -61,7 +61,7 @@ scenario({
     const beats = keepBeating(machine, beatEvery, 'ready');
     try {
       await reportChecks(machine, { 'gpu-driver': true });
-      await context.expectNever('it became ready', watchSeconds, async () => {
+      await context.expectNever('the machine became ready', watchSeconds, async () => {
         const { status, reported } = await nodeOf(context, machine.node_id);
         expect(reported?.status).toBe('ready');
         return status !== 'starting';
@@ -71,21 +71,21 @@ scenario({
     } finally {
       await beats.stop();
     }
-    // It need not report ready again.
+    // The machine need not report ready again.
     await reportChecks(machine, met);
     await waitForNode(context, machine.node_id, 'ready');
     expect(await causesOf(context, machine.node_id)).toEqual(['join', 'registration', 'claim-ready']);
   },
   counters: [
     {
-      broken: 'claims that are believed unchecked',
+      broken: 'a report of ready that counts before the checks',
       composition: withDeciders((right) => ({
         effectOfBeat: (node, beat, now) => right.effectOfBeat({ ...node, prerequisites: null }, beat, now),
       })),
-      fails: /it became ready, and should not/,
+      fails: /the machine became ready, and should not/,
     },
     {
-      broken: 'check reports that are ignored',
+      broken: 'ignored check reports',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be ready/,
     },
@@ -106,7 +106,9 @@ scenario({
     const explanation = await context.client.call('node-explain', { params: { id: machine.node_id } });
     expect(explanation.because).toMatchObject({ rule: 'prerequisite-missing', verdict: failed.verdict?.reason });
     await machine.beat('ready');
-    expect((await nodeOf(context, machine.node_id)).status, 'a beat does not bring the driver').toBe('failed');
+    expect((await nodeOf(context, machine.node_id)).status, 'the status after a beat without the driver').toBe(
+      'failed',
+    );
 
     await reportChecks(machine, met);
     await machine.beat('ready');
@@ -122,7 +124,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'check reports that are ignored',
+      broken: 'ignored check reports',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for node to be failed/,
     },
@@ -152,22 +154,22 @@ scenario({
   ],
 });
 
-/** The checks that real agents run; the second takes time, like querying a driver. */
-const there = { name: 'gpu-driver', check: 'sleep 0.5' };
+/** The checks that real agents run. One takes time, like querying a driver. */
+const presentDriver = { name: 'gpu-driver', check: 'sleep 0.5' };
 const shell = { name: 'shell', check: 'true' };
-const absent = { name: 'gpu-driver', check: 'echo no device found; exit 3' };
+const missingDriver = { name: 'gpu-driver', check: 'echo no device found; exit 3' };
 
-const facts = async (context: ScenarioContext, id: string, kind: string) =>
+const readCheckNames = async (context: ScenarioContext, id: string, kind: string) =>
   (await context.client.call('node-timeline', { params: { id }, query: { kind } })).items.map((fact) => fact.data.name);
 
 scenario({
-  name: 'real agents, on own and on external machines',
+  name: 'checks by real agents, on local and on external machines',
   async story(context) {
-    for (const [pool, missing] of [
-      ['equipped', there],
-      ['bare', absent],
+    for (const [pool, driverCheck] of [
+      ['equipped', presentDriver],
+      ['bare', missingDriver],
     ] as const) {
-      const required = [shell, missing];
+      const required = [shell, driverCheck];
       await localPool(context, pool, { heartbeat, requires: required });
       await externalPool(context, `${pool}-others`, { heartbeat, requires: required });
     }
@@ -188,7 +190,7 @@ scenario({
     const ready = [await nodeIn('equipped-others', 'ready'), await nodeIn('equipped', 'ready')];
     for (const { node_id } of ready)
       await context.waitFor('both checks on the timeline', async () => {
-        const met = await facts(context, node_id, 'prerequisite.met');
+        const met = await readCheckNames(context, node_id, 'prerequisite.met');
         return met.includes('gpu-driver') && met.includes('shell');
       });
     await waitForAllocation(context, active, 'active');
@@ -201,7 +203,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'check reports that are ignored',
+      broken: 'ignored check reports',
       around: whileBroken(wrong, { reportPrerequisites: async () => 'starting' }),
       fails: /waited .* for machine of equipped-others to be ready/,
       patience_seconds: 10,

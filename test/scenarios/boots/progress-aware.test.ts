@@ -9,7 +9,7 @@ import { allocate } from '../../support/allocations.ts';
 import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
-/** Shows a new state of its one part while it advances, then the same state for ever. */
+/** A provider that shows new states for this long, and then the same state for ever. */
 const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => ({
   drivers(built) {
     let sinceMs: number | undefined;
@@ -19,19 +19,22 @@ const provider = (advancesForSeconds: number): Pick<Composition, 'drivers'> => (
       const parts = [
         { name: 'cluster', kind: 'pool', state: `stage ${Math.ceil(seconds / 0.3)}`, tone: 'busy' as const },
       ];
-      return { outcome: 'wait' as const, retry_seconds: 0.1, message: 'it builds', parts };
+      return { outcome: 'wait' as const, retry_seconds: 0.1, message: 'building', parts };
     };
     return new Map([...built, ['simulated', simulatedDriver({ ensure })]]);
   },
 });
 
-async function failedAfter(context: ScenarioContext, budgets: { provision_seconds: number; silence_seconds: number }) {
+async function waitForFailure(
+  context: ScenarioContext,
+  budgets: { provision_seconds: number; silence_seconds: number },
+) {
   await context.client.call('pool-put', {
     params: { pool: 'minding' },
     body: { driver: 'simulated', budgets: { ...budgets, progress_aware: true, rescue_seconds: 600 } },
   });
   const id = await allocate(context.client, 'minding');
-  const failed = await context.waitFor('the boot to be given up', async () => {
+  const failed = await context.waitFor('the boot to fail', async () => {
     const allocation = await context.client.call('allocation-get', { params: { id } });
     return allocation.status === 'failed' ? allocation : undefined;
   });
@@ -40,18 +43,18 @@ async function failedAfter(context: ScenarioContext, budgets: { provision_second
   return secondsBetween(new Date(node.created_at), new Date(node.status_since));
 }
 
-const blind = withDeciders(() => ({ deadlineAfterAdvance: () => undefined }));
+const ignoreProgress = withDeciders(() => ({ deadlineAfterAdvance: () => undefined }));
 
 scenario({
-  name: 'a boot that advances may exceed its budget, up to twice of it',
+  name: 'a boot that advances may take up to twice its budget',
   settings: provider(60),
   async story(context) {
-    // Long enough that a verdict that is late on a busy machine is not taken for a postponed one.
+    // Long enough that a late verdict on a busy machine is not mistaken for a postponed one.
     const provision_seconds = 4;
-    const waited = await failedAfter(context, { provision_seconds, silence_seconds: 1 });
-    expect(waited, 'it was given up at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
+    const waited = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
+    expect(waited, 'the boot failed at its budget').toBeGreaterThanOrEqual(2 * provision_seconds);
   },
-  counters: [{ broken: 'progress ignored', composition: blind, fails: /given up at its budget/ }],
+  counters: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /failed at its budget/ }],
 });
 
 scenario({
@@ -59,8 +62,8 @@ scenario({
   settings: provider(0.5),
   async story(context) {
     const provision_seconds = 60;
-    const waited = await failedAfter(context, { provision_seconds, silence_seconds: 1 });
+    const waited = await waitForFailure(context, { provision_seconds, silence_seconds: 1 });
     expect(waited).toBeLessThan(provision_seconds / 2);
   },
-  counters: [{ broken: 'progress ignored', composition: blind, fails: /waited .* for the boot to be given up/ }],
+  counters: [{ broken: 'ignored progress', composition: ignoreProgress, fails: /waited .* for the boot to fail/ }],
 });

@@ -1,6 +1,6 @@
 /**
- * The image pull has been twice as slow since yesterday: a finding names the stage before a healthy
- * boot fails.
+ * The image pull has been twice as slow since yesterday. A finding names the stage before the
+ * slower boots exceed their budget.
  */
 import { expect } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
@@ -12,10 +12,10 @@ import { type ScenarioContext, scenario, withoutSweep } from '../support/scenari
 const pass_seconds = 0.5;
 const hour = 3600;
 
-const findings = async (context: ScenarioContext, status: Finding['status']): Promise<Finding[]> =>
+const readFindings = async (context: ScenarioContext, status: Finding['status']): Promise<Finding[]> =>
   (await context.client.call('drift-list', { query: { kind: 'boot-shift', status } })).items;
-const finding = (context: ScenarioContext, status: Finding['status']): Promise<Finding> =>
-  context.waitFor(`a finding to be ${status}`, async () => (await findings(context, status))[0]);
+const waitForFinding = (context: ScenarioContext, status: Finding['status']): Promise<Finding> =>
+  context.waitFor(`a finding to be ${status}`, async () => (await readFindings(context, status))[0]);
 
 scenario({
   name: 'an image pull that is twice as slow since yesterday',
@@ -33,9 +33,9 @@ scenario({
     const before = { from: secondsLater(yesterday, -100 * hour), every_seconds: hour, stages };
     await recordStagedBoots(db, { pool: 'gpu', count: 100, ...before });
     await context.expectNever(
-      'something was found',
+      'a finding was opened',
       3 * pass_seconds,
-      async () => (await findings(context, 'open'))[0],
+      async () => (await readFindings(context, 'open'))[0],
     );
     // The last boot ended just now.
     const every_seconds = (24 * hour - 500) / 39;
@@ -43,15 +43,15 @@ scenario({
     await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...since });
     await db.close();
 
-    const found = await finding(context, 'open');
-    expect(found).toMatchObject({
+    const slowPull = await waitForFinding(context, 'open');
+    expect(slowPull).toMatchObject({
       what: 'boots_slower',
       pool: 'gpu',
       ours: { phase: 'provision', boots: 100, budget_seconds: 720 },
       theirs: { since: yesterday.toISOString(), boots: 40, past_budget_share: 0, stages: [{ stage: 'image-pull' }] },
     });
-    expect(found.says).toContain(`since ${yesterday.toISOString()}`);
-    expect(found.says).toMatch(
+    expect(slowPull.says).toContain(`since ${yesterday.toISOString()}`);
+    expect(slowPull.says).toMatch(
       /The stage image-pull went from 11\d s to 24\d s .*None of them has exceeded the budget/,
     );
     const metrics = await fetch(`${context.server.url}/metrics`, {
@@ -59,18 +59,22 @@ scenario({
     });
     expect(await metrics.text()).toMatch(/^slipway_findings\{kind="boot-shift"\} 1$/m);
 
-    // The explanation of a provisioning machine mentions it too.
+    // The explanation of a provisioning machine cites the finding too.
     const { node } = await context.client.call('node-create', { body: { pool: 'gpu' } });
     const explanation = await context.client.call('node-explain', { params: { id: node.node_id } });
-    expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
+    expect(explanation.findings).toMatchObject([{ finding_id: slowPull.finding_id }]);
 
-    const params = { id: found.finding_id };
+    const params = { id: slowPull.finding_id };
     const repair = context.client.call('drift-repair', { params, body: { reason: 'please' } });
     await expect(repair).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
     await context.client.call('drift-accept', { params, body: { reason: 'the registry is being moved' } });
-    await context.expectNever('it was found anew', 3 * pass_seconds, async () => (await findings(context, 'open'))[0]);
-    expect(await findings(context, 'accepted')).toMatchObject([
-      { finding_id: found.finding_id, actor: { name: 'admin' } },
+    await context.expectNever(
+      'an accepted finding was opened again',
+      3 * pass_seconds,
+      async () => (await readFindings(context, 'open'))[0],
+    );
+    expect(await readFindings(context, 'accepted')).toMatchObject([
+      { finding_id: slowPull.finding_id, actor: { name: 'admin' } },
     ]);
   },
   counters: [

@@ -20,13 +20,13 @@ type Parts = Pick<typeof NodeRetire, 'retireIn'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/release/node-retire.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, retireIn: (...given) => (wrong.retireIn ?? whole.retireIn)(...given) };
+  return { ...whole, retireIn: (...args) => (wrong.retireIn ?? whole.retireIn)(...args) };
 });
 
 const pool = 'shared';
-/** Long enough for the failed machine to return at any time. */
+/** The rescue window is long enough for the failed machine to return. */
 const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
-/** These machines leave by a goodbye; none is missed because a busy server is slow. */
+/** These machines leave by a goodbye. The long stale time keeps the liveness rule out. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 
 async function readyMachine(context: ScenarioContext, name: string) {
@@ -53,7 +53,7 @@ scenario({
     const bmart = await allocate(context.client, pool);
     await first.beat('starting');
     await first.beat('ready');
-    await context.waitFor('failed machine to be let go', async () => {
+    await context.waitFor('the failed machine to be retired', async () => {
       const { node_id } = await allocationOf(context, bmart);
       expect(node_id, 'the next tenant got an unproven machine').toBeNull();
       const { status } = await context.client.call('node-get', { params: { id: first.node_id } });
@@ -65,14 +65,14 @@ scenario({
     expect((await first.beat('ready')).body.code).toBe('instance_fenced');
 
     // The same machine may join again as a new instance; the former one is fenced.
-    const again = await readyMachine(context, 'm1');
-    expect((await waitForAllocation(context, bmart, 'active')).node_id).toBe(again.node_id);
+    const rejoined = await readyMachine(context, 'm1');
+    expect((await waitForAllocation(context, bmart, 'active')).node_id).toBe(rejoined.node_id);
   },
   counters: [
     {
-      broken: 'a rescue window that a retry leaves open',
+      broken: 'a retry that does not retire the failed machine',
       around: whileBroken<Parts>(wrong, { retireIn: async () => undefined }),
-      // Otherwise the mark of its former tenant would keep it from the next one too.
+      // Otherwise the mark `unproven_since` would also keep the machine from the next tenant.
       composition: forgetsUnproven,
       fails: /the next tenant got an unproven machine/,
     },

@@ -23,11 +23,11 @@ type Parts = Pick<typeof NewInstance, 'followPool'> &
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/new-instance.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, followPool: (...given) => (wrong.followPool ?? whole.followPool)(...given) };
+  return { ...whole, followPool: (...args) => (wrong.followPool ?? whole.followPool)(...args) };
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, tearDown: (...given) => (wrong.tearDown ?? whole.tearDown)(...given) };
+  return { ...whole, tearDown: (...args) => (wrong.tearDown ?? whole.tearDown)(...args) };
 });
 vi.mock(import('../../../src/store/agents/sessions/agent-sessions.ts'), async (original) => {
   const whole = await original();
@@ -36,7 +36,7 @@ vi.mock(import('../../../src/store/agents/sessions/agent-sessions.ts'), async (o
     createAgentSessions: (db) => {
       const sessions = whole.createAgentSessions(db);
       const recognized = (session: Session) => (wrong.recognized ? wrong.recognized(session) : session);
-      return { ...sessions, find: async (...given) => recognized(await sessions.find(...given)) };
+      return { ...sessions, find: async (...args) => recognized(await sessions.find(...args)) };
     },
   };
 });
@@ -97,7 +97,7 @@ async function expectKept(
   instance: string,
   before: Awaited<ReturnType<typeof recordOf>>,
 ) {
-  const after = await context.waitFor('what the machine knew to be kept', async () => {
+  const after = await context.waitFor('the frozen evidence of the former instance', async () => {
     const found = await recordOf(context, id, instance);
     const kept =
       ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
@@ -122,17 +122,22 @@ async function timelineOf(context: ScenarioContext, node_id: string): Promise<Ev
   return facts;
 }
 
-/** When the machine is retired, every line and every verdict is still there, under its instance. */
-async function expectOutlived(context: ScenarioContext, node_id: string, allocation_id: string, instances: string[]) {
-  const namedIn = (story: Evidence[]) =>
+/** After the machine is retired, the lines and verdicts of each instance are still readable. */
+async function expectRecordsSurvive(
+  context: ScenarioContext,
+  node_id: string,
+  allocation_id: string,
+  instances: string[],
+) {
+  const instancesIn = (story: Evidence[]) =>
     new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
-  // A timeline shows nothing newer than an open transaction, so the latest facts may appear a
-  // moment later.
+  // A timeline shows nothing newer than the oldest open transaction, so the latest facts may appear
+  // a moment later.
   const story = await context.waitFor('every instance on the timeline', async () => {
     const facts = await timelineOf(context, node_id);
-    return namedIn(facts).size >= instances.length ? facts : undefined;
+    return instancesIn(facts).size >= instances.length ? facts : undefined;
   });
-  expect(namedIn(story)).toEqual(new Set(instances));
+  expect(instancesIn(story)).toEqual(new Set(instances));
   const before = {
     story,
     records: await Promise.all(instances.map((each) => recordOf(context, node_id, each))),
@@ -166,7 +171,7 @@ scenario({
     await declareRig(context);
     const { node_id, node_instance_id: former } = await freeMachine(context);
     const credentials = await credentialsOf(context, former);
-    const before = await context.waitFor('its lines to be shipped', async () => {
+    const before = await context.waitFor('the log lines of the machine', async () => {
       const found = await recordOf(context, node_id, former);
       return found.lines.some(({ line }) => line === 'the rig is set up') && found.stages.length > 0
         ? found
@@ -190,15 +195,15 @@ scenario({
       code: 0,
       stdout: expect.stringContaining(`✔ reimage on ${node_id}: `),
     });
-    const anew = await waitForNewInstance(context, node_id, former);
+    const replacement = await waitForNewInstance(context, node_id, former);
     expect((await causesOf(context, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
     await expectFenced(context, credentials);
     await expectKept(context, node_id, former, before);
-    const present = await context.waitFor('its prerequisite to be reported', async () => {
-      const found = await recordOf(context, node_id, anew.node_instance_id ?? '');
+    const current = await context.waitFor('the prerequisite to be reported', async () => {
+      const found = await recordOf(context, node_id, replacement.node_instance_id ?? '');
       return found.facts.includes('prerequisite.met') ? found : undefined;
     });
-    expect(present.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
+    expect(current.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
 
     await rm(scratch);
     expect((await act(context, node_id, { reason: 'once more' })).status).toBe(200);
@@ -213,12 +218,12 @@ scenario({
     const { allocation } = await context.client.call('allocation-create', { body: { pool: 'rig' } });
     const { node_id: served } = await waitForAllocation(context, allocation.allocation_id, 'active');
     expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
-    const stood = [anew, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
-    await expectOutlived(context, node_id, allocation.allocation_id, [former, ...stood]);
+    const laterInstances = [replacement, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
+    await expectRecordsSurvive(context, node_id, allocation.allocation_id, [former, ...laterInstances]);
   },
   counters: [
     {
-      broken: 'a replaced instance taken for a stranger',
+      broken: 'a replaced instance treated as unknown',
       around: whileBroken(wrong, {
         recognized: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
       }),
@@ -227,7 +232,7 @@ scenario({
     {
       broken: 'a new instance with the old pool document',
       around: whileBroken(wrong, { followPool: async (_, node) => node }),
-      fails: /waited .* for its prerequisite to be reported/,
+      fails: /waited .* for the prerequisite to be reported/,
     },
     {
       broken: 'a log that is deleted with its machine',
@@ -256,10 +261,11 @@ scenario({
     const credentials = await credentialsOf(context, former);
     await rm(cleanable);
     expect((await act(context, node_id, { reason: 'a new kernel' })).status).toBe(200);
-    const aside = await waitForNode(context, node_id, 'quarantined');
-    expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
-    expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
-    // Half taken down, neither its old instance nor a person may bring it back.
+    const quarantined = await waitForNode(context, node_id, 'quarantined');
+    expect(quarantined).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
+    expect(quarantined.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
+    // The machine is half taken down, so neither its old instance nor an operator may bring it
+    // back.
     await expectFenced(context, credentials);
     const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
     const refused = await callRoute(context.server.url, 'node-act', back, { bearer: context.server.token });
@@ -272,7 +278,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a machine taken for gone without a look',
+      broken: 'a teardown that does nothing',
       around: whileBroken(wrong, { tearDown: async () => {} }),
       fails: /waited .* for node to be quarantined/,
     },

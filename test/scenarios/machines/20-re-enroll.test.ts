@@ -1,6 +1,6 @@
 /**
- * A machine that lost its credential enrols again, and a quarantined one is reactivated. A ping
- * proves that tasks and answers pass.
+ * A machine that lost its credential enrols again, and a quarantined machine is reactivated. A ping
+ * proves that tasks reach the agent and answers return.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,11 +30,11 @@ type Parts = Pick<typeof Ping, 'proveByPing'> &
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/operations/provision/ping.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, proveByPing: (...given) => (wrong.proveByPing ?? whole.proveByPing)(...given) };
+  return { ...whole, proveByPing: (...args) => (wrong.proveByPing ?? whole.proveByPing)(...args) };
 });
 vi.mock(import('../../../src/operations/release/teardown.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, removeMachine: (...given) => (wrong.removeMachine ?? whole.removeMachine)(...given) };
+  return { ...whole, removeMachine: (...args) => (wrong.removeMachine ?? whole.removeMachine)(...args) };
 });
 vi.mock(import('../../../src/store/transitions/allocation-transition.ts'), async (original) => {
   const whole = await original();
@@ -66,7 +66,7 @@ const act = (
     { bearer, ...(key && { headers: { 'idempotency-key': key } }) },
   );
 
-/** The operation of an action succeeded, and its ping was leased and answered. */
+/** Waits until the operation of an action succeeded and its ping was leased and answered. */
 async function expectPinged(context: ScenarioContext, id: string): Promise<void> {
   const { workflow_id } = await context.client.call('node-get', { params: { id } });
   await context.waitFor('a ping to be claimed and answered', async () => {
@@ -78,9 +78,9 @@ async function expectPinged(context: ScenarioContext, id: string): Promise<void>
   });
 }
 
-const printed = /^ {2}SLIPWAY_ENROLLMENT_TOKEN=(swe_\S+) slipway agent --server (\S+)$/m;
+const printedCommand = /^ {2}SLIPWAY_ENROLLMENT_TOKEN=(swe_\S+) slipway agent --server (\S+)$/m;
 
-/** A secret that is shown once is stored nowhere. */
+/** Checks that a secret that is shown once is stored nowhere. */
 async function expectNotStored(context: ScenarioContext, token: string): Promise<void> {
   for (const table of ['evidence', 'operations', 'instances', 'nodes', 'idempotency_keys', 'step_receipts'])
     expect(
@@ -109,7 +109,7 @@ scenario({
     const args = ['act', id, 're-enroll', '--reason', 'its disk was replaced'];
     const output = await runCli(args, { server: context.server.url, env });
     expect(output).toMatchObject({ code: 0, stdout: expect.stringContaining('; its allocation stays active') });
-    const [, enrollment_token = '', server_url] = printed.exec(output.stdout) ?? [];
+    const [, enrollment_token = '', server_url] = printedCommand.exec(output.stdout) ?? [];
     expect(server_url).toBe(context.server.url);
     await expectFenced(context, credentials);
     expect(await allocationOf(context, allocation)).toMatchObject({
@@ -135,7 +135,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'an operation that takes a heartbeat for a proof',
+      broken: 'an operation that sends no ping',
       around: whileBroken(wrong, { proveByPing: async () => {} }),
       fails: /waited .* for a ping to be claimed and answered/,
     },
@@ -157,7 +157,10 @@ scenario({
     const key = 'once-more';
     const reply = await act(context, id, 're-enroll', {}, context.server.token, key);
     expect(reply.body).toMatchObject({ node: { status: 'provisioning' } });
-    expect(reply.body.node, 'whose it is').toMatchObject({ allocation_id: allocation, occupancy: 'reserved' });
+    expect(reply.body.node, 'the allocation of the machine').toMatchObject({
+      allocation_id: allocation,
+      occupancy: 'reserved',
+    });
     const again = await act(context, id, 're-enroll', {}, context.server.token, key);
     expect(again.body).toEqual(reply.body);
     // The same idempotency key with another token is another request and gets no secret.
@@ -166,29 +169,31 @@ scenario({
     expectProblem(stranger, 'action_illegal');
     expect(stranger.text).not.toContain(String(reply.body.enrollment_token));
 
-    const anew = await startMachine(context.server.url, { enrollment_token: String(reply.body.enrollment_token) });
-    await anew.beat('ready');
+    const replacement = await startMachine(context.server.url, {
+      enrollment_token: String(reply.body.enrollment_token),
+    });
+    await replacement.beat('ready');
     await waitForAllocation(context, allocation, 'active');
     await expectFenced(context, { credential: machine.credential, enrollment_token: null });
     let proven = false;
     const proof = expectPinged(context, id).finally(() => {
       proven = true;
     });
-    await Promise.all([proof, anew.work(async () => proven)]);
+    await Promise.all([proof, replacement.work(async () => proven)]);
     const imaged = await act(context, id, 'reimage', {});
     expect(String(imaged.body.detail)).toMatch(/external machine.*then re-enroll it/);
   },
   counters: [
     {
-      broken: 'a forgotten allocation',
+      broken: 'an allocation that is not rescued',
       around: whileBroken(wrong, { mayMove: ({ by, actor }) => by !== 'rescue' || !actor }),
-      fails: /whose it is/,
+      fails: /the allocation of the machine/,
     },
   ],
 });
 
 scenario({
-  name: 'a machine of a driver',
+  name: 'a machine that the driver launched',
   async story(context) {
     await localPool(context, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
     const allocation = await allocate(context.client, 'rig');
@@ -208,13 +213,15 @@ scenario({
     expect(back.node_instance_id).not.toBe(former);
     await expectPinged(context, id);
     await expectFenced(context, credentials);
-    expect(existsSync(join(context.server.nodes_dir, former ?? '')), 'what is left of the former instance').toBe(false);
+    expect(existsSync(join(context.server.nodes_dir, former ?? '')), 'the directory of the former instance').toBe(
+      false,
+    );
   },
   counters: [
     {
-      broken: 'a former machine that is left behind',
+      broken: 'a former machine that is not removed',
       around: whileBroken(wrong, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
-      fails: /what is left of the former instance/,
+      fails: /the directory of the former instance/,
     },
   ],
 });

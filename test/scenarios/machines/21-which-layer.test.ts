@@ -1,6 +1,6 @@
 /**
- * Each layer between a machine and the server is broken in turn: doctor names it from both ends,
- * and so does the API.
+ * Each layer between a machine and the server is broken in turn. Doctor names the layer from both
+ * ends, and so does the API.
  */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,15 +23,15 @@ type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'chec
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, recognise: (...given) => (wrong.recognise ?? whole.recognise)(...given) };
+  return { ...whole, recognise: (...args) => (wrong.recognise ?? whole.recognise)(...args) };
 });
 vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, checkPing: (...given) => (wrong.checkPing ?? whole.checkPing)(...given) };
+  return { ...whole, checkPing: (...args) => (wrong.checkPing ?? whole.checkPing)(...args) };
 });
 
 const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
-/** For each layer, and for a ping. */
+/** The timeout of the check of each layer, and of a ping. */
 const timeout_seconds = 5;
 
 interface Stage {
@@ -42,15 +42,15 @@ interface Stage {
 }
 
 const authorityFile = ({ dir }: Pick<RealAgent, 'dir'>) => `${dir}/ca.pem`;
-const unnamed: Named = { layer: 'dns', code: 'dns_unresolved', owner_layer: 'transport' };
-const nowhere = 'https://nowhere.invalid';
+const unresolvedName: Named = { layer: 'dns', code: 'dns_unresolved', owner_layer: 'transport' };
+const unresolvableUrl = 'https://nowhere.invalid';
 
 /**
  * An agent that cannot resolve the server's name; returns the directory with its spooled faults.
  */
-async function withoutName(context: ScenarioContext, config: object): Promise<string> {
-  const agent = await startAgent(context, { ...config, server_url: nowhere });
-  await waitForSpooledFault({ context, agent }, unnamed);
+async function startWithUnresolvableServer(context: ScenarioContext, config: object): Promise<string> {
+  const agent = await startAgent(context, { ...config, server_url: unresolvableUrl });
+  await waitForSpooledFault({ context, agent }, unresolvedName);
   await agent.stop();
   return agent.dir;
 }
@@ -59,16 +59,16 @@ async function withoutName(context: ScenarioContext, config: object): Promise<st
  * A server behind a proxy that terminates TLS with its own CA, and a real agent that connects
  * through it.
  */
-async function staged(context: ScenarioContext, lost = false): Promise<Stage> {
+async function setUpStage(context: ScenarioContext, lost = false): Promise<Stage> {
   const proxy = await faultyProxy(context.server.url);
   onTestFinished(() => proxy.stop());
   await externalPool(context, 'yard', { heartbeat });
   const { token: join_token } = await context.client.call('join-token-create', { params: { pool: 'yard' } });
   const config = { ca: proxy.ca, join_token, name: 'crane' };
-  const dir = lost ? { dir: await withoutName(context, config) } : {};
+  const dir = lost ? { dir: await startWithUnresolvableServer(context, config) } : {};
   const agent = { ...(await startAgent(context, { ...config, server_url: proxy.url, ...dir })), ...dir };
   await writeFile(authorityFile(agent), proxy.ca);
-  const [node] = await context.waitFor('machine to join', async () => {
+  const [node] = await context.waitFor('the machine to join', async () => {
     const { items } = await context.client.call('node-list', { query: { pool: 'yard' } });
     return items[0]?.status === 'ready' ? items : undefined;
   });
@@ -81,13 +81,13 @@ interface Named {
   owner_layer: string;
 }
 
-const named = (reports: readonly LayerReport[]): Named | 'well' => {
+const failureIn = (reports: readonly LayerReport[]): Named | 'well' => {
   const failure = failureOf(reports);
   return failure ? { layer: failure.layer, code: failure.code ?? '', owner_layer: failure.owner_layer ?? '' } : 'well';
 };
 
-/** The finding of doctor on the machine, run with the agent's files. */
-async function fromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy.url): Promise<Named | 'well'> {
+/** Runs doctor on the machine, with the agent's files. */
+async function diagnoseFromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy.url): Promise<Named | 'well'> {
   const lines: string[] = [];
   const args = ['--server', server, '--dir', dir, '--ca', authorityFile(agent), '--json'];
   await agentDoctor(
@@ -99,11 +99,11 @@ async function fromNode({ agent, proxy }: Stage, dir = agent.dir, server = proxy
       err: (line) => lines.push(line),
     },
   );
-  return named(JSON.parse(lines.join('\n')).layers);
+  return failureIn(JSON.parse(lines.join('\n')).layers);
 }
 
-/** The finding of doctor for an operator, over the same path. */
-async function fromOperator(
+/** Runs doctor for an operator, over the same path. */
+async function diagnoseFromOperator(
   { context, proxy, node_id }: Stage,
   given: { token?: string } = {},
 ): Promise<Named | 'well'> {
@@ -119,10 +119,10 @@ async function fromOperator(
     timeout_seconds,
   });
   for await (const report of examination) reports.push(report);
-  return named(reports);
+  return failureIn(reports);
 }
 
-/** The agent meets the fault too and spools it until it can report it. */
+/** Waits until the agent met the fault and spooled it. It reports the fault later. */
 const waitForSpooledFault = (
   { context, agent }: Pick<Stage, 'context' | 'agent'>,
   { layer, code }: Named,
@@ -133,8 +133,8 @@ const waitForSpooledFault = (
   });
 
 /**
- * Once the path works again, the fault is on the timeline with the layer and the owner that doctor
- * named.
+ * Once the path works again, the agent reports the fault. The timeline then has the layer and the
+ * owner that doctor named.
  */
 const waitForReport = (
   { context, node_id }: Stage,
@@ -154,9 +154,10 @@ const waitForReport = (
   });
 
 /**
- * The agent meets the fault that is named after its layer; the others are checked with doctor only.
+ * The faults on the path, with the layer that doctor must name. Only a fault that has the name of
+ * its layer is also checked with the agent.
  */
-const onTheWay: [ProxyFault, Named][] = [
+const pathFaults: [ProxyFault, Named][] = [
   ['tcp', { layer: 'tcp', code: 'tcp_refused', owner_layer: 'transport' }],
   ['tls', { layer: 'tls', code: 'tls_failed', owner_layer: 'transport' }],
   ['ca', { layer: 'ca', code: 'ca_untrusted', owner_layer: 'transport' }],
@@ -166,30 +167,30 @@ const onTheWay: [ProxyFault, Named][] = [
   ['bad-gateway', { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }],
 ];
 
-/** Doctor finds nothing, neither on the machine nor for an operator. */
-async function expectNoFault(stage: Stage): Promise<void> {
-  expect(await fromNode(stage, stage.agent.dir, nowhere)).toEqual(unnamed);
+/** Checks that doctor names the layer `dns` on the machine and in the CLI. */
+async function expectUnresolvedName(stage: Stage): Promise<void> {
+  expect(await diagnoseFromNode(stage, stage.agent.dir, unresolvableUrl)).toEqual(unresolvedName);
   const env = { SLIPWAY_TOKEN: stage.context.server.token };
-  const output = await runCli(['doctor', nowhere, '--json'], { env });
-  expect(JSON.parse(output.stdout).failed).toMatchObject(unnamed);
+  const output = await runCli(['doctor', unresolvableUrl, '--json'], { env });
+  expect(JSON.parse(output.stdout).failed).toMatchObject(unresolvedName);
   expect(output.code).toBe(3);
 }
 
 scenario({
   name: 'the path to the server',
   async story(context) {
-    const stage = await staged(context, true);
-    await waitForReport(stage, unnamed);
-    await expectNoFault(stage);
-    expect([await fromNode(stage), await fromOperator(stage)]).toEqual(['well', 'well']);
+    const stage = await setUpStage(context, true);
+    await waitForReport(stage, unresolvedName);
+    await expectUnresolvedName(stage);
+    expect([await diagnoseFromNode(stage), await diagnoseFromOperator(stage)]).toEqual(['well', 'well']);
     await stage.proxy.break('other');
     const other = { layer: 'ingress', code: 'ingress_other_installation', owner_layer: 'transport' };
-    expect(await fromNode(stage), 'another installation').toEqual(other);
+    expect(await diagnoseFromNode(stage), 'another installation').toEqual(other);
     await stage.proxy.break(null);
-    for (const [fault, layer] of onTheWay) {
+    for (const [fault, layer] of pathFaults) {
       await stage.proxy.break(fault);
-      expect(await fromNode(stage), `${fault}, from the machine`).toEqual(layer);
-      expect(await fromOperator(stage), `${fault}, from an operator`).toEqual(layer);
+      expect(await diagnoseFromNode(stage), `${fault}, from the machine`).toEqual(layer);
+      expect(await diagnoseFromOperator(stage), `${fault}, from an operator`).toEqual(layer);
       const agentToo = fault === layer.layer;
       if (agentToo) await waitForSpooledFault(stage, layer);
       await stage.proxy.break(null);
@@ -202,7 +203,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a doctor that accepts any answer as ours',
+      broken: 'a doctor that accepts the answer of any server',
       around: whileBroken(wrong, { recognise: async () => ({ state: 'ok', says: 'somebody answers' }) }),
       fails: /^another installation/,
     },
@@ -221,19 +222,26 @@ async function withWrongCredential({ agent }: Stage): Promise<string> {
 }
 
 scenario({
-  name: 'the machine behind it',
+  name: 'the layers on the machine',
   async story(context) {
-    const stage = await staged(context);
+    const stage = await setUpStage(context);
     const { proxy, agent, node_id } = stage;
     // Concurrently: an open ping is shared by all callers.
-    const both = () => Promise.all([fromNode(stage), fromOperator(stage)]);
+    const both = () => Promise.all([diagnoseFromNode(stage), diagnoseFromOperator(stage)]);
     const twice = (layer: Named) => [layer, layer];
 
-    const nobody = { layer: 'credential', code: 'credential_unknown', owner_layer: 'auth' };
-    expect(await fromNode(stage, await withWrongCredential(stage)), 'credential').toEqual(nobody);
+    const unknownCredential = { layer: 'credential', code: 'credential_unknown', owner_layer: 'auth' };
+    expect(await diagnoseFromNode(stage, await withWrongCredential(stage)), 'credential').toEqual(unknownCredential);
     const refused = await callRoute(context.server.url, 'agent-checkup', {}, { bearer: 'swc_none' });
-    expect(refused.body).toMatchObject({ code: nobody.code, owner_layer: 'auth', detail_layer: 'credential' });
-    expect(await fromOperator(stage, { token: 'swt_none' })).toEqual({ ...nobody, code: 'token_unknown' });
+    expect(refused.body).toMatchObject({
+      code: unknownCredential.code,
+      owner_layer: 'auth',
+      detail_layer: 'credential',
+    });
+    expect(await diagnoseFromOperator(stage, { token: 'swt_none' })).toEqual({
+      ...unknownCredential,
+      code: 'token_unknown',
+    });
 
     for (const [layer, code, call] of [
       ['result', 'result_missing', 'agent-task-result'],
@@ -242,7 +250,7 @@ scenario({
       await proxy.break(layer);
       const reported = () =>
         waitForReport(stage, { layer: 'ingress', code: 'ingress_stranger', owner_layer: 'transport' }, call);
-      // Until then the server may hold an abandoned poll of the agent and answer that one.
+      // Before that, the server may still hold an earlier poll of the agent and answer it.
       if (layer === 'claim') await reported();
       const lost = { layer, code, owner_layer: 'node' };
       const body = { within_seconds: timeout_seconds };
@@ -260,21 +268,21 @@ scenario({
       await reported();
     }
 
-    const aside = { layer: 'fence', code: 'node_fenced', owner_layer: 'node' };
+    const fencedNode = { layer: 'fence', code: 'node_fenced', owner_layer: 'node' };
     const act = (action: 'quarantine' | 'reactivate') =>
       context.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'to see' } });
     await act('quarantine');
     await waitForNode(context, node_id, 'quarantined');
-    expect(await both(), 'fence').toEqual(twice(aside));
+    expect(await both(), 'fence').toEqual(twice(fencedNode));
     const { credential } = JSON.parse(await readFile(join(agent.dir, '.agent/state.json'), 'utf8')).identity;
-    const barred = await callRoute(context.server.url, 'agent-task-next', {}, { bearer: credential });
-    expect(barred.body).toMatchObject({ code: aside.code, owner_layer: 'node', detail_layer: 'fence' });
+    const fencedPoll = await callRoute(context.server.url, 'agent-task-next', {}, { bearer: credential });
+    expect(fencedPoll.body).toMatchObject({ code: fencedNode.code, owner_layer: 'node', detail_layer: 'fence' });
     await act('reactivate');
     await waitForNode(context, node_id, 'ready');
 
     const silent = { layer: 'heartbeat', code: 'heartbeat_stale', owner_layer: 'node' };
     await agent.stop();
-    await context.waitFor('machine to count as silent', async () => {
+    await context.waitFor('the machine to count as silent', async () => {
       const { checks } = await context.client.call('node-checkup', { params: { id: node_id } });
       return checks.some(({ code }) => code === silent.code);
     });
@@ -282,7 +290,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'a server that takes a lease for an answer',
+      broken: 'a server that counts a leased ping as answered',
       around: whileBroken(wrong, {
         checkPing: ({ leases }) => {
           const ok = leases > 0;

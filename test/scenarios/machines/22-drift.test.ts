@@ -1,6 +1,6 @@
 /**
- * Machines removed from outside, or statuses written past the transitions: found within two passes,
- * with both sides, and resolved.
+ * Machines are removed from outside, or statuses are written past the transitions. A drift finding
+ * is opened after two passes, shows both sides, and is resolved.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,30 +26,30 @@ const pass_seconds = 0.5;
 const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
 };
-/** No machine goes offline for silence here; only the drift rule finds anything. */
+/** The long stale time keeps the liveness rule out; only the drift rule acts here. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 const patience_seconds = 10 * pass_seconds;
 
-async function activeIn(context: ScenarioContext, pool: string): Promise<Allocation & { node_id: string }> {
+async function allocateActive(context: ScenarioContext, pool: string): Promise<Allocation & { node_id: string }> {
   const { allocation } = await context.client.call('allocation-create', { body: { pool } });
   const active = await waitForAllocation(context, allocation.allocation_id, 'active');
   return { ...active, node_id: active.node_id ?? '' };
 }
 
-/** Removes the machine and everything it left. */
+/** Removes the machine's processes and its directory. */
 async function removeFromOutside(context: ScenarioContext, node_id: string): Promise<string> {
   const { node_instance_id } = await nodeOf(context, node_id);
-  const left = () =>
+  const remainingProcesses = () =>
     findTaggedProcesses(context.db.installation_id).filter((each) => each.node_instance_id === node_instance_id);
-  await context.waitFor('its processes to end', () => {
+  await context.waitFor('the processes of the machine to end', () => {
     killTagged(context.db.installation_id, node_instance_id);
-    return left().length === 0 ? true : undefined;
+    return remainingProcesses().length === 0 ? true : undefined;
   });
   rmSync(join(context.server.nodes_dir, node_instance_id ?? ''), { recursive: true });
   return node_instance_id ?? '';
 }
 
-const findingsOf = async (
+const readFindings = async (
   context: ScenarioContext,
   subject: string,
   status: Finding['status'] = 'open',
@@ -58,13 +58,17 @@ const findingsOf = async (
   return items.filter((finding) => finding.subject === subject);
 };
 
-const finding = (context: ScenarioContext, subject: string, status: Finding['status'] = 'open'): Promise<Finding> =>
-  context.waitFor(`a finding to be ${status}`, async () => (await findingsOf(context, subject, status))[0]);
+const waitForFinding = (
+  context: ScenarioContext,
+  subject: string,
+  status: Finding['status'] = 'open',
+): Promise<Finding> =>
+  context.waitFor(`a finding to be ${status}`, async () => (await readFindings(context, subject, status))[0]);
 
-const factsOf = (context: ScenarioContext, node_id: string, kind: string) =>
+const countEvidence = (context: ScenarioContext, node_id: string, kind: string) =>
   context.db.countRows('select 1 from evidence where node_id = $1 and kind = $2', [node_id, kind]);
 
-const inPool = (policy: 'report' | 'repair' | 'quarantine'): Partial<PoolDocument> => ({
+const withPolicy = (policy: 'report' | 'repair' | 'quarantine'): Partial<PoolDocument> => ({
   heartbeat,
   drift: { policy },
 });
@@ -74,18 +78,18 @@ scenario({
   settings,
   async story(context) {
     await localPool(context, 'reported', { heartbeat });
-    await localPool(context, 'mended', inPool('repair'));
-    await localPool(context, 'aside', inPool('quarantine'));
+    await localPool(context, 'mended', withPolicy('repair'));
+    await localPool(context, 'aside', withPolicy('quarantine'));
     const [repaired, accepted, mended, aside] = await Promise.all(
-      ['reported', 'reported', 'mended', 'aside'].map((pool) => activeIn(context, pool)),
+      ['reported', 'reported', 'mended', 'aside'].map((pool) => allocateActive(context, pool)),
     );
     if (!repaired || !accepted || !mended || !aside) throw new Error('four machines were requested');
     const instances = await Promise.all(
       [repaired, accepted, mended, aside].map(({ node_id }) => removeFromOutside(context, node_id)),
     );
 
-    // Reported with both sides; nothing happens until a person decides.
-    const found = await finding(context, repaired.node_id);
+    // The finding shows both sides. Nothing happens until an operator decides.
+    const found = await waitForFinding(context, repaired.node_id);
     expect(found).toMatchObject({
       kind: 'drift',
       what: 'machine_absent',
@@ -95,7 +99,7 @@ scenario({
       ours: { status: 'ready' },
       theirs: { state: 'absent', driver: 'local' },
     });
-    expect(found.passes, 'one look alone opens nothing').toBeGreaterThanOrEqual(2);
+    expect(found.passes, 'passes before the finding was opened').toBeGreaterThanOrEqual(2);
     expect(await nodeOf(context, repaired.node_id)).toMatchObject({ status: 'ready', observed: { state: 'absent' } });
     const explanation = await context.client.call('node-explain', { params: { id: repaired.node_id } });
     expect(explanation.findings).toMatchObject([{ finding_id: found.finding_id }]);
@@ -104,7 +108,7 @@ scenario({
     ).text();
     expect(metrics).toMatch(/^slipway_findings\{kind="drift"\} [1-9]/m);
 
-    // A person decides: take it down with proof, or acknowledge it.
+    // An operator decides to take the machine down with proof, or to accept the finding.
     const decide = { params: { id: found.finding_id }, body: { reason: 'the rack was sold' } };
     const predicted = await context.client.call('drift-repair', {
       ...decide,
@@ -122,28 +126,31 @@ scenario({
     const again = context.client.call('drift-repair', decide);
     await expect(again).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
 
-    const known = await finding(context, accepted.node_id);
+    const known = await waitForFinding(context, accepted.node_id);
     const params = { id: known.finding_id };
     await context.client.call('drift-accept', { params, body: { reason: 'it comes back tomorrow' } });
-    await context.expectNever('it was found anew', 4 * pass_seconds, async () =>
-      (await findingsOf(context, accepted.node_id)).at(0),
+    await context.expectNever('an accepted finding was opened again', 4 * pass_seconds, async () =>
+      (await readFindings(context, accepted.node_id)).at(0),
     );
     expect((await nodeOf(context, accepted.node_id)).status).toBe('ready');
 
-    // By policy: taken down with proof, and its allocation names the cause.
+    // With the policy `repair` the machine is taken down with proof. Its allocation names the
+    // cause.
     await waitForNode(context, mended.node_id, 'retired');
     expect(await causesOf(context, mended.node_id)).toEqual(expect.arrayContaining(['claim-ready', 'drift', 'proof']));
     const lost = await waitForAllocation(context, mended.allocation_id, 'failed');
     expect(lost).toMatchObject({ verdict: { rule: 'node-lost' }, owner_layer: 'node' });
     expect(lost.reason).toContain('its provider no longer shows the machine');
-    expect(await finding(context, mended.node_id, 'repaired')).toMatchObject({ reason: 'by the policy of its pool' });
+    expect(await waitForFinding(context, mended.node_id, 'repaired')).toMatchObject({
+      reason: 'by the policy of its pool',
+    });
 
-    // Or quarantined; the finding stays open until a person decides.
+    // With the policy `quarantine` the finding stays open until an operator decides.
     const quarantined = await waitForNode(context, aside.node_id, 'quarantined');
     expect(quarantined).toMatchObject({ fenced: true, verdict: { rule: 'drift' } });
-    expect(await findingsOf(context, aside.node_id)).toMatchObject([{ status: 'open' }]);
+    expect(await readFindings(context, aside.node_id)).toMatchObject([{ status: 'open' }]);
     expect((await allocationOf(context, aside.allocation_id)).status).toBe('active');
-    expect(await factsOf(context, aside.node_id, 'finding.opened')).toBe(1);
+    expect(await countEvidence(context, aside.node_id, 'finding.opened')).toBe(1);
   },
   counters: [
     {
@@ -153,29 +160,29 @@ scenario({
       patience_seconds,
     },
     {
-      broken: 'findings that are opened at the first look',
+      broken: 'findings that are opened after one pass',
       composition: withDeciders(() => ({ isConfirmed: () => true })),
-      fails: /one look alone opens nothing/,
+      fails: /passes before the finding was opened/,
     },
   ],
 });
 
-/** A write with a database client, past the transitions. */
-const plant = (context: ScenarioContext, node_id: string, status: string) =>
+/** Writes a status with SQL, past the transitions. */
+const writeStatus = (context: ScenarioContext, node_id: string, status: string) =>
   context.db.query('update nodes set status = $2 where node_id = $1', [node_id, status]);
 
 scenario({
-  name: 'rows that are written past the transitions',
+  name: 'statuses that are written past the transitions',
   settings,
   async story(context) {
     await externalPool(context, 'dock', { heartbeat });
     const { node_id } = await joinMachine(context, 'dock', 'pier-1');
-    await externalPool(context, 'mended', inPool('repair'));
+    await externalPool(context, 'mended', withPolicy('repair'));
     const mended = await joinMachine(context, 'mended', 'pier-2');
     const before = await nodeOf(context, node_id);
 
-    await plant(context, node_id, 'quarantined');
-    const found = await finding(context, node_id);
+    await writeStatus(context, node_id, 'quarantined');
+    const found = await waitForFinding(context, node_id);
     expect(found).toMatchObject({
       what: 'row_differs',
       ours: { status: 'quarantined' },
@@ -183,25 +190,27 @@ scenario({
     });
     await context.client.call('drift-repair', { params: { id: found.finding_id }, body: { reason: 'not by us' } });
     expect((await nodeOf(context, node_id)).status).toBe(before.status);
-    expect(await factsOf(context, node_id, 'node.restored')).toBe(1);
+    expect(await countEvidence(context, node_id, 'node.restored')).toBe(1);
 
-    await plant(context, node_id, 'quarantined');
-    const kept = await finding(context, node_id);
+    await writeStatus(context, node_id, 'quarantined');
+    const kept = await waitForFinding(context, node_id);
     await context.client.call('drift-accept', { params: { id: kept.finding_id }, body: { reason: 'we did that' } });
     expect((await nodeOf(context, node_id)).status).toBe('quarantined');
     await context.expectNever('row and evidence disagreed again', 4 * pass_seconds, async () =>
-      (await findingsOf(context, node_id)).at(0),
+      (await readFindings(context, node_id)).at(0),
     );
 
     // Reverting the write by hand closes the finding.
-    await plant(context, node_id, 'offline');
-    await finding(context, node_id);
-    await plant(context, node_id, 'quarantined');
-    expect(await finding(context, node_id, 'resolved')).toMatchObject({ reason: 'row and evidence agree again' });
+    await writeStatus(context, node_id, 'offline');
+    await waitForFinding(context, node_id);
+    await writeStatus(context, node_id, 'quarantined');
+    expect(await waitForFinding(context, node_id, 'resolved')).toMatchObject({
+      reason: 'row and evidence agree again',
+    });
 
-    // By policy the row is restored, and evidence records that.
-    await plant(context, mended.node_id, 'failed');
-    await finding(context, mended.node_id, 'repaired');
+    // With the policy `repair` the row is restored, and evidence records that.
+    await writeStatus(context, mended.node_id, 'failed');
+    await waitForFinding(context, mended.node_id, 'repaired');
     expect((await nodeOf(context, mended.node_id)).status).toBe('starting');
   },
   counters: [
@@ -218,7 +227,7 @@ scenario({
  * Rows as version e08ab58 left them: an operator quarantined the node during its release, the
  * machine was proven gone and the allocation released, but the node kept its status.
  */
-async function leaveGhost(
+async function createLeftover(
   context: ScenarioContext,
   { allocation_id, node_id }: Allocation & { node_id: string },
 ): Promise<void> {
@@ -250,17 +259,17 @@ scenario({
   settings,
   async story(context) {
     await localPool(context, 'ghosts', { heartbeat, max_nodes: 1 });
-    const ghost = await activeIn(context, 'ghosts');
-    await leaveGhost(context, ghost);
-    expect(await finding(context, ghost.node_id, 'repaired')).toMatchObject({
+    const leftover = await allocateActive(context, 'ghosts');
+    await createLeftover(context, leftover);
+    expect(await waitForFinding(context, leftover.node_id, 'repaired')).toMatchObject({
       what: 'proven_gone',
       owner_layer: 'control_plane',
       reason: 'by the proof on record',
       theirs: { proof: 'absent' },
     });
-    expect((await nodeOf(context, ghost.node_id)).status).toBe('retired');
-    // Its place in the pool is free again.
-    await activeIn(context, 'ghosts');
+    expect((await nodeOf(context, leftover.node_id)).status).toBe('retired');
+    // The place of the retired machine in the pool is free again.
+    await allocateActive(context, 'ghosts');
   },
   counters: [
     {
@@ -279,17 +288,17 @@ scenario({
     const spec = { setup: 'exit 7' };
     await localPool(context, 'broken', { heartbeat, attempts: 3, spec });
     const { allocation } = await context.client.call('allocation-create', { body: { pool: 'broken' } });
-    const found = await finding(context, 'broken/1');
+    const found = await waitForFinding(context, 'broken/1');
     expect(found).toMatchObject({ kind: 'repeat-failure', what: 'pool_provisions', ours: { generation: 1 } });
     expect(found.theirs.failures).toBe(3);
     expect(found.theirs.newest).toHaveLength(3);
     const { node_id } = await allocationOf(context, allocation.allocation_id);
-    expect(await finding(context, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
+    expect(await waitForFinding(context, node_id ?? '')).toMatchObject({ what: 'node_provisions', node_id });
 
     // The pool's spec changed, so the failures of the old machines no longer count.
     await localPool(context, 'broken', { heartbeat, attempts: 3, spec: { setup: 'exit 0' } });
     await context.client.call('allocation-release', { params: { id: allocation.allocation_id } });
-    expect(await finding(context, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
+    expect(await waitForFinding(context, 'broken/1', 'resolved')).toMatchObject({ status: 'resolved' });
   },
   counters: [
     {

@@ -17,7 +17,7 @@ import { until } from '../../support/until.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
-/** Part of the address of an Azure operation; its holder may follow that operation. */
+/** Part of the address of an Azure operation, which grants access to that operation. */
 const signature = 'planted-signature-of-an-address';
 
 let arm: Arm;
@@ -49,7 +49,7 @@ afterAll(async () => {
 });
 
 /** Every row of every table, of the product and of its engine, as text. */
-async function everythingWritten(): Promise<string> {
+async function readAllRows(): Promise<string> {
   const tables = await db.query<{ name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('public', 'dbos')
      and tablename not in (select relid::regclass::text from pg_partition_tree('evidence') where not isleaf)`,
@@ -61,11 +61,11 @@ async function everythingWritten(): Promise<string> {
   return texts.join('\n');
 }
 
-const quoting = (secrets: string[]) => `denied for ${secrets.join(' and ')}, as you said`;
+const refusalQuoting = (secrets: string[]) => `denied for ${secrets.join(' and ')}, as you said`;
 
-test('redacts what a cloud quotes of the account in every record', async () => {
+test('redacts the secrets that a cloud quotes, in every record', async () => {
   const { client } = server;
-  // Up and down again, in both clouds.
+  // A machine comes up and goes down again in both clouds.
   const cluster = await allocate(client, 'clusters');
   await waitForStatus(client, cluster, 'active');
   const machine = await allocate(client, 'cloud');
@@ -75,16 +75,20 @@ test('redacts what a cloud quotes of the account in every record', async () => {
   await waitForStatus(client, cluster, 'released');
   await waitForStatus(client, machine, 'released');
 
-  // Refused, with messages that quote secrets.
-  const azure = [arm.client_secret, `Bearer arm-planted-token-of-somebody`, `${arm.url}/op?t=1&c=c&s=${signature}&h=h`];
+  // Launches are refused, with messages that quote secrets.
+  const azureSecrets = [
+    arm.client_secret,
+    `Bearer arm-planted-token-of-somebody`,
+    `${arm.url}/op?t=1&c=c&s=${signature}&h=h`,
+  ];
   arm.faults.next({
     method: 'PUT',
     path: paths.cluster,
     times: 9,
-    does: new Refusal(403, 'AuthorizationFailed', quoting(azure)),
+    effect: new Refusal(403, 'AuthorizationFailed', refusalQuoting(azureSecrets)),
   });
-  const amazon = Object.values(accountSecrets).filter((secret) => secret !== accountSecrets.AWS_ACCESS_KEY_ID);
-  ec2.plant('RunInstances', { refuse: 'SignatureDoesNotMatch', message: quoting(amazon), status: 403 });
+  const awsSecrets = Object.values(accountSecrets).filter((secret) => secret !== accountSecrets.AWS_ACCESS_KEY_ID);
+  ec2.plant('RunInstances', { refuse: 'SignatureDoesNotMatch', message: refusalQuoting(awsSecrets), status: 403 });
   const refused = [await allocate(client, 'clusters'), await allocate(client, 'cloud')];
   for (const id of refused) {
     const { reason } = await waitForStatus(client, id, 'failed');
@@ -97,37 +101,37 @@ test('redacts what a cloud quotes of the account in every record', async () => {
   for (const id of refused) await release(client, id);
   for (const id of refused) await waitForStatus(client, id, 'released');
 
-  const places = { 'the log': server.output(), 'the store': await everythingWritten() };
-  // The records do contain the refusals.
-  expect(places['the store']).toContain('denied for');
-  expect(places['the log'].length).toBeGreaterThan(1000);
-  const secrets = [arm.client_secret, 'arm-planted-token-', signature, ...amazon];
-  for (const [place, text] of Object.entries(places))
+  const outputs = { 'the log': server.output(), 'the store': await readAllRows() };
+  // The records contain the refusals, so they were not simply dropped.
+  expect(outputs['the store']).toContain('denied for');
+  expect(outputs['the log'].length).toBeGreaterThan(1000);
+  const secrets = [arm.client_secret, 'arm-planted-token-', signature, ...awsSecrets];
+  for (const [place, text] of Object.entries(outputs))
     for (const secret of secrets) expect(text.includes(secret), `${secret} in ${place}`).toBe(false);
 });
 
-describe('a cloud that accepts and never answers', () => {
+describe('a cloud that accepts requests and never answers', () => {
   const clouds = [
-    { cloud: 'aks', pool: 'clusters', hang: () => arm.hang(), goOn: () => arm.goOn() },
-    { cloud: 'ec2', pool: 'cloud', hang: () => ec2.plant('*', 'hang'), goOn: () => ec2.heal() },
+    { cloud: 'aks', pool: 'clusters', hang: () => arm.hang(), resume: () => arm.resume() },
+    { cloud: 'ec2', pool: 'cloud', hang: () => ec2.plant('*', 'hang'), resume: () => ec2.heal() },
   ];
-  test.each(clouds)('$cloud: does not block a cancellation', async ({ cloud, pool, hang, goOn }) => {
+  test.each(clouds)('$cloud: does not block a cancellation', async ({ cloud, pool, hang, resume }) => {
     const { client } = server;
     hang();
     const id = await allocate(client, pool);
-    const workflow_id = await until('it to be requested', async () => {
+    const workflow_id = await until('the machine to be requested', async () => {
       const { progress } = await readAllocation(client, id);
       return progress && progress.step > 1 ? progress.workflow_id : undefined;
     });
     const requested = new Date((await release(client, id)).operation?.created_at ?? '');
-    const given_up = await until('it to be cancelled', async () => {
+    const cancelled = await until('the provision to be cancelled', async () => {
       const { status, finished_at } = await client.call('operation-get', { params: { id: workflow_id } });
       return status === 'cancelled' ? new Date(finished_at ?? '') : undefined;
     });
     console.log(
-      `${cloud}: cancelled ${secondsBetween(requested, given_up).toFixed(1)} s after the release was requested`,
+      `${cloud}: cancelled ${secondsBetween(requested, cancelled).toFixed(1)} s after the release was requested`,
     );
-    goOn();
+    resume();
     await waitForStatus(client, id, 'released');
   });
 });

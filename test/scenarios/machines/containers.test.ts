@@ -1,4 +1,4 @@
-/** Containers on Podman. `test/outsiders/docker.test.ts` runs the same stories on Docker. */
+/** Runs the container stories on Podman. `test/outsiders/docker.test.ts` runs them on Docker. */
 import { startPodman } from '../../support/docker/podman.ts';
 import { containerCounters, describeContainerDeadlines, describeContainers, stageWith } from '../support/containers.ts';
 

@@ -23,24 +23,24 @@ afterAll(async () => {
 
 const newDirectory = () => mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
 
-async function bring(pool: string, name: string): Promise<ChildProcess> {
+async function startAgent(pool: string, name: string): Promise<ChildProcess> {
   const { token = '' } = await server.client.call('join-token-create', { params: { pool } });
-  return bringBy(token, name, await newDirectory());
+  return startAgentWith(token, name, await newDirectory());
 }
 
-function bringBy(token: string, name: string, dir: string): ChildProcess {
+function startAgentWith(token: string, name: string, dir: string): ChildProcess {
   const args = [bundle, '--server', server.url, '--name', name, '--dir', dir];
   const agent = spawn(process.execPath, args, { stdio: 'ignore', env: { ...process.env, SLIPWAY_JOIN_TOKEN: token } });
   agents.push(agent);
   return agent;
 }
 
-const nodeNamed = async (name: string) =>
+const findNode = async (name: string) =>
   (await server.client.call('node-list', { query: { q: name } })).items.find((node) => node.name === name);
 
 const waitForStatus = (name: string, status: string) =>
   until(`${name} to be ${status}`, async () => {
-    const node = await nodeNamed(name);
+    const node = await findNode(name);
     return node?.status === status ? node : undefined;
   });
 
@@ -54,13 +54,13 @@ const waitForAllocation = (id: string, status: string) =>
 const waitForFacts = (id: string, kind: string) =>
   until(`${kind} on the timeline`, async () => {
     const query = { allocation_id: id, limit: 500 };
-    const found = (await server.client.call('timeline-get', { query })).items.filter((fact) => fact.kind === kind);
-    return found.length > 0 ? found : undefined;
+    const facts = (await server.client.call('timeline-get', { query })).items.filter((fact) => fact.kind === kind);
+    return facts.length > 0 ? facts : undefined;
   });
 
-it('serves two allocations with one machine, proven clean in between, where the pool reuses machines', async () => {
+it('serves two allocations with one machine in a pool that reuses machines, proven clean in between', async () => {
   await server.client.call('pool-put', { params: { pool: 'lab' }, body: { driver: 'external' } });
-  await bring('lab', 'rack-1');
+  await startAgent('lab', 'rack-1');
   const node = await waitForStatus('rack-1', 'ready');
   for (const round of ['first', 'second']) {
     const { allocation } = await server.client.call('allocation-create', { body: { pool: 'lab', name: round } });
@@ -72,9 +72,9 @@ it('serves two allocations with one machine, proven clean in between, where the 
   expect(await waitForStatus('rack-1', 'ready')).toMatchObject({ node_id: node.node_id, occupancy: 'free' });
 });
 
-it('retires a machine with proof that its credential is revoked, where the pool does not reuse machines', async () => {
+it('retires a machine in a pool without reuse, with proof that its credential is revoked', async () => {
   await server.client.call('pool-put', { params: { pool: 'guests' }, body: { driver: 'external', reuse: false } });
-  await bring('guests', 'guest-1');
+  await startAgent('guests', 'guest-1');
   await waitForStatus('guest-1', 'ready');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'guests' } });
   await waitForAllocation(allocation.allocation_id, 'active');
@@ -91,18 +91,18 @@ it('lets an agent that lost its credential continue as the same machine by its k
     body: { max_uses: 1 },
   });
   const dir = await newDirectory();
-  const first = bringBy(token, 'keyed-1', dir);
+  const first = startAgentWith(token, 'keyed-1', dir);
   const before = await waitForStatus('keyed-1', 'ready');
   const { allocation } = await server.client.call('allocation-create', { body: { pool: 'keyed' } });
   await waitForAllocation(allocation.allocation_id, 'active');
   first.kill('SIGKILL');
   await once(first, 'exit');
   const path = join(dir, '.agent', 'state.json');
-  const kept = JSON.parse(await readFile(path, 'utf8'));
-  await writeFile(path, JSON.stringify({ ...kept, identity: null }));
-  bringBy(token, 'keyed-1', dir);
-  const after = await until('it to be registered again', async () => {
-    const node = await nodeNamed('keyed-1');
+  const state = JSON.parse(await readFile(path, 'utf8'));
+  await writeFile(path, JSON.stringify({ ...state, identity: null }));
+  startAgentWith(token, 'keyed-1', dir);
+  const after = await until('the agent to register again', async () => {
+    const node = await findNode('keyed-1');
     return node && node.restarts > 0 && node.status === 'ready' ? node : undefined;
   });
   expect(after).toMatchObject({
@@ -110,21 +110,21 @@ it('lets an agent that lost its credential continue as the same machine by its k
     allocation_id: allocation.allocation_id,
   });
 
-  // Without its directory it has no key.
-  const stranger = bringBy(token, 'keyed-1', await newDirectory());
+  // An agent with an empty directory has no key.
+  const stranger = startAgentWith(token, 'keyed-1', await newDirectory());
   const [code] = await once(stranger, 'exit');
   expect(code).toBe(13);
-  expect(await nodeNamed('keyed-1')).toMatchObject({ node_instance_id: before.node_instance_id, status: 'ready' });
+  expect(await findNode('keyed-1')).toMatchObject({ node_instance_id: before.node_instance_id, status: 'ready' });
 });
 
-it('believes a goodbye at once, fails the machine at the deadline, and retires it after the rescue window', async () => {
+it('takes a machine offline at its goodbye, fails it at the deadline, and retires it after the rescue window', async () => {
   const budgets = { offline_seconds: 1, rescue_seconds: 1 };
   await server.client.call('pool-put', { params: { pool: 'visitors' }, body: { driver: 'external', budgets } });
-  const agent = await bring('visitors', 'visitor-1');
+  const agent = await startAgent('visitors', 'visitor-1');
   const node = await waitForStatus('visitor-1', 'ready');
   agent.kill('SIGTERM');
   await waitForStatus('visitor-1', 'retired');
-  const rules = await until('its end on the timeline', async () => {
+  const rules = await until('the retirement on the timeline', async () => {
     const { items } = await server.client.call('node-timeline', {
       params: { id: node.node_id },
       query: { limit: 500, order: 'oldest' },

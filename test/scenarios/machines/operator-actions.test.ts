@@ -1,6 +1,6 @@
 /**
- * A person drains, quarantines, reactivates and retires machines, each with a reason and a preview,
- * none by a database edit.
+ * Operators drain, quarantine, reactivate and retire machines. Each action takes a reason and has a
+ * preview, and none needs a database edit.
  */
 import { expect } from 'vitest';
 import type { NodeActionName } from '../../../src/lifecycle/actions/actions.ts';
@@ -41,9 +41,9 @@ const expectRefused = async (context: ScenarioContext, id: string, action: NodeA
 
 async function readyMachine(context: ScenarioContext, name: string) {
   const machine = await joinMachine(context, 'dock', name);
-  const life = keepBeating(machine, beatEvery, 'ready');
+  const heartbeats = keepBeating(machine, beatEvery, 'ready');
   await waitForNode(context, machine.node_id, 'ready');
-  return { ...machine, life };
+  return { ...machine, heartbeats };
 }
 
 scenario({
@@ -58,8 +58,8 @@ scenario({
       expect((await nodeOf(context, id)).status, 'a dry run changes nothing').toBe('ready');
 
       await act(context, id, 'drain', 'its disk is worn');
-      const aside = await waitForNode(context, id, 'quarantined');
-      expect(aside.fenced).toBe(true);
+      const quarantined = await waitForNode(context, id, 'quarantined');
+      expect(quarantined.fenced).toBe(true);
       await expectRefused(context, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
 
       const back = await act(context, id, 'reactivate', 'the disk was replaced');
@@ -76,11 +76,11 @@ scenario({
       ]);
 
       await act(context, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
-      const gone = await waitForNode(context, id, 'retired');
-      expect(gone.fenced).toBe(true);
+      const retired = await waitForNode(context, id, 'retired');
+      expect(retired.fenced).toBe(true);
       await expectRefused(context, id, 'reactivate', /It is retired/);
     } finally {
-      await machine.life.stop();
+      await machine.heartbeats.stop();
     }
   },
   counters: [
@@ -105,7 +105,7 @@ scenario({
 
       await act(context, id, 'drain', 'later today');
       await context.expectNever(
-        'it was taken for empty',
+        'the machine in use counted as drained',
         2 * beatEvery + 1,
         async () => (await nodeOf(context, id)).status !== 'draining',
       );
@@ -122,9 +122,12 @@ scenario({
       );
       await act(context, id, 'reactivate', 'nothing was');
       await waitForNode(context, id, 'ready');
-      expect((await allocationOf(context, allocation.allocation_id)).status, 'served all the time').toBe('active');
+      expect(
+        (await allocationOf(context, allocation.allocation_id)).status,
+        'the allocation after the quarantine',
+      ).toBe('active');
     } finally {
-      await machine.life.stop();
+      await machine.heartbeats.stop();
     }
   },
   counters: [
@@ -143,7 +146,7 @@ scenario({
           },
         ],
       },
-      fails: /it was taken for empty, and should not/,
+      fails: /the machine in use counted as drained, and should not/,
     },
   ],
 });
@@ -154,11 +157,11 @@ scenario({
     await externalPool(context, 'dock', { heartbeat, reuse: true });
     const machine = await readyMachine(context, 'pier-4');
     const id = machine.node_id;
-    const use = async () => {
+    const allocateMachine = async () => {
       const { allocation } = await context.client.call('allocation-create', { body: { pool: 'dock' } });
       return waitForAllocation(context, allocation.allocation_id, 'active');
     };
-    const giveBack = async (allocation_id: string) => {
+    const releaseMachine = async (allocation_id: string) => {
       await context.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
       let released = false;
       await machine.work(async () => {
@@ -169,23 +172,25 @@ scenario({
       return nodeOf(context, id);
     };
     try {
-      const first = await use();
+      const first = await allocateMachine();
       await act(context, id, 'quarantine', 'something is odd');
-      expect((await giveBack(first.allocation_id)).status, 'clean, and still aside').toBe('quarantined');
+      expect((await releaseMachine(first.allocation_id)).status, 'the status after a release in quarantine').toBe(
+        'quarantined',
+      );
       await act(context, id, 'reactivate', 'nothing was');
       await waitForNode(context, id, 'ready');
 
-      const second = await use();
+      const second = await allocateMachine();
       await act(context, id, 'drain', 'its disk is worn');
-      expect((await giveBack(second.allocation_id)).status, 'drained to be held').toBe('quarantined');
+      expect((await releaseMachine(second.allocation_id)).status, 'the status after a drain').toBe('quarantined');
       await act(context, id, 'reactivate', 'the disk was replaced');
       await waitForNode(context, id, 'ready');
 
-      const third = await use();
+      const third = await allocateMachine();
       await act(context, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
-      expect((await giveBack(third.allocation_id)).status, 'drained to be retired').toBe('retired');
+      expect((await releaseMachine(third.allocation_id)).status, 'the status after a drain to retire').toBe('retired');
     } finally {
-      await machine.life.stop();
+      await machine.heartbeats.stop();
     }
   },
   counters: [
@@ -204,12 +209,12 @@ scenario({
           },
         ],
       },
-      fails: /clean, and still aside|drained to be held/,
+      fails: /the status after a (release in quarantine|drain)/,
     },
   ],
 });
 
-const kept = (context: ScenarioContext, id: string) =>
+const readFrozenEvidence = (context: ScenarioContext, id: string) =>
   context.db.query<{ layer: string; kind: string; allocation_id: string | null; workflow_id: string }>(
     `select layer, kind, allocation_id, workflow_id
      from evidence
@@ -219,7 +224,7 @@ const kept = (context: ScenarioContext, id: string) =>
   );
 
 scenario({
-  name: 'diagnostics that only the machine itself can give',
+  name: 'diagnostics of a machine in use',
   async story(context) {
     await externalPool(context, 'dock', { heartbeat, reuse: true });
     const machine = await readyMachine(context, 'pier-3');
@@ -230,35 +235,37 @@ scenario({
 
       const started = await act(context, id, 'collect-diagnostics', 'it is slow today');
       const again = await act(context, id, 'collect-diagnostics', 'it is still slow');
-      expect(again.operation?.workflow_id, 'requested while it runs').toBe(started.operation?.workflow_id);
-      const ended = (workflow_id: string) =>
+      expect(again.operation?.workflow_id, 'a second request while the first runs').toBe(
+        started.operation?.workflow_id,
+      );
+      const waitForEnd = (workflow_id: string) =>
         context.waitFor('the diagnosis to end', async () => {
           const operation = await context.client.call('operation-get', { params: { id: workflow_id } });
           return operation.status === 'succeeded' ? operation : undefined;
         });
-      await machine.work(async () => (await kept(context, id)).length === 2);
-      const first = await ended(started.operation?.workflow_id ?? '');
+      await machine.work(async () => (await readFrozenEvidence(context, id)).length === 2);
+      const first = await waitForEnd(started.operation?.workflow_id ?? '');
       expect(first.progress.message).toBe('What its agent and its provider know was kept');
-      expect(await kept(context, id)).toMatchObject([
+      expect(await readFrozenEvidence(context, id)).toMatchObject([
         { layer: 'node', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
       ]);
 
-      // Through its allocation, and with an agent that does not answer.
+      // The action works through the allocation too, and with an agent that does not answer.
       const through = await context.client.call('allocation-act', {
         params: { id: allocation_id, action: 'collect-diagnostics' },
         body: { reason: 'is it there?' },
       });
       expect(through.predicts.status).toBe('active');
-      const second = await ended(through.operation?.workflow_id ?? '');
+      const second = await waitForEnd(through.operation?.workflow_id ?? '');
       expect(second.progress.message).toBe('What its provider knows was kept; its agent is silent');
-      expect((await kept(context, id)).slice(2)).toMatchObject([
+      expect((await readFrozenEvidence(context, id)).slice(2)).toMatchObject([
         { layer: 'workflow', kind: 'evidence.missing', allocation_id },
         { layer: 'provider', kind: 'evidence.frozen', allocation_id },
       ]);
-      expect(await nodeOf(context, id), 'it changes nothing').toMatchObject({ status: 'ready', allocation_id });
+      expect(await nodeOf(context, id), 'the node after diagnostics').toMatchObject({ status: 'ready', allocation_id });
     } finally {
-      await machine.life.stop();
+      await machine.heartbeats.stop();
     }
   },
   counters: [
@@ -269,7 +276,7 @@ scenario({
           new Map(
             [...built].map(([name, driver]) => [
               name,
-              { ...driver, diagnose: () => Promise.reject(new Error('it is away')) },
+              { ...driver, diagnose: () => Promise.reject(new Error('the provider is unreachable')) },
             ]),
           ),
       },

@@ -1,6 +1,6 @@
 /**
- * A person probes a machine, at its address or by a task for its agent; the result is on the
- * timeline.
+ * An operator probes a machine, at its address or by a task for its agent. The timeline shows the
+ * result.
  */
 import { Client } from 'pg';
 import { expect, inject } from 'vitest';
@@ -28,20 +28,20 @@ const probe = async (context: ScenarioContext, id: string) => {
   return operation?.workflow_id ?? '';
 };
 
-const answerOf = (context: ScenarioContext, workflow_id: string) =>
+const waitForAnswer = (context: ScenarioContext, workflow_id: string) =>
   context.waitFor('the answer', async () => {
     const operation = await context.client.call('operation-get', { params: { id: workflow_id } });
     return operation.status === 'succeeded' ? operation.progress.message : undefined;
   });
 
-const seenBy = (context: ScenarioContext, workflow_id: string) =>
+const readProbeEvidence = (context: ScenarioContext, workflow_id: string) =>
   context.db.query<{ kind: string; node_id: string }>(
     "select kind, node_id from evidence where workflow_id = $1 and kind like 'probe.%' order by seq",
     [workflow_id],
   );
 
 scenario({
-  name: 'a machine that is probed by a person',
+  name: 'a machine that an operator probes',
   async story(context) {
     await externalPool(context, 'pier', { heartbeat, probe: { path: '/well', allow_private: true } });
     let status = 200;
@@ -50,30 +50,34 @@ scenario({
       reply.end();
     });
     const base_url = `http://127.0.0.1:${port}`;
-    const reached = await joinMachine(context, 'pier', 'with-address', { base_url });
-    const quiet = await joinMachine(context, 'pier', 'without-address');
-    const lives = [reached, quiet].map((machine) => keepBeating(machine, beatEvery, 'ready'));
+    const withAddress = await joinMachine(context, 'pier', 'with-address', { base_url });
+    const withoutAddress = await joinMachine(context, 'pier', 'without-address');
+    const heartbeats = [withAddress, withoutAddress].map((machine) => keepBeating(machine, beatEvery, 'ready'));
     try {
-      for (const { node_id } of [reached, quiet]) await waitForNode(context, node_id, 'ready');
+      for (const { node_id } of [withAddress, withoutAddress]) await waitForNode(context, node_id, 'ready');
 
-      const first = await probe(context, reached.node_id);
-      expect(await answerOf(context, first)).toMatch(`It lives: ${base_url} answered, status 200`);
-      expect(await seenBy(context, first)).toEqual([{ kind: 'probe.answered', node_id: reached.node_id }]);
+      const first = await probe(context, withAddress.node_id);
+      expect(await waitForAnswer(context, first)).toMatch(`It lives: ${base_url} answered, status 200`);
+      expect(await readProbeEvidence(context, first)).toEqual([
+        { kind: 'probe.answered', node_id: withAddress.node_id },
+      ]);
       status = 503;
-      const second = await probe(context, reached.node_id);
-      expect(await answerOf(context, second)).toMatch(/^It does not answer at .*: bad_status: .*503/);
-      expect(await seenBy(context, second)).toEqual([{ kind: 'probe.unanswered', node_id: reached.node_id }]);
+      const second = await probe(context, withAddress.node_id);
+      expect(await waitForAnswer(context, second)).toMatch(/^It does not answer at .*: bad_status: .*503/);
+      expect(await readProbeEvidence(context, second)).toEqual([
+        { kind: 'probe.unanswered', node_id: withAddress.node_id },
+      ]);
 
-      const third = await probe(context, quiet.node_id);
+      const third = await probe(context, withoutAddress.node_id);
       let answer: string | undefined;
-      await quiet.work(async () => {
+      await withoutAddress.work(async () => {
         const operation = await context.client.call('operation-get', { params: { id: third } });
         answer = operation.status === 'succeeded' ? operation.progress.message : undefined;
         return answer !== undefined;
       });
       expect(answer).toBe('It lives: its agent took a task and answered it');
     } finally {
-      for (const life of lives) await life.stop();
+      for (const each of heartbeats) await each.stop();
     }
   },
   counters: [

@@ -1,6 +1,6 @@
 /**
- * Everything restarts while ten thousand machines serve: the control plane missed heartbeats, and
- * no machine is blamed for it.
+ * The control plane restarts while ten thousand machines serve. It missed heartbeats, and no
+ * machine gets a verdict because of that.
  */
 import { expect } from 'vitest';
 import { pause, now as present, secondsBetween, secondsLater, systemClock } from '../../../src/base/clock.ts';
@@ -14,39 +14,44 @@ import { claimsSteadyIngest } from '../support/broken-servers.ts';
 import { sendBeats } from '../support/fleet.ts';
 import { describeStory } from '../support/scenario.ts';
 
-const serving = 10_000;
-const booting = 300;
-const starting = 100;
+const servingCount = 10_000;
+const bootingCount = 300;
+const startingCount = 100;
 /**
- * Twice the shipped numbers, for a busy host. After the restart the server looks up every machine
- * again, and all must be heard before the first may be missed.
+ * Twice the default numbers, for a busy host. After the restart the server looks up every machine
+ * again, and must receive a heartbeat of each before the first counts as silent.
  */
 const heartbeat = { interval_seconds: 20, stale_after_seconds: 60 };
 /** Past the time at which the missed heartbeats would lead to a verdict. */
 const watchSeconds = heartbeat.stale_after_seconds + 2;
 /**
- * Less than the outage, so that without the recorded gap it would be overdue. Much more than the
- * watch, because placing the machines and restarting the server take time on a busy host.
+ * Shorter than the outage, so that the deadline would pass without the recorded gap. Longer than
+ * the watch, because inserting the machines and restarting the server take time on a busy host.
  */
-const leftSeconds = 6 * watchSeconds;
-const awaySeconds = leftSeconds + heartbeat.interval_seconds;
+const deadlineSeconds = 6 * watchSeconds;
+const outageSeconds = deadlineSeconds + heartbeat.interval_seconds;
 
 /** The brake would hide wrong verdicts, so it is disabled here. */
 const noBrake = { fraction: 1, min_nodes: 1_000_000 };
 
-async function fill(db: Database): Promise<void> {
+async function insertMachines(db: Database): Promise<void> {
   const at = present(await databaseClock(db));
   const since = secondsLater(at, -600);
-  const inFlight = { pool: 'fleet', since, deadline_at: secondsLater(at, leftSeconds) } as const;
-  const ready = await placeNodes(db, { pool: 'fleet', count: serving, since });
-  await placeNodes(db, { ...inFlight, count: booting, after: serving, status: 'provisioning' });
-  const begun = await placeNodes(db, { ...inFlight, count: starting, after: serving + booting, status: 'starting' });
-  await beatAs(db, [...ready, ...begun], heartbeat, at);
+  const inFlight = { pool: 'fleet', since, deadline_at: secondsLater(at, deadlineSeconds) } as const;
+  const ready = await placeNodes(db, { pool: 'fleet', count: servingCount, since });
+  await placeNodes(db, { ...inFlight, count: bootingCount, after: servingCount, status: 'provisioning' });
+  const startingNodes = await placeNodes(db, {
+    ...inFlight,
+    count: startingCount,
+    after: servingCount + bootingCount,
+    status: 'starting',
+  });
+  await beatAs(db, [...ready, ...startingNodes], heartbeat, at);
   await db.query('analyze');
 }
 
-/** The next server knows only the store, so moving the rows into the past equals waiting. */
-async function letTimePass(db: Database, seconds: number): Promise<void> {
+/** Moves the rows into the past, which equals waiting, because the next server reads only rows. */
+async function moveRowsBack(db: Database, seconds: number): Promise<void> {
   const columns = {
     replicas: ['started_at', 'lease_until', 'ended_at', 'flushed_through'],
     nodes: ['status_since', 'deadline_at', 'registered_at', 'created_at', 'clock_from'],
@@ -59,11 +64,14 @@ async function letTimePass(db: Database, seconds: number): Promise<void> {
     );
 }
 
-const named = (from: number, count: number) =>
+const credentialsFrom = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => placedCredential(`fleet-${from + i + 1}`));
 
-/** The machines that beat (serving and starting ones), sent by ten relays. */
-const speakers = [...named(0, serving), ...named(serving + booting, starting)];
+/** The credentials of the machines that beat (serving and starting), split over ten relays. */
+const beatingCredentials = [
+  ...credentialsFrom(0, servingCount),
+  ...credentialsFrom(servingCount + bootingCount, startingCount),
+];
 const relays = 10;
 const perRequest = 100;
 
@@ -77,12 +85,12 @@ async function relay(server: TestServer, share: string[], isOver: () => boolean)
   }
 }
 
-/** The machines beat again within their interval and keep beating. */
+/** Sends the heartbeats of all machines and checks that no status changes. */
 async function expectNoVerdict(server: TestServer, before: Record<string, number>): Promise<void> {
   let over = false;
-  const size = Math.ceil(speakers.length / relays);
+  const size = Math.ceil(beatingCredentials.length / relays);
   const beats = Array.from({ length: relays }, (_, i) =>
-    relay(server, speakers.slice(i * size, (i + 1) * size), () => over),
+    relay(server, beatingCredentials.slice(i * size, (i + 1) * size), () => over),
   );
   const endMs = systemClock.monotonicMs() + watchSeconds * 1000;
   try {
@@ -99,18 +107,18 @@ async function expectNoVerdict(server: TestServer, before: Record<string, number
 
 async function expectMovedOnce(server: TestServer, db: Database, deadlines: Map<string, Date>): Promise<void> {
   const { gaps, holding } = await server.client.call('brake-get', {});
-  const [away, ...more] = gaps.filter((gap) => gap.seconds >= awaySeconds);
+  const [outageGap, ...more] = gaps.filter((gap) => gap.seconds >= outageSeconds);
   expect(more).toEqual([]);
-  expect(away?.deadlines_moved).toBe(booting + starting);
+  expect(outageGap?.deadlines_moved).toBe(bootingCount + startingCount);
   expect(holding).toBe(false);
-  // A busy host may miss heartbeats once more; that is a gap of its own with its own extension.
-  const since = gaps.filter((gap) => gap.started_at >= (away?.started_at ?? ''));
+  // A busy host may miss heartbeats again, which is another gap with another extension.
+  const since = gaps.filter((gap) => gap.started_at >= (outageGap?.started_at ?? ''));
   const expected = since.reduce((sum, gap) => sum + gap.seconds, 0);
   const moved = (await placedRows(db)).flatMap(({ node_id, deadline_at }) => {
     const before = deadlines.get(node_id);
     return before && deadline_at ? [secondsBetween(before, deadline_at)] : [];
   });
-  expect(moved).toHaveLength(booting + starting);
+  expect(moved).toHaveLength(bootingCount + startingCount);
   for (const seconds of moved) expect(seconds, 'by each gap, once').toBeCloseTo(expected, 2);
 }
 
@@ -124,10 +132,10 @@ async function story(composition: Composition): Promise<void> {
       params: { pool: 'fleet' },
       body: { driver: 'external', heartbeat, brake: noBrake },
     });
-    await fill(db);
+    await insertMachines(db);
     const before = await first.client.call('overview-get', {});
     await first.stop();
-    await letTimePass(db, awaySeconds);
+    await moveRowsBack(db, outageSeconds);
     const waiting = (await placedRows(db)).filter((node) => node.deadline_at !== null);
     const deadlines = new Map(waiting.map(({ node_id, deadline_at }) => [node_id as string, deadline_at as Date]));
 
@@ -144,6 +152,6 @@ async function story(composition: Composition): Promise<void> {
   }
 }
 
-describeStory('restart of everything', story, [
+describeStory('a restart of the whole control plane', story, [
   { broken: 'no record of when ingest was down', composition: claimsSteadyIngest, fails: /false verdicts/ },
 ]);

@@ -1,6 +1,6 @@
 /**
- * The store is down for longer than the stale time: heartbeats are answered, no machine is blamed,
- * and nothing acknowledged is lost.
+ * The store is down for longer than the stale time. Heartbeats are answered, no machine gets a
+ * verdict because of the outage, and nothing acknowledged is lost.
  */
 import { Client } from 'pg';
 import { expect } from 'vitest';
@@ -16,25 +16,25 @@ import { describeStory, type WaitFor } from '../support/scenario.ts';
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 /** Past the time at which the missed heartbeats would lead to a verdict. */
 const watchSeconds = heartbeat.stale_after_seconds + 1;
-const awaySeconds = 2 * watchSeconds;
-/** Expires during the outage or, if the outage does not count, after the check. */
-const provision_timeout_seconds = awaySeconds - 2;
+const outageSeconds = 2 * watchSeconds;
+/** Ends during the outage. It is extended by the outage, so it must not lead to a verdict. */
+const provision_timeout_seconds = outageSeconds - 2;
 const extendedBySeconds = 1;
 const beatEveryMs = 300;
 const machines = 6;
 
 /**
- * The rules that could blame a machine. After an error they run again only at their usual interval,
- * which is longer than the watch; here they run every second.
+ * The rules that could give a machine a verdict. After an error they run again only at their usual
+ * interval, which is longer than the watch. Here they run every second.
  */
-const blamingRules = ['liveness', 'provision-deadline'];
-const looksEverySeconds = 1;
+const verdictRules = ['liveness', 'provision-deadline'];
+const ruleIntervalSeconds = 1;
 
 const withFrequentRules = (composition: Composition): Composition => ({
   ...composition,
   sweeps: (registry, services) =>
     (composition.sweeps?.(registry, services) ?? registry).map((sweep) =>
-      blamingRules.includes(sweep.name) ? { ...sweep, every_seconds: looksEverySeconds } : sweep,
+      verdictRules.includes(sweep.name) ? { ...sweep, every_seconds: ruleIntervalSeconds } : sweep,
     ),
 });
 
@@ -43,13 +43,15 @@ const withFrequentRules = (composition: Composition): Composition => ({
  * after this call.
  */
 async function ruleRunsFromNow({ client }: TestServer): Promise<() => Promise<boolean>> {
-  const looks = async () =>
-    (await client.call('sweep-list', {})).items.filter(({ name }) => blamingRules.includes(name));
-  const before = new Map((await looks()).map(({ name, runs }) => [name, runs]));
-  // The next run to end may have started before.
-  const isAnew = (name: string, runs: number) => runs >= (before.get(name) ?? 0) + 2;
+  const readRules = async () =>
+    (await client.call('sweep-list', {})).items.filter(({ name }) => verdictRules.includes(name));
+  const before = new Map((await readRules()).map(({ name, runs }) => [name, runs]));
+  // The next run to end may have started before this call, so two more runs are needed.
+  const hasRunSince = (name: string, runs: number) => runs >= (before.get(name) ?? 0) + 2;
   return async () =>
-    (await looks()).every(({ name, runs, error, waiting }) => isAnew(name, runs) && error === null && !waiting);
+    (await readRules()).every(
+      ({ name, runs, error, waiting }) => hasRunSince(name, runs) && error === null && !waiting,
+    );
 }
 
 /** The brake would hide wrong verdicts, so it is disabled here. */
@@ -63,7 +65,7 @@ interface Beating {
   end(): Promise<void>;
 }
 
-/** Each machine beats on its own, like an agent: one that waits for its answer delays no other. */
+/** Each machine beats in its own loop, like an agent, so that a slow answer delays no other. */
 async function beatSeparately({ url, client }: TestServer): Promise<Beating> {
   const { token } = await client.call('join-token-create', { params: { pool: 'fleet' } });
   const answers: Answer[] = [];
@@ -110,10 +112,10 @@ async function otherConnection(url: string): Promise<Client> {
   return other;
 }
 
-const answered = (answer: Answer) =>
+const isAnswered = (answer: Answer) =>
   answer.status === 200 || (answer.status === 503 && Number(answer.body.retry_after_seconds) > 0);
 
-/** The database ends whatever happened to the story and its connections. */
+/** Stops the database, whatever happened to the story and its connections. */
 async function runOutage(outage: Outage, composition: Composition, waitFor: WaitFor): Promise<void> {
   const store = await ownPostgres();
   try {
@@ -131,8 +133,8 @@ async function runOutage(outage: Outage, composition: Composition, waitFor: Wait
 async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outage, waitFor: WaitFor): Promise<void> {
   const { client } = server;
   const other = await otherConnection(store.url);
-  const nodeNow = (id: string) => client.call('node-get', { params: { id } });
-  const stood = async (id: string) => (await nodeNow(id)).status;
+  const readNode = (id: string) => client.call('node-get', { params: { id } });
+  const readStatus = async (id: string) => (await readNode(id)).status;
   let fleet: Beating | undefined;
   try {
     await client.call('pool-put', { params: { pool: 'fleet' }, body: document });
@@ -148,30 +150,30 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
 
     await outage.begin(store, other);
     const before = fleet.answers.length;
-    await pause(systemClock, awaySeconds * 1000);
+    await pause(systemClock, outageSeconds * 1000);
     const meanwhile = fleet.answers.slice(before);
     await outage.end(store, other);
     expect(meanwhile.length, 'beats are answered while the store is away').toBeGreaterThan(machines);
-    for (const answer of meanwhile) expect(answered(answer), answer.text).toBe(true);
+    for (const answer of meanwhile) expect(isAnswered(answer), answer.text).toBe(true);
 
     // The first calls may still hit a broken connection.
-    await waitFor('the store to be back', () => stood(expected).catch(() => undefined));
+    await waitFor('the store to be back', () => readStatus(expected).catch(() => undefined));
     const watchMs = systemClock.monotonicMs() + watchSeconds * 1000;
-    const haveLooked = await ruleRunsFromNow(server);
+    const haveRun = await ruleRunsFromNow(server);
     const { ids } = fleet;
-    await waitFor('the rules to have looked', async () => {
+    await waitFor('the rules to run', async () => {
       await pause(systemClock, beatEveryMs);
-      const enough = systemClock.monotonicMs() >= watchMs && (await haveLooked());
-      const { status, status_since } = await nodeNow(expected);
-      // On a busy host its deadline may really pass while we watch.
-      const inTime = new Date(status_since) < secondsLater(new Date(extended.deadline_at ?? ''), awaySeconds);
+      const isOver = systemClock.monotonicMs() >= watchMs && (await haveRun());
+      const { status, status_since } = await readNode(expected);
+      // On a busy host the extended deadline may really pass while we watch.
+      const inTime = new Date(status_since) < secondsLater(new Date(extended.deadline_at ?? ''), outageSeconds);
       if (inTime) expect(status, 'a false verdict').toBe('provisioning');
-      for (const id of ids) expect(await stood(id), 'a false verdict').toBe('ready');
-      return enough;
+      for (const id of ids) expect(await readStatus(id), 'a false verdict').toBe('ready');
+      return isOver;
     });
     const { gaps } = await client.call('brake-get', {});
     // The two sides use different clocks: this process's and the database's.
-    expect(Math.max(...gaps.map((gap) => gap.seconds))).toBeGreaterThan(awaySeconds - 0.5);
+    expect(Math.max(...gaps.map((gap) => gap.seconds))).toBeGreaterThan(outageSeconds - 0.5);
     const query = { kind: 'node.deadline_moved', order: 'oldest' } as const;
     const { items } = await client.call('node-timeline', { params: { id: expected }, query });
     const [byHand, byGaps] = [true, false].map((hand) => items.filter((fact) => (fact.actor !== null) === hand));
@@ -185,15 +187,18 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
       return sum + secondsBetween(new Date(from), new Date(ended_at));
     }, 0);
     const moved = items.at(-1)?.data.set as { deadline_at: string };
-    const given = secondsBetween(new Date(node.deadline_at ?? ''), new Date(moved.deadline_at));
-    expect(given).toBeCloseTo(extendedBySeconds + missed, 2);
+    const extendedSeconds = secondsBetween(new Date(node.deadline_at ?? ''), new Date(moved.deadline_at));
+    expect(extendedSeconds).toBeCloseTo(extendedBySeconds + missed, 2);
 
     fleet.lose();
-    await waitFor('one that is really silent to be found', async () => (await stood(ids.at(-1) ?? '')) === 'offline');
-    await waitFor('one that never came to be found', async () => (await stood(expected)) === 'failed');
+    await waitFor(
+      'a machine that is really silent to go offline',
+      async () => (await readStatus(ids.at(-1) ?? '')) === 'offline',
+    );
+    await waitFor('a machine that never registered to fail', async () => (await readStatus(expected)) === 'failed');
     for (const id of ids.slice(0, -1)) {
       const { items } = await client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
-      expect(items, 'a false verdict that was taken back').toEqual([]);
+      expect(items, 'a false verdict that was reverted').toEqual([]);
     }
   } finally {
     await fleet?.end();
@@ -202,9 +207,9 @@ async function checkOutage(store: OwnPostgres, server: TestServer, outage: Outag
 }
 
 const outages: Record<string, Outage> = {
-  'the store falls silent': { begin: (store) => store.freeze(), end: (store) => store.thaw() },
+  'the store stops answering': { begin: (store) => store.freeze(), end: (store) => store.thaw() },
   'the store goes away and comes back': { begin: (store) => store.stop(), end: (store) => store.startAgain() },
-  'the store answers, but takes no beats': {
+  'the store answers, but cannot write heartbeats': {
     begin: (_, other) => other.query('begin; lock table heartbeats in share mode'),
     end: (_, other) => other.query('commit'),
   },

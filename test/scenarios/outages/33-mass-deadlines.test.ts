@@ -1,6 +1,6 @@
 /**
- * Many machines fail to come up at once: their verdicts are written, and no more are launched into
- * the same failure.
+ * Many machines fail to come up at once. Their verdicts are written, and the brake pauses launches,
+ * so that no more machines run into the same failure.
  */
 import { expect } from 'vitest';
 import { defaultBrakePolicy } from '../../../src/lifecycle/brake/brake.ts';
@@ -12,7 +12,7 @@ const provision_seconds = 2;
 /** Enough for a mass failure in a pool without other machines. */
 const many = defaultBrakePolicy.min_nodes;
 
-const waitReason = async (context: ScenarioContext, id: string) => {
+const readWaitReason = async (context: ScenarioContext, id: string) => {
   const { status, progress } = await allocationOf(context, id);
   return { status, message: progress?.message ?? '' };
 };
@@ -25,7 +25,9 @@ scenario({
     const doomed = await Promise.all(Array.from({ length: many }, () => allocate(context.client, 'broken-image')));
     for (const id of doomed) {
       const failed = await waitForAllocation(context, id, 'failed');
-      expect(failed.reason, 'deadline failures are written, since they can be undone').toContain('timed out');
+      expect(failed.reason, 'a failure at a deadline is written, because a late machine can be rescued').toContain(
+        'timed out',
+      );
     }
     const hold = await context.waitFor('launches to be paused', async () => {
       const { holds } = await context.client.call('brake-get', {});
@@ -34,15 +36,15 @@ scenario({
     expect(hold).toMatchObject({ rule: 'provision-deadline', scope: 'pool', name: 'broken-image', negative: many });
 
     const waiting = await allocate(context.client, 'broken-image');
-    await context.waitFor('the allocation to say what it waits for', async () =>
-      (await waitReason(context, waiting)).message.includes(hold.reason),
+    await context.waitFor('the allocation to report the hold', async () =>
+      (await readWaitReason(context, waiting)).message.includes(hold.reason),
     );
-    await context.expectNever('it was launched all the same', provision_seconds, async () => {
-      return (await waitReason(context, waiting)).status !== 'requested';
+    await context.expectNever('the allocation was launched during the hold', provision_seconds, async () => {
+      return (await readWaitReason(context, waiting)).status !== 'requested';
     });
     await waitForAllocation(context, await allocate(context.client, 'sound'), 'active');
 
-    await context.client.call('brake-resume', { body: { hold_id: hold.hold_id, reason: 'the image is mended' } });
+    await context.client.call('brake-resume', { body: { hold_id: hold.hold_id, reason: 'the image is fixed' } });
     await waitForAllocation(context, waiting, 'provisioning', 'failed');
     expect((await allocationOf(context, waiting)).node_id).not.toBeNull();
   },

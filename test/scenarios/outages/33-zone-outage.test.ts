@@ -1,6 +1,6 @@
 /**
- * Most of a pool goes silent at once: the brake holds the verdicts, reports it everywhere, and can
- * be released.
+ * Most of a pool goes silent at once. The brake holds the verdicts, every view shows the hold, and
+ * an operator can resume.
  */
 import { expect, vi } from 'vitest';
 import { secondsBetween, secondsLater } from '../../../src/base/clock.ts';
@@ -13,18 +13,18 @@ import { type BeatingFleet, beatingFleet, type FleetMachine } from '../support/f
 import { externalPool, nodeOf, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken, withDeciders, withoutSweep } from '../support/scenario.ts';
 
-const wrong = vi.hoisted(() => ({}) as { least?: number });
+const wrong = vi.hoisted(() => ({}) as { minNodes?: number });
 vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    brakeMemory: async (...given) => {
-      const found = await whole.brakeMemory(...given);
-      const { least } = wrong;
-      const policies = [...found.policies].map(
-        ([name, policy]) => [name, { ...policy, min_nodes: least ?? policy.min_nodes }] as const,
+    brakeMemory: async (...args) => {
+      const memory = await whole.brakeMemory(...args);
+      const { minNodes } = wrong;
+      const policies = [...memory.policies].map(
+        ([name, policy]) => [name, { ...policy, min_nodes: minNodes ?? policy.min_nodes }] as const,
       );
-      return { ...found, policies: new Map(policies) };
+      return { ...memory, policies: new Map(policies) };
     },
   };
 });
@@ -32,7 +32,7 @@ vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 2.5 };
 const beatEvery = 0.3;
 const poolSize = 20;
-const outage = 12;
+const silentCount = 12;
 const mass_failure_seconds = 600;
 
 const settings: Pick<Composition, 'environment'> = {
@@ -43,18 +43,18 @@ const noBrake = withDeciders(() => ({ decideBrake: () => ({ allow: 'all' }) }));
 
 const brakeOf = (context: ScenarioContext): Promise<Brake> => context.client.call('brake-get', {});
 type Hold = Brake['holds'][number];
-const openHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
+const activeHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
 
-const all = (context: ScenarioContext, machines: readonly FleetMachine[]): Promise<Node[]> =>
+const readNodes = (context: ScenarioContext, machines: readonly FleetMachine[]): Promise<Node[]> =>
   Promise.all(machines.map(({ node_id }) => nodeOf(context, node_id)));
 
 /**
- * Every machine was decided or held; those that went silent before the mass failure was detected
- * were decided.
+ * Waits until every silent machine is offline or held. Machines that went silent before the mass
+ * failure was detected are offline.
  */
-const waitUntilJudged = (context: ScenarioContext, silent: readonly FleetMachine[]) =>
+const waitForVerdicts = (context: ScenarioContext, silent: readonly FleetMachine[]) =>
   context.waitFor('the silent machines to be held', async () => {
-    const nodes = await all(context, silent);
+    const nodes = await readNodes(context, silent);
     // A busy host may hold verdicts because of its own gaps; those holds end by themselves.
     const held = nodes.filter((node) => node.held?.kind === 'mass-failure');
     const offline = nodes.filter((node) => node.status === 'offline');
@@ -65,10 +65,14 @@ const metrics = async (context: ScenarioContext): Promise<string> =>
   (await callRoute(context.server.url, 'metrics-get', {}, { bearer: context.server.token })).text;
 
 /**
- * On a busy host some machines may have been missed while the fleet came up and be back; the brake
- * counts them, as it should.
+ * On a busy host some machines may have gone offline while the fleet came up and returned. The
+ * brake rightly counts them too.
  */
-async function countMissedBefore(context: ScenarioContext, hold: Hold | undefined, offline: Node[]): Promise<number> {
+async function countEarlierVerdicts(
+  context: ScenarioContext,
+  hold: Hold | undefined,
+  offline: Node[],
+): Promise<number> {
   const since = hold?.since ?? '';
   const zone = hold?.scope === 'zone' ? hold.name : null;
   const from = secondsLater(new Date(since), -defaultBrakeSettings.window_seconds);
@@ -83,15 +87,15 @@ async function countMissedBefore(context: ScenarioContext, hold: Hold | undefine
 async function expectHoldShown(context: ScenarioContext, held: Node[], offline: Node[]): Promise<string> {
   const brake = await brakeOf(context);
   expect(brake.holding).toBe(true);
-  const [hold, ...more] = openHolds(brake);
+  const [hold, ...more] = activeHolds(brake);
   expect(more, 'one failure is one incident').toEqual([]);
-  const missed = await countMissedBefore(context, hold, offline);
+  const earlierVerdicts = await countEarlierVerdicts(context, hold, offline);
   expect(hold).toMatchObject({ kind: 'mass-failure', rule: 'liveness', effect: 'hold' });
-  // A machine that was missed and is back counts twice, one that is not back yet counts once.
+  // A machine that went offline and returned counts twice, one that has not returned counts once.
   expect(hold?.population).toBeGreaterThanOrEqual(poolSize);
-  expect(hold?.population).toBeLessThanOrEqual(poolSize + missed);
+  expect(hold?.population).toBeLessThanOrEqual(poolSize + earlierVerdicts);
   expect(hold?.negative).toBeGreaterThanOrEqual(defaultBrakePolicy.min_nodes);
-  expect(hold?.negative).toBeLessThanOrEqual(outage + missed);
+  expect(hold?.negative).toBeLessThanOrEqual(silentCount + earlierVerdicts);
   expect(secondsBetween(new Date(hold?.since ?? ''), new Date(hold?.held_until ?? ''))).toBe(mass_failure_seconds);
   expect(brake.held).toEqual([{ rule: 'liveness', kind: 'mass-failure', nodes: held.length }]);
   for (const node of held) {
@@ -106,11 +110,11 @@ async function expectHoldShown(context: ScenarioContext, held: Node[], offline: 
   expect(explanation.next[0]?.then).toBe('liveness decides again');
   expect(explanation.next[0]?.at).toBe(hold?.held_until);
   expect(explanation.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
-  const exposed = await metrics(context);
-  expect(exposed).toMatch(
+  const metricsText = await metrics(context);
+  expect(metricsText).toMatch(
     new RegExp(`^slipway_nodes_held\\{rule="liveness",kind="mass-failure"\\} ${held.length}$`, 'm'),
   );
-  expect(exposed).toMatch(/^slipway_brake_holds\{rule="liveness"\} 1$/m);
+  expect(metricsText).toMatch(/^slipway_brake_holds\{rule="liveness"\} 1$/m);
   return hold?.hold_id ?? '';
 }
 
@@ -133,46 +137,49 @@ async function applyOne(context: ScenarioContext, id: string): Promise<void> {
   expect(applied.summary).toContain('it burned down');
 }
 
-/** Longer than the brake waits before it ends a hold without held machines. */
+/** Longer than the time after which the brake ends a hold without held machines. */
 const longEnoughSeconds = 7;
 
 const waitUntilAllServe = (context: ScenarioContext, machines: readonly FleetMachine[]) =>
   context.waitFor('the whole fleet to serve', async () =>
-    (await all(context, machines)).every((node) => node.status === 'ready'),
+    (await readNodes(context, machines)).every((node) => node.status === 'ready'),
   );
 
-async function outageOf(context: ScenarioContext, fleet: BeatingFleet): Promise<void> {
-  const silent = fleet.machines.slice(0, outage);
-  const serving = fleet.machines.slice(outage);
+async function checkOutage(context: ScenarioContext, fleet: BeatingFleet): Promise<void> {
+  const silent = fleet.machines.slice(0, silentCount);
+  const serving = fleet.machines.slice(silentCount);
   await waitUntilAllServe(context, fleet.machines);
-  fleet.hush(silent);
-  const { held, offline } = await waitUntilJudged(context, silent);
+  fleet.silence(silent);
+  const { held, offline } = await waitForVerdicts(context, silent);
   expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
   const hold_id = await expectHoldShown(context, held, offline);
 
-  const [burned, back, alsoBack, ...rest] = held.map((node) => node.node_id);
-  await applyOne(context, burned ?? '');
-  fleet.speak(silent.filter(({ node_id }) => node_id === back || node_id === alsoBack));
-  for (const id of [back ?? '', alsoBack ?? ''])
-    await context.waitFor('one that beats again to be let go', async () => (await nodeOf(context, id)).held === null);
+  const [appliedId, returnedId, alsoReturnedId, ...heldIds] = held.map((node) => node.node_id);
+  await applyOne(context, appliedId ?? '');
+  fleet.resume(silent.filter(({ node_id }) => node_id === returnedId || node_id === alsoReturnedId));
+  for (const id of [returnedId ?? '', alsoReturnedId ?? ''])
+    await context.waitFor(
+      'a machine that beats again to be released',
+      async () => (await nodeOf(context, id)).held === null,
+    );
 
-  await context.expectNever('a held machine was given up', longEnoughSeconds, async () => {
-    const nodes = await all(context, [...serving, ...silent.filter(({ node_id }) => rest.includes(node_id))]);
+  await context.expectNever('a held machine left the status ready', longEnoughSeconds, async () => {
+    const nodes = await readNodes(context, [...serving, ...silent.filter(({ node_id }) => heldIds.includes(node_id))]);
     return nodes.some((node) => node.status !== 'ready');
   });
   const { allocation } = await context.client.call('allocation-create', { body: { pool: 'fleet' } });
-  await context.waitFor('the rest to go on serving', async () => {
+  await context.waitFor('a machine to be allocated during the hold', async () => {
     const { status } = await context.client.call('allocation-get', { params: { id: allocation.allocation_id } });
     return status === 'active';
   });
 
   await context.client.call('brake-resume', { body: { hold_id, reason: 'the zone is really gone' } });
-  for (const id of rest) {
+  for (const id of heldIds) {
     const node = await waitForNode(context, id, 'offline');
     expect(node.verdict).toMatchObject({ rule: 'liveness' });
   }
-  expect(openHolds(await brakeOf(context)), 'what a person let go is not held again').toEqual([]);
-  expect((await all(context, serving)).every((node) => node.status === 'ready')).toBe(true);
+  expect(activeHolds(await brakeOf(context)), 'holds after an operator resumed').toEqual([]);
+  expect((await readNodes(context, serving)).every((node) => node.status === 'ready')).toBe(true);
 }
 
 scenario({
@@ -182,7 +189,7 @@ scenario({
     await externalPool(context, 'fleet', { heartbeat });
     const fleet = await beatingFleet(context, 'fleet', poolSize, beatEvery);
     try {
-      await outageOf(context, fleet);
+      await checkOutage(context, fleet);
     } finally {
       await fleet.end();
     }
@@ -190,14 +197,14 @@ scenario({
   counters: [
     { broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ },
     {
-      broken: 'held machines that are never let go',
+      broken: 'held machines that are never released',
       composition: withoutSweep('brake-watch'),
-      fails: /waited .* for one that beats again to be let go/,
+      fails: /waited .* for a machine that beats again to be released/,
     },
   ],
 });
 
-/** Too many for a zone, but not for the pools' own brakes. */
+/** Disables the brakes of the pools, so that only the brake of the zone acts. */
 const unbraked = { fraction: 1, min_nodes: 1000 };
 
 scenario({
@@ -213,16 +220,16 @@ scenario({
     ];
     const alone = await beatingFleet(context, 'elsewhere', 1, beatEvery);
     try {
-      const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, outage / 2));
+      const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, silentCount / 2));
       await waitUntilAllServe(
         context,
         [...fleets, alone].flatMap(({ machines }) => machines),
       );
-      for (const fleet of [...fleets, alone]) fleet.hush([...silent, ...alone.machines]);
-      const { held, offline } = await waitUntilJudged(context, silent);
-      const [hold, ...more] = openHolds(await brakeOf(context));
+      for (const fleet of [...fleets, alone]) fleet.silence([...silent, ...alone.machines]);
+      const { held, offline } = await waitForVerdicts(context, silent);
+      const [hold, ...more] = activeHolds(await brakeOf(context));
       expect(more).toEqual([]);
-      const population = poolSize + (await countMissedBefore(context, hold, offline));
+      const population = poolSize + (await countEarlierVerdicts(context, hold, offline));
       expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population });
       for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
       await waitForNode(context, alone.machines[0]?.node_id ?? '', 'offline');
@@ -243,7 +250,7 @@ scenario({
     await externalPool(context, 'few', { heartbeat });
     const fleet = await beatingFleet(context, 'few', defaultBrakePolicy.min_nodes - 1, beatEvery);
     try {
-      fleet.hush(fleet.machines);
+      fleet.silence(fleet.machines);
       for (const { node_id } of fleet.machines) await waitForNode(context, node_id, 'offline');
       expect((await brakeOf(context)).holds).toEqual([]);
     } finally {
@@ -253,7 +260,7 @@ scenario({
   counters: [
     {
       broken: 'a brake that acts on a single machine',
-      around: whileBroken(wrong, { least: 1 }),
+      around: whileBroken(wrong, { minNodes: 1 }),
       fails: /waited .* for node to be offline/,
     },
   ],

@@ -1,5 +1,5 @@
 /**
- * An observe-only pool: every rule decides, records once what it would have done, and changes
+ * In an observe-only pool every rule decides, records once what it would have done, and changes
  * nothing.
  */
 import { expect } from 'vitest';
@@ -11,17 +11,17 @@ import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../
 import { type ScenarioContext, scenario, withDeciders } from '../support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
-/** For machines that beat: long enough that a busy host does not miss any. */
-const patient = { ...heartbeat, stale_after_seconds: 600 };
+/** For machines that beat: long enough that none counts as silent on a busy host. */
+const longStaleTime = { ...heartbeat, stale_after_seconds: 600 };
 const beatEvery = 0.3;
-const short = 2;
-const budgets = { provision_seconds: short, start_seconds: short, offline_seconds: short };
+const shortSeconds = 2;
+const budgets = { provision_seconds: shortSeconds, start_seconds: shortSeconds, offline_seconds: shortSeconds };
 /** Several runs of every rule. */
 const quietSeconds = 6;
 
 interface Watched {
   id: string;
-  /** Its current status; `to` is the one it would have got. */
+  /** The current status. `to` is the status that the rule would have written. */
   status: Node['status'];
   rule: string;
   to: string;
@@ -36,29 +36,29 @@ async function countRecords(context: ScenarioContext, id: string, rule: string):
 const waitForRecord = (context: ScenarioContext, { id, rule, to, status }: Watched) =>
   context.waitFor(`${rule} to be recorded`, async () => {
     const node = await nodeOf(context, id);
-    expect(node.status, 'changed, and should not').toBe(status);
+    expect(node.status, 'the status in an observe-only pool').toBe(status);
     return node.would_have?.rule === rule && node.would_have.to === to ? node : undefined;
   });
 
-/** A machine that cannot be brought up; here the operation fails it, not a rule. */
+/** A machine that fails to come up. The operation fails it, not a rule. */
 async function failedMachine(context: ScenarioContext): Promise<string> {
   await context.client.call('pool-put', {
     params: { pool: 'own' },
-    body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: short }, spec: { setup: 'exit 1' } },
+    body: { driver: 'local', mode: 'observe', budgets: { rescue_seconds: shortSeconds }, spec: { setup: 'exit 1' } },
   });
   const { allocation } = await context.client.call('allocation-create', { body: { pool: 'own' } });
-  return context.waitFor('a machine to be given up', async () => {
+  return context.waitFor('a machine to fail', async () => {
     const { node_id } = await context.client.call('allocation-get', { params: { id: allocation.allocation_id } });
     return node_id && (await nodeOf(context, node_id)).status === 'failed' ? node_id : undefined;
   });
 }
 
 async function watchEveryRule(context: ScenarioContext): Promise<{ watched: Watched[]; end(): Promise<void> }> {
-  await externalPool(context, 'watched', { mode: 'observe', heartbeat: patient, budgets });
+  await externalPool(context, 'watched', { mode: 'observe', heartbeat: longStaleTime, budgets });
   await externalPool(context, 'hushed', { mode: 'observe', heartbeat });
   await externalPool(context, 'equipped', {
     mode: 'observe',
-    heartbeat: patient,
+    heartbeat: longStaleTime,
     requires: [{ name: 'gpu-driver', check: 'nvidia-smi -L' }],
   });
   const failed = await failedMachine(context);
@@ -103,12 +103,12 @@ async function watchEveryRule(context: ScenarioContext): Promise<{ watched: Watc
   };
 }
 
-/** Recorded by the transition on a report; the other rules are sweeps and count their records. */
-const byTransition = ['degraded', 'prerequisite-missing'];
+/** The rules that act on a report. The other rules are sweeps, which count their records. */
+const reportRules = ['degraded', 'prerequisite-missing'];
 
 /**
- * Once, and once more for each gap in ingest, which moves deadlines and repeats the record for the
- * new one.
+ * Expects one record, and at most one more for each gap in ingest. A gap moves deadlines, and the
+ * rule records its decision again for the new deadline.
  */
 async function expectOnce(context: ScenarioContext, times: number, what: string): Promise<void> {
   const gaps = await context.db.countRows('select 1 from ingest_gaps');
@@ -119,7 +119,7 @@ async function expectOnce(context: ScenarioContext, times: number, what: string)
 async function expectCounted(context: ScenarioContext, watched: Watched[]): Promise<void> {
   const { items } = await context.client.call('sweep-list', {});
   const metrics = await callRoute(context.server.url, 'metrics-get', {}, { bearer: context.server.token });
-  for (const { rule } of watched.filter((each) => !byTransition.includes(each.rule))) {
+  for (const { rule } of watched.filter((each) => !reportRules.includes(each.rule))) {
     const sweep = items.find((each) => each.name === rule);
     expect(sweep, rule).toMatchObject({ decided: 0, held: 0 });
     await expectOnce(context, sweep?.would_have ?? 0, `${rule} is counted once`);
@@ -161,13 +161,13 @@ scenario({
     {
       broken: 'rules that ignore the mode',
       composition: withDeciders(() => ({ isObserveOnly: () => false })),
-      fails: /changed, and should not/,
+      fails: /the status in an observe-only pool/,
     },
   ],
 });
 
 scenario({
-  name: 'an observed machine that goes silent twice',
+  name: 'a machine in an observe-only pool that goes silent twice',
   async story(context) {
     await externalPool(context, 'watched', { mode: 'observe', heartbeat });
     const fleet = await beatingFleet(context, 'watched', 1, beatEvery);
@@ -176,14 +176,17 @@ scenario({
     try {
       for (const times of [1, 2]) {
         const before = await countRecords(context, id, 'liveness');
-        fleet.hush(fleet.machines);
+        fleet.silence(fleet.machines);
         await context.waitFor(
           `silence number ${times} to be recorded`,
           async () => (await countRecords(context, id, 'liveness')) > before,
         );
-        fleet.speak(fleet.machines);
+        fleet.resume(fleet.machines);
         const { at } = (await nodeOf(context, id)).would_have ?? { at: '' };
-        await context.waitFor('it to beat again', async () => ((await nodeOf(context, id)).last_seen_at ?? '') > at);
+        await context.waitFor(
+          'the machine to beat again',
+          async () => ((await nodeOf(context, id)).last_seen_at ?? '') > at,
+        );
       }
       expect((await nodeOf(context, id)).status).toBe('ready');
     } finally {
@@ -202,7 +205,7 @@ scenario({
 scenario({
   name: 'a pool that leaves observe mode',
   async story(context) {
-    const document = { heartbeat, budgets: { provision_seconds: short } };
+    const document = { heartbeat, budgets: { provision_seconds: shortSeconds } };
     await externalPool(context, 'watched', { ...document, mode: 'observe' });
     const { node } = await context.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
     const silent = await joinMachine(context, 'watched', 'silent');

@@ -1,6 +1,6 @@
 /**
- * Maintenance windows: until one ends, negative verdicts on its machines are held, and each machine
- * says so.
+ * Negative verdicts on machines in a maintenance window are held until the window ends, and each
+ * machine shows the hold.
  */
 import { expect, vi } from 'vitest';
 import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
@@ -16,24 +16,24 @@ type Parts = Pick<typeof Windows, 'activeWindows'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/rows/maintenance.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, activeWindows: (...given) => (wrong.activeWindows ?? whole.activeWindows)(...given) };
+  return { ...whole, activeWindows: (...args) => (wrong.activeWindows ?? whole.activeWindows)(...args) };
 });
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
-const short = 1;
-/** Ends during the story; long enough for its machine to go silent and be held. */
+const shortSeconds = 1;
+/** A window that ends during the story, after its machine went silent and was held. */
 const endsByItselfSeconds = 5 * heartbeat.stale_after_seconds;
 const hour = 3600;
 
 const inSeconds = (seconds: number) => secondsLater(now(systemClock), seconds).toISOString();
 
-type Wanted = Partial<Pick<Maintenance, 'pool' | 'zone' | 'labels' | 'starts_at' | 'ends_at'>>;
+type WindowScope = Partial<Pick<Maintenance, 'pool' | 'zone' | 'labels' | 'starts_at' | 'ends_at'>>;
 
-const declare = (
+const declareWindow = (
   context: ScenarioContext,
   name: string,
-  { pool, zone, labels, starts_at, ends_at }: Wanted,
+  { pool, zone, labels, starts_at, ends_at }: WindowScope,
 ): Promise<Maintenance> =>
   context.client.call('maintenance-put', {
     params: { name },
@@ -73,7 +73,8 @@ async function expectHeldBy(
 const waitForVerdict = (context: ScenarioContext, id: string, rule: string) =>
   context.waitFor(`${rule} to decide`, async () => (await causesOf(context, id)).includes(rule));
 
-const end = (context: ScenarioContext, name: string) => context.client.call('maintenance-delete', { params: { name } });
+const endWindow = (context: ScenarioContext, name: string) =>
+  context.client.call('maintenance-delete', { params: { name } });
 
 async function silentMachine(
   context: ScenarioContext,
@@ -81,54 +82,61 @@ async function silentMachine(
   labels?: Record<string, string>,
 ): Promise<[string, BeatingFleet]> {
   const fleet = await beatingFleet(context, pool, 1, beatEvery, labels);
-  fleet.hush(fleet.machines);
+  fleet.silence(fleet.machines);
   return [fleet.machines[0]?.node_id ?? '', fleet];
 }
 
 scenario({
   name: 'machines under maintenance',
   async story(context) {
-    await externalPool(context, 'racks', { heartbeat, budgets: { rescue_seconds: 4 * short } });
+    await externalPool(context, 'racks', { heartbeat, budgets: { rescue_seconds: 4 * shortSeconds } });
     await externalPool(context, 'north', { heartbeat, zone: 'eu-1' });
     await externalPool(context, 'mixed', { heartbeat });
-    const given = { pool: 'racks', provision_timeout_seconds: short };
-    const { node: gone } = await context.client.call('node-create', { body: { ...given, name: 'gone' } });
-    await waitForNode(context, gone.node_id, 'failed');
-    const byPool = await declare(context, 'by-pool', { pool: 'racks' });
-    const byZone = await declare(context, 'by-zone', { zone: 'eu-1', ends_at: inSeconds(endsByItselfSeconds) });
-    const byLabel = await declare(context, 'by-label', { labels: { rack: 'r7' } });
-    await declare(context, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
+    const nodeOptions = { pool: 'racks', provision_timeout_seconds: shortSeconds };
+    const { node: failed } = await context.client.call('node-create', { body: { ...nodeOptions, name: 'gone' } });
+    await waitForNode(context, failed.node_id, 'failed');
+    const byPool = await declareWindow(context, 'by-pool', { pool: 'racks' });
+    const byZone = await declareWindow(context, 'by-zone', { zone: 'eu-1', ends_at: inSeconds(endsByItselfSeconds) });
+    const byLabel = await declareWindow(context, 'by-label', { labels: { rack: 'r7' } });
+    await declareWindow(context, 'not-yet', {
+      pool: 'mixed',
+      starts_at: inSeconds(hour),
+      ends_at: inSeconds(2 * hour),
+    });
 
-    const { node: late } = await context.client.call('node-create', { body: { ...given, name: 'late' } });
+    const { node: late } = await context.client.call('node-create', { body: { ...nodeOptions, name: 'late' } });
     const [inPool, inPoolBeats] = await silentMachine(context, 'racks');
     const [inZone, inZoneBeats] = await silentMachine(context, 'north');
     const labelled = await beatingFleet(context, 'mixed', 1, beatEvery, { rack: 'r7' });
-    labelled.hush(labelled.machines);
+    labelled.silence(labelled.machines);
     const id = labelled.machines[0]?.node_id ?? '';
     try {
-      await expectHeldBy(context, await waitForHold(context, gone.node_id, 'rescue-over'), byPool);
+      await expectHeldBy(context, await waitForHold(context, failed.node_id, 'rescue-over'), byPool);
       await expectHeldBy(context, await waitForHold(context, late.node_id, 'provision-deadline'), byPool);
       await expectHeldBy(context, await waitForHold(context, inPool, 'liveness'), byPool);
       await expectHeldBy(context, await waitForHold(context, inZone, 'liveness'), byZone);
       await expectHeldBy(context, await waitForHold(context, id, 'liveness'), byLabel);
       const brake = await context.client.call('brake-get', {});
       expect(brake.maintenance.map(({ name }) => name).sort()).toEqual(['by-label', 'by-pool', 'by-zone', 'not-yet']);
-      expect(brake.holds, 'no incident').toEqual([]);
+      expect(brake.holds, 'holds of the brake').toEqual([]);
 
-      labelled.speak(labelled.machines);
-      await context.waitFor('one that beats again to be let go', async () => (await nodeOf(context, id)).held === null);
+      labelled.resume(labelled.machines);
+      await context.waitFor(
+        'a machine that beats again to be released',
+        async () => (await nodeOf(context, id)).held === null,
+      );
       expect((await nodeOf(context, id)).status).toBe('ready');
 
       for (const [node, status] of [
-        [gone.node_id, 'failed'],
+        [failed.node_id, 'failed'],
         [late.node_id, 'provisioning'],
         [inPool, 'ready'],
       ])
-        expect((await nodeOf(context, node ?? '')).status, 'held while the work goes on').toBe(status);
-      await end(context, 'by-pool');
+        expect((await nodeOf(context, node ?? '')).status, 'the status during the window').toBe(status);
+      await endWindow(context, 'by-pool');
       await waitForVerdict(context, inPool, 'liveness');
       await waitForVerdict(context, late.node_id, 'provision-deadline');
-      await waitForVerdict(context, gone.node_id, 'rescue-over');
+      await waitForVerdict(context, failed.node_id, 'rescue-over');
 
       const offline = await waitForNode(context, inZone, 'offline');
       expect(offline.status_since >= byZone.ends_at, 'a window holds until its end').toBe(true);
@@ -145,7 +153,7 @@ scenario({
     {
       broken: 'holds that stay after the window ends',
       composition: withoutSweep('brake-watch'),
-      fails: /waited .* for one that beats again to be let go/,
+      fails: /waited .* for a machine that beats again to be released/,
     },
   ],
 });
@@ -154,9 +162,13 @@ scenario({
   name: 'machines outside the window',
   async story(context) {
     await externalPool(context, 'mixed', { heartbeat });
-    await declare(context, 'not-yet', { pool: 'mixed', starts_at: inSeconds(hour), ends_at: inSeconds(2 * hour) });
-    await declare(context, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
-    await declare(context, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
+    await declareWindow(context, 'not-yet', {
+      pool: 'mixed',
+      starts_at: inSeconds(hour),
+      ends_at: inSeconds(2 * hour),
+    });
+    await declareWindow(context, 'other-rack', { pool: 'mixed', labels: { rack: 'r7' } });
+    await declareWindow(context, 'other-zone', { pool: 'mixed', zone: 'eu-1' });
     const [id, beats] = await silentMachine(context, 'mixed', { rack: 'r8' });
     try {
       const node = await waitForNode(context, id, 'offline');

@@ -1,4 +1,4 @@
-/** Progress of a cluster: its step, usual duration, parts, and errors. */
+/** The progress of a cluster shows its step, usual duration, parts, and errors. */
 import { expect, vi } from 'vitest';
 import { headline } from '../../../src/cli/render/allocations/progress.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
@@ -23,7 +23,7 @@ type Parts = Pick<typeof publishing, 'publishProgress'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/publish-progress.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, publishProgress: (...given) => (wrong.publishProgress ?? whole.publishProgress)(...given) };
+  return { ...whole, publishProgress: (...args) => (wrong.publishProgress ?? whole.publishProgress)(...args) };
 });
 const neverPublishing = whileBroken<Parts>(wrong, { publishProgress: async () => {} });
 
@@ -32,7 +32,7 @@ const settings = offerCluster(slowCluster, (made) => {
   cluster = made;
 });
 const creating = 'arm_create_or_update';
-const stands = 'AKS state: Creating · ARM 1m 40s';
+const creatingMessage = 'AKS state: Creating · ARM 1m 40s';
 
 const waitForProgress = (context: ScenarioContext, id: string, what: string, fits: (progress: Progress) => boolean) =>
   context.waitFor(what, async () => {
@@ -40,19 +40,19 @@ const waitForProgress = (context: ScenarioContext, id: string, what: string, fit
     return progress && fits(progress) ? progress : undefined;
   });
 const waitForPhase = (context: ScenarioContext, id: string, phase: string) =>
-  waitForProgress(context, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+  waitForProgress(context, id, `progress to be in ${phase}`, (progress) => progress.phase === phase);
 
-/** Fields that change with time. */
-const counting = ['percent', 'elapsed_seconds', 'step_elapsed_seconds', 'eta_seconds', 'slower_than', 'stalled'];
-const standing = (progress: object | null) =>
-  Object.fromEntries(Object.entries(progress ?? {}).filter(([key]) => !counting.includes(key)));
+/** Fields that change as time passes. */
+const timeFields = ['percent', 'elapsed_seconds', 'step_elapsed_seconds', 'eta_seconds', 'slower_than', 'stalled'];
+const withoutTimeFields = (progress: object | null) =>
+  Object.fromEntries(Object.entries(progress ?? {}).filter(([key]) => !timeFields.includes(key)));
 
 scenario({
-  name: 'a cluster comes up: its step, its usual time, its pools',
+  name: 'progress of a cluster shows its step, usual duration and pools',
   settings,
   async story(context) {
     const { client, server, db } = context;
-    // An earlier cluster, from which the usual duration is known.
+    // An earlier cluster provides the usual duration.
     const first = await allocateCluster(context);
     for (const { phase } of phases) {
       cluster.answer = waitOutcome(phase, 'as ever');
@@ -64,9 +64,9 @@ scenario({
     cluster.answer = waitOutcome('creating_cluster', 'not visible at the provider yet');
     const events = await openEvents(server.url, server.token, '?topics=operations,allocations');
     const id = await allocateCluster(context);
-    const unseen = await waitForProgress(context, id, 'its first word', ({ message }) => message !== '');
+    const unseen = await waitForProgress(context, id, 'the first message', ({ message }) => message !== '');
     expect(unseen).toMatchObject({ phase: 'creating_cluster', message: 'not visible at the provider yet', parts: [] });
-    cluster.answer = waitOutcome(creating, stands, { parts: pools });
+    cluster.answer = waitOutcome(creating, creatingMessage, { parts: pools });
     const progress = await waitForProgress(
       context,
       id,
@@ -74,22 +74,22 @@ scenario({
       ({ parts }) => parts.length === pools.length,
     );
     expect(progress).toMatchObject({
-      ...{ status: 'running', phase: creating, label: 'Creating the cluster', message: stands, parts: pools },
+      ...{ status: 'running', phase: creating, label: 'Creating the cluster', message: creatingMessage, parts: pools },
       ...{ step: stepOf(creating), total_steps: totalSteps, expected: { samples: 1 } },
     });
     expect(headline({ progress, bar: null, seen_seconds_ago: 0 })).toMatch(
       new RegExp(`^Step ${stepOf(creating)}/${totalSteps} · Creating the cluster \\(usually .+, seen once\\) · \\d+s$`),
     );
 
-    // The same object everywhere.
+    // The API and the stream show the same object.
     const { workflow_id } = progress;
     const operation = await client.call('operation-get', { params: { id: workflow_id } });
-    expect(standing(operation.progress)).toEqual(standing(progress));
+    expect(withoutTimeFields(operation.progress)).toEqual(withoutTimeFields(progress));
     const live = await events.waitFor('the pools on the stream', ({ name, data }) => {
       const { parts = [] } = (data.progress ?? {}) as Partial<Progress>;
       return name === 'operation' && data.workflow_id === workflow_id && parts.length === pools.length;
     });
-    expect(standing(live.data.progress as object)).toEqual(standing(progress));
+    expect(withoutTimeFields(live.data.progress as object)).toEqual(withoutTimeFields(progress));
     await events.close();
 
     const published = await db.query<{ data: Record<string, unknown> }>(
@@ -99,11 +99,11 @@ scenario({
     expect(published.length).toBeGreaterThan(1);
     for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps: totalSteps });
   },
-  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for its first word/ }],
+  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for the first message/ }],
 });
 
 scenario({
-  name: 'a provider that says little: still its phase and the time, and again after a reload',
+  name: 'a provider without details: progress shows phase and time, and the same to a new reader',
   settings: offerCluster(
     () => slowCluster([]),
     (made) => {
@@ -113,7 +113,7 @@ scenario({
   async story(context) {
     cluster.answer = waitOutcome(undefined, 'working on it');
     const id = await allocateCluster(context);
-    const first = await waitForProgress(context, id, 'its word', ({ message }) => message === 'working on it');
+    const first = await waitForProgress(context, id, 'the message', ({ message }) => message === 'working on it');
     expect(first).toMatchObject({
       phase: 'launch',
       step: 2,
@@ -123,15 +123,15 @@ scenario({
       stalled: false,
     });
     expect(first).toMatchObject({ eta_seconds: null, slower_than: null });
-    // A new reader, knowing only the address, sees the same.
+    // A new reader who knows only the id sees the same progress.
     const again = await progressOf(context, id);
-    expect(standing(again)).toEqual(standing(first));
+    expect(withoutTimeFields(again)).toEqual(withoutTimeFields(first));
     expect(again?.elapsed_seconds).toBeGreaterThanOrEqual(first.elapsed_seconds);
   },
-  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for its word/ }],
+  counters: [{ broken: 'nothing published', around: neverPublishing, fails: /for the message/ }],
 });
 
-/** Takes running for ready. */
+/** A driver that treats a running cluster as ready. */
 const hasty = (made: SlowCluster): SlowCluster => {
   const { driver } = made;
   const ensure: typeof driver.ensure = async (target) =>
@@ -141,21 +141,21 @@ const hasty = (made: SlowCluster): SlowCluster => {
 };
 
 scenario({
-  name: 'a cluster that runs while it is still being created is not ready; a later failure is shown',
+  name: 'a cluster that runs while it is being created is not ready, and a later failure is shown',
   settings,
   async story(context) {
     const id = await allocateCluster(context);
     cluster.observed = 'Running';
     const runs = 'power state: Running · provisioning: Creating';
     cluster.answer = waitOutcome(creating, runs, { parts: pools });
-    const isTakenForFinished = (progress: Progress | null | undefined) =>
+    const countsAsFinished = (progress: Progress | null | undefined) =>
       progress?.phase === 'register' || progress?.phase === 'start';
-    await waitForProgress(context, id, 'its creation to go on', (progress) => {
-      if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
+    await waitForProgress(context, id, 'the creation to continue', (progress) => {
+      if (countsAsFinished(progress)) throw new Error('the creation counted as finished');
       return progress.message === runs;
     });
-    await context.expectNever('its creation is taken for finished', 1, async () =>
-      isTakenForFinished(await progressOf(context, id)),
+    await context.expectNever('the creation counted as finished', 1, async () =>
+      countsAsFinished(await progressOf(context, id)),
     );
     await waitForPhase(context, id, creating);
 
@@ -164,7 +164,7 @@ scenario({
     cluster.answer = { outcome: 'failed', ...failure, retryable: false, phase: 'ensuring_rbac' };
     const failed = await waitForAllocation(context, id, 'failed');
     expect(failed.reason).toContain(denied);
-    const { steps, progress, error } = await context.waitFor('its operation to end', async () => {
+    const { steps, progress, error } = await context.waitFor('the operation to end', async () => {
       const found = await context.client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
       return found.status === 'failed' ? found : undefined;
     });
@@ -183,7 +183,7 @@ scenario({
           cluster = made;
         },
       ),
-      fails: /its creation is taken for finished/,
+      fails: /the creation counted as finished/,
     },
   ],
 });
@@ -193,7 +193,7 @@ const conflict = 'another operation on the cluster is in progress';
 const retry_seconds = 5;
 
 scenario({
-  name: 'a busy provider is waited for: progress with a time, and no failure',
+  name: 'a busy provider is retried: progress shows the retry time and no failure',
   settings,
   async story(context) {
     cluster.answer = waitOutcome(creating, conflict, { retry_seconds, put_off: true });
@@ -201,20 +201,25 @@ scenario({
     const busy = await waitForProgress(
       context,
       id,
-      'when it is tried again',
+      'the time of the next try',
       (seen) => seen.retry_after_seconds !== undefined,
     );
     expect(busy).toMatchObject({ status: 'running', phase: creating, message: conflict, stalled: false });
     expect(busy.error).toBeUndefined();
     expect(busy.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
-    cluster.answer = waitOutcome(creating, stands, { parts: pools });
-    const after = await waitForProgress(context, id, 'its creation to go on', ({ message }) => message === stands);
+    cluster.answer = waitOutcome(creating, creatingMessage, { parts: pools });
+    const after = await waitForProgress(
+      context,
+      id,
+      'the creation to continue',
+      ({ message }) => message === creatingMessage,
+    );
     expect(after.retry_after_seconds).toBeUndefined();
     expect(after.percent).toBeGreaterThanOrEqual(busy.percent);
   },
   counters: [
     {
-      broken: 'a conflict at the provider taken for a failure',
+      broken: 'a conflict at the provider treated as a failure',
       composition: offerCluster(
         () => {
           const made = slowCluster();
@@ -226,7 +231,7 @@ scenario({
           cluster = made;
         },
       ),
-      fails: /for when it is tried again/,
+      fails: /for the time of the next try/,
     },
   ],
 });

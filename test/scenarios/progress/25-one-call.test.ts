@@ -1,5 +1,5 @@
 /**
- * Progress that cannot be published is lost to watchers only: the machine comes up all the same.
+ * A failed publication of progress only affects viewers. The machine still comes up.
  */
 import { expect, vi } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
@@ -11,27 +11,27 @@ type Parts = Pick<typeof tries, 'notify'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/engine/tries.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, notify: (...given) => (wrong.notify ?? whole.notify)(...given) };
+  return { ...whole, notify: (...args) => (wrong.notify ?? whole.notify)(...args) };
 });
 
-const word = 'the provider is at it';
+const providerMessage = 'the provider is working';
 
-/** Reports something before it launches, so that there is something to publish. */
-function talkative(driver: Driver): Driver {
-  let said = false;
+/** A driver that reports a message before it launches, so that there is something to publish. */
+function reportsFirst(driver: Driver): Driver {
+  let hasReported = false;
   const ensure: Driver['ensure'] = async (target) => {
-    if (said) return driver.ensure(target);
-    said = true;
-    return { outcome: 'wait', retry_seconds: 0.1, message: word };
+    if (hasReported) return driver.ensure(target);
+    hasReported = true;
+    return { outcome: 'wait', retry_seconds: 0.1, message: providerMessage };
   };
   return { ...driver, ensure };
 }
 
 scenario({
-  name: 'a publication that fails',
+  name: 'progress that the store refuses',
   settings: {
     drivers: (built) =>
-      new Map([...built].map(([name, driver]) => [name, name === 'local' ? talkative(driver) : driver])),
+      new Map([...built].map(([name, driver]) => [name, name === 'local' ? reportsFirst(driver) : driver])),
   },
   async story(context) {
     const { client, db } = context;
@@ -40,20 +40,20 @@ scenario({
     await localPool(context, 'mute');
     const { allocation, operation } = await client.call('allocation-create', { body: { pool: 'mute' } });
     await waitForAllocation(context, allocation.allocation_id, 'active', 'failed');
-    const ended = await context.waitFor('its operation to end', async () => {
+    const ended = await context.waitFor('the operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
       return found.finished_at ? found : undefined;
     });
-    expect(ended.status, 'the work goes on').toBe('succeeded');
+    expect(ended.status, 'the status of the operation').toBe('succeeded');
     expect(ended.steps.map(({ status }) => status)).toEqual(['done', 'done', 'done', 'done']);
-    // Neither half is there: progress that is not on the row is not in the evidence either.
+    // Row and evidence are written together, so the message is in neither.
     expect(ended.progress.message).toBe('');
     expect(await db.countEvidence(allocation.allocation_id, 'operation.progress')).toBe(0);
 
     await db.query('alter table operations drop constraint mute');
     await client.call('allocation-release', { params: { id: allocation.allocation_id } });
     await waitForAllocation(context, allocation.allocation_id, 'released');
-    await context.waitFor('what is said once it can be', async () =>
+    await context.waitFor('progress after the constraint is dropped', async () =>
       (await db.countEvidence(allocation.allocation_id, 'operation.progress')) > 0 ? true : undefined,
     );
   },

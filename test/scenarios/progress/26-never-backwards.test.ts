@@ -1,5 +1,5 @@
 /**
- * A progress bar never goes back, neither for a provider's message nor for a restart, and it moves
+ * A progress bar never goes back, not after a provider's message and not after a restart. It moves
  * within a long step.
  */
 import { expect, vi } from 'vitest';
@@ -17,11 +17,11 @@ type Parts = Pick<typeof steps, 'reachPhase'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, reachPhase: (...given) => (wrong.reachPhase ?? whole.reachPhase)(...given) };
+  return { ...whole, reachPhase: (...args) => (wrong.reachPhase ?? whole.reachPhase)(...args) };
 });
 
-/** Follows every phase that the driver reports. */
-const credulous: Parts['reachPhase'] = async (db, { workflow_id }, stage, phase) => {
+/** A broken `reachPhase` that follows every reported phase, also an earlier one. */
+const followEveryPhase: Parts['reachPhase'] = async (db, { workflow_id }, stage, phase) => {
   const name = `${stage}:${phase}`;
   await db.query(
     `update steps
@@ -49,7 +49,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
     const { operation } = await server.client.call('allocation-create', { body: { pool: 'clusters' } });
     const id = operation?.workflow_id ?? '';
     let last: Progress | undefined;
-    const look = async (): Promise<Progress> => {
+    const readProgress = async (): Promise<Progress> => {
       const { progress } = await server.client.call('operation-get', { params: { id } });
       if (last && progress.step < last.step) throw new Error(`step went backwards: ${last.step} to ${progress.step}`);
       if (last && progress.percent < last.percent)
@@ -57,38 +57,44 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
       last = progress;
       return progress;
     };
-    const seen = (what: string, fits: (progress: Progress) => boolean) =>
+    const waitForProgress = (what: string, fits: (progress: Progress) => boolean) =>
       waitFor(what, async () => {
-        const progress = await look();
+        const progress = await readProgress();
         return fits(progress) ? progress : undefined;
       });
 
     cluster.answer = waitOutcome(creating, 'creating');
-    const created = await seen('its creation', ({ phase, message }) => phase === creating && message === 'creating');
+    const created = await waitForProgress(
+      'the creation of the cluster',
+      ({ phase, message }) => phase === creating && message === 'creating',
+    );
     // An earlier phase reported by the provider counts for the current step.
     cluster.answer = waitOutcome('ensuring_resource_group', 'tagging the resource group again');
-    const tagged = await seen('its word', ({ message }) => message.startsWith('tagging'));
+    const tagged = await waitForProgress('the message about tags', ({ message }) => message.startsWith('tagging'));
     expect(tagged).toMatchObject({ phase: creating, step: stepOf(creating) });
 
     await server.stop();
     const stopped = last?.percent ?? 0;
     server = await start();
     cluster.answer = waitOutcome(creating, 'still creating');
-    const after = await seen('it to go on after the restart', ({ message }) => message === 'still creating');
+    const after = await waitForProgress('progress after the restart', ({ message }) => message === 'still creating');
     expect(after.percent).toBeGreaterThanOrEqual(stopped);
     // In a long step the bar moves with time and stays below the step's end.
-    const moved = await seen('the bar to move within its step', ({ percent }) => percent > created.percent + 1);
+    const moved = await waitForProgress(
+      'the bar to move within its step',
+      ({ percent }) => percent > created.percent + 1,
+    );
     expect(moved.step).toBe(stepOf(creating));
     // A stream subscriber sees it move too, even while the provider reports nothing new.
     const events = await openEvents(server.url, server.token, `?topics=operations&workflow_id=${id}`);
-    const heard = await events.waitFor('the bar to move on the stream', ({ name, data }) => {
+    const event = await events.waitFor('the bar to move on the stream', ({ name, data }) => {
       const { percent = 0, updated_at } = (data.progress ?? {}) as Partial<Progress>;
       return name === 'operation' && updated_at === moved.updated_at && percent > moved.percent;
     });
     await events.close();
     cluster.answer = waitOutcome('ensuring_rbac', 'assigning roles');
-    const next = await seen('the next step', ({ phase }) => phase === 'ensuring_rbac');
-    expect(next.percent).toBeGreaterThan((heard.data.progress as Progress).percent);
+    const next = await waitForProgress('the next step', ({ phase }) => phase === 'ensuring_rbac');
+    expect(next.percent).toBeGreaterThan((event.data.progress as Progress).percent);
     const db = await openDatabaseConnection(database.url);
     const [row] = await db.query<{ percent: number }>('select percent from operations where workflow_id = $1', [id]);
     await db.close();
@@ -103,7 +109,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
 describeStory('a slow cluster', story, [
   {
     broken: 'steps that follow every reported phase',
-    around: whileBroken<Parts>(wrong, { reachPhase: credulous }),
+    around: whileBroken<Parts>(wrong, { reachPhase: followEveryPhase }),
     fails: /step went backwards/,
   },
 ]);

@@ -1,6 +1,6 @@
 /**
- * An AKS cluster comes up in five steps with its pools, while Azure says little and asks for
- * retries.
+ * An AKS cluster comes up in five steps with its pools, while Azure reports few details and asks
+ * for retries.
  */
 import { afterAll, beforeEach, expect } from 'vitest';
 import { headline } from '../../../src/cli/render/allocations/progress.ts';
@@ -21,7 +21,7 @@ beforeEach(() => arm.reset());
 const creating = 'arm_create_or_update';
 const total_steps = phases.length;
 
-/** Takes running for ready. */
+/** A driver that treats a running cluster as ready. */
 const hasty = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
@@ -31,7 +31,7 @@ const hasty = (driver: Driver): Driver => ({
   },
 });
 
-/** Takes "retry later" for a refusal. */
+/** A driver that treats "retry later" as a refusal. */
 const impatient = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
@@ -60,7 +60,7 @@ scenario({
     const id = await allocateCluster(context, arm);
     const group = await waitForPhase(context, id, 'ensuring_resource_group');
     expect(group).toMatchObject({ step: 2, total_steps, status: 'running', parts: [] });
-    arm.letGo('group_visible');
+    arm.release('group_visible');
     const unseen = await waitForProgress(context, id, 'the cluster to be requested', ({ message }) =>
       /cluster .+ visible/.test(message),
     );
@@ -70,32 +70,32 @@ scenario({
       parts: [],
       message: expect.stringMatching(/not visible yet/),
     });
-    arm.letGo('cluster_visible');
+    arm.release('cluster_visible');
 
     // Azure reports `Running` by now, and one of the pools is created.
-    const isTakenForFinished = ({ phase }: Progress) => phase === 'ensuring_rbac' || phase === 'completed';
-    const shown = await waitForProgress(context, id, 'its pools', (progress) => {
-      if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
-      return progress.parts.some(({ tone }) => tone === 'ok');
+    const countsAsFinished = ({ phase }: Progress) => phase === 'ensuring_rbac' || phase === 'completed';
+    const progress = await waitForProgress(context, id, 'the pools', (current) => {
+      if (countsAsFinished(current)) throw new Error('the creation counted as finished');
+      return current.parts.some(({ tone }) => tone === 'ok');
     });
-    expect(shown).toMatchObject({ status: 'running', phase: creating, step: 3, total_steps, parts: pools });
-    expect(shown).toMatchObject({ label: 'Creating AKS cluster', stalled: false });
-    expect(shown.message).toMatch(/^AKS state: Creating · ARM \d+s/);
-    expect(shown.retry_after_seconds ?? 0, 'a snapshot at least each 20 s').toBeLessThan(20);
-    expect(headline({ progress: shown, bar: null, seen_seconds_ago: 0 })).toMatch(
+    expect(progress).toMatchObject({ status: 'running', phase: creating, step: 3, total_steps, parts: pools });
+    expect(progress).toMatchObject({ label: 'Creating AKS cluster', stalled: false });
+    expect(progress.message).toMatch(/^AKS state: Creating · ARM \d+s/);
+    expect(progress.retry_after_seconds ?? 0, 'the seconds to the next snapshot').toBeLessThan(20);
+    expect(headline({ progress, bar: null, seen_seconds_ago: 0 })).toMatch(
       /^Step 3\/5 · Creating AKS cluster \(5–10 min\) · \d+s$/,
     );
     expect(await allocationOf(context, id)).toMatchObject({ status: 'provisioning' });
     const published = await db.query<{ data: Record<string, unknown> }>(
       `select data from evidence where workflow_id = $1 and kind = 'operation.progress'`,
-      [shown.workflow_id],
+      [progress.workflow_id],
     );
     for (const { data } of published) expect(data).toMatchObject({ step: expect.any(Number), total_steps });
 
-    arm.letGo();
+    arm.release();
     const active = await waitForAllocation(context, id, 'active');
-    const ended = await context.waitFor('its operation to end', async () => {
-      const found = await client.call('operation-get', { params: { id: shown.workflow_id } });
+    const ended = await context.waitFor('the operation to end', async () => {
+      const found = await client.call('operation-get', { params: { id: progress.workflow_id } });
       return found.status === 'succeeded' ? found : undefined;
     });
     expect(ended.steps.map(({ name, status }) => [name, status])).toEqual(phases.map((phase) => [phase, 'done']));
@@ -104,60 +104,64 @@ scenario({
     expect(arm.clustersCreated()).toBe(1);
     await release(client, id);
     await waitForAllocation(context, id, 'released');
-    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(arm.resources(), 'resources left in Azure').toEqual([]);
     const everything = await db.query('select data, summary from evidence');
     expect(JSON.stringify(everything)).not.toMatch(/arm-planted/);
   },
   counters: [
     {
-      broken: 'a driver that takes running for ready',
+      broken: 'a driver that treats a running cluster as ready',
       composition: onAzure(() => arm, hasty),
-      fails: /its creation is taken for finished/,
+      fails: /the creation counted as finished/,
     },
   ],
 });
 
 scenario({
-  name: 'a busy, throttling and terse Azure: progress with a time, phase and elapsed time, and no failure',
+  name: 'a busy and throttling Azure without percentages: progress shows phase and times, and no failure',
   settings: onAzure(() => arm),
   async story(context) {
     arm.hold('cluster_create');
     arm.faults.operations_latest = 'missing';
-    const came_again_seconds = 5;
-    arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.inProgress('Updating', came_again_seconds) });
-    arm.faults.next({ method: 'PUT', path: paths.cluster, does: refusals.throttled(came_again_seconds) });
+    const retry_seconds = 5;
+    arm.faults.next({
+      method: 'PUT',
+      path: paths.cluster,
+      effect: refusals.inProgress('Updating', retry_seconds),
+    });
+    arm.faults.next({ method: 'PUT', path: paths.cluster, effect: refusals.throttled(retry_seconds) });
     const ids = [await allocateCluster(context, arm), await allocateCluster(context, arm)];
     const busy = await Promise.all(
       ids.map((id) =>
-        waitForProgress(context, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined),
+        waitForProgress(context, id, 'the time of the next try', (seen) => seen.retry_after_seconds !== undefined),
       ),
     );
     for (const seen of busy) {
       expect(seen).toMatchObject({ status: 'running', phase: creating, stalled: false });
       expect(seen.error).toBeUndefined();
-      expect(seen.retry_after_seconds).toBeLessThanOrEqual(came_again_seconds);
+      expect(seen.retry_after_seconds).toBeLessThanOrEqual(retry_seconds);
     }
     expect(busy.map(({ message }) => message).join('\n')).toMatch(
       /in progress[\s\S]*throttled|throttled[\s\S]*in progress/,
     );
     for (const [index, id] of ids.entries()) {
-      // Azure reports no percentage; everything else is reported all the same.
-      const after = await waitForProgress(context, id, 'its creation to go on', ({ message }) =>
+      // Azure reports no percentage here. Everything else is still reported.
+      const after = await waitForProgress(context, id, 'the creation to continue', ({ message }) =>
         message.startsWith('AKS state'),
       );
       expect(after).toMatchObject({ phase: creating, step: 3, message: expect.stringMatching(/ARM \d+s$/) });
       expect(after.retry_after_seconds).toBeUndefined();
       expect(after.percent).toBeGreaterThanOrEqual(busy[index]?.percent ?? 100);
     }
-    arm.letGo();
+    arm.release();
     for (const id of ids) await waitForAllocation(context, id, 'active');
     expect(arm.clustersCreated()).toBe(2);
   },
   counters: [
     {
-      broken: 'a driver that takes it for a failure',
+      broken: 'a driver that treats "retry later" as a failure',
       composition: onAzure(() => arm, impatient),
-      fails: /for when it is tried again/,
+      fails: /for the time of the next try/,
     },
   ],
 });

@@ -9,9 +9,9 @@ import { allocateCluster, onAzure, waitForPhase, waitForProgress } from '../supp
 import { allocationOf, waitForAllocation } from '../support/machines.ts';
 import { type ScenarioContext, scenario } from '../support/scenario.ts';
 
-/** Deletes nothing and reports absence without looking. */
-const careless = (driver: Driver): Driver => {
-  const done = async () => ({ outcome: 'done' as const, message: 'surely gone' });
+/** A driver that deletes nothing and reports absence without checking. */
+const fakesDeletion = (driver: Driver): Driver => {
+  const done = async () => ({ outcome: 'done' as const, message: 'not deleted' });
   const prove: Driver['prove'] = async (_, { kind, nonce }) => ({
     outcome: 'done',
     proof: { kind, nonce, checked: [] },
@@ -43,42 +43,44 @@ scenario({
 
     arm.hold('pool:blastpool');
     const creating = await allocateCluster(context, arm);
-    await waitForProgress(context, creating, 'its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+    await waitForProgress(context, creating, 'the pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
 
     arm.hold('group_visible');
     const unseen = await allocateCluster(context, arm);
-    await waitForProgress(context, unseen, 'its group', ({ message }) => /not visible yet/.test(message));
+    await waitForProgress(context, unseen, 'the resource group', ({ message }) => /not visible yet/.test(message));
 
     const ids = [inRoles, creating, unseen];
     arm.hold('abort');
     for (const id of ids) await release(client, id);
     await context.waitFor('the abort to be requested', () => requestsTo('POST', paths.abort).length > 0 || undefined);
-    expect((await allocationOf(context, creating)).status, 'released before the abort was seen').toBe('releasing');
-    arm.letGo('abort');
-    // A requested but invisible group is waited for; it would appear after the release.
-    await waitForProgress(context, unseen, 'its group to be waited for', ({ message }) =>
+    expect((await allocationOf(context, creating)).status, 'the status before the abort is confirmed').toBe(
+      'releasing',
+    );
+    arm.release('abort');
+    // The release waits for a requested but invisible group, which would otherwise appear later.
+    await waitForProgress(context, unseen, 'the release to wait for the resource group', ({ message }) =>
       /does not show it yet/.test(message),
     );
-    arm.letGo('group_visible');
+    arm.release('group_visible');
     for (const id of ids) {
       await waitForAllocation(context, id, 'released');
       await waitForFact(context, id, 'proof.absent');
       expect((await db.countEvidence(id, 'allocation.active')) + (await db.countEvidence(id, 'node.starting'))).toBe(0);
     }
-    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(arm.resources(), 'resources left in Azure').toEqual([]);
     expect(requestsTo('POST', paths.abort).filter(({ status }) => status === 202)).toHaveLength(1);
   },
   counters: [
     {
-      broken: 'a driver that deletes nothing and proves what it did not see',
-      composition: onAzure(() => arm, careless),
+      broken: 'a driver that deletes nothing and reports absence without checking',
+      composition: onAzure(() => arm, fakesDeletion),
       fails: /waited \d+ s for the abort to be requested/,
     },
   ],
 });
 
 scenario({
-  name: 'a role that is denied after the cluster exists: shown as a failure, with nothing secret or left behind',
+  name: 'a role assignment that is denied after the cluster exists fails the allocation, and the release removes all',
   settings: onAzure(() => arm),
   async story(context) {
     const { client } = context;
@@ -86,9 +88,9 @@ scenario({
     const id = await allocateCluster(context, arm);
     const failed = await waitForAllocation(context, id, 'failed');
     expect(failed.reason).toContain('AuthorizationFailed');
-    // Azure refused, and waiting does not change that.
+    // The refusal by Azure is final, so the verdict is certain.
     expect(failed).toMatchObject({ owner_layer: 'provider', verdict: { certain: true } });
-    const { steps, progress, error } = await context.waitFor('its operation to end', async () => {
+    const { steps, progress, error } = await context.waitFor('the operation to end', async () => {
       const found = await client.call('operation-get', { params: { id: failed.workflow_id ?? '' } });
       return found.status === 'failed' ? found : undefined;
     });
@@ -106,7 +108,7 @@ scenario({
     expect(arm.resources().some(({ kind, state }) => kind === 'cluster' && state === 'Succeeded')).toBe(true);
     await release(client, id);
     await waitForAllocation(context, id, 'released');
-    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(arm.resources(), 'resources left in Azure').toEqual([]);
   },
   counters: [
     {

@@ -1,6 +1,6 @@
 /**
- * The control plane restarts while a slow AKS cluster comes up: the bar does not go back, and the
- * cluster is requested once.
+ * The control plane restarts while a slow AKS cluster comes up. The progress bar does not go back,
+ * and the cluster is requested once.
  */
 import { afterAll, beforeEach, expect, vi } from 'vitest';
 import type { Progress } from '../../../src/contract/progress.ts';
@@ -18,11 +18,11 @@ type Parts = Pick<typeof steps, 'reachPhase'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/steps.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, reachPhase: (...given) => (wrong.reachPhase ?? whole.reachPhase)(...given) };
+  return { ...whole, reachPhase: (...args) => (wrong.reachPhase ?? whole.reachPhase)(...args) };
 });
 
-/** Follows every phase that the driver reports. */
-const credulous: Parts['reachPhase'] = async (db, { workflow_id }, _stage, phase) => {
+/** A broken `reachPhase` that follows every reported phase, also an earlier one. */
+const followEveryPhase: Parts['reachPhase'] = async (db, { workflow_id }, _stage, phase) => {
   await db.query(
     `update steps
      set status = case
@@ -43,9 +43,10 @@ beforeEach(() => arm.reset());
 const creating = 'arm_create_or_update';
 
 /**
- * After a restart it reports an earlier phase, like a driver that checks its resource group again.
+ * A driver that reports an earlier phase, as one does that checks its resource group again after a
+ * restart.
  */
-const wandering = (driver: Driver): Driver => ({
+const reportsEarlierPhase = (driver: Driver): Driver => ({
   ...driver,
   async ensure(target) {
     const answer = await driver.ensure(target);
@@ -57,14 +58,14 @@ const wandering = (driver: Driver): Driver => ({
 
 async function story(composition: Composition, waitFor: WaitFor): Promise<void> {
   const database = await testDatabase();
-  const start = (driven: Composition) =>
-    inProcessServer({ database_url: database.url, composition: { ...composition, ...driven } });
+  const start = (drivers: Composition) =>
+    inProcessServer({ database_url: database.url, composition: { ...composition, ...drivers } });
   let server: TestServer = await start(onAzure(() => arm));
   try {
     arm.hold('pool:blastpool');
     const id = await allocateCluster(server, arm);
     let last: Progress | undefined;
-    const seen = (what: string, fits: (progress: Progress) => boolean) =>
+    const waitForProgress = (what: string, fits: (progress: Progress) => boolean) =>
       waitFor(what, async () => {
         const { progress } = await server.client.call('allocation-get', { params: { id } });
         if (!progress) return undefined;
@@ -74,20 +75,26 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
         last = progress;
         return fits(progress) ? progress : undefined;
       });
-    const shown = await seen('its pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
-    expect(shown).toMatchObject({ phase: creating, step: 3 });
+    const beforeRestart = await waitForProgress('the pools', ({ parts }) => parts.some(({ tone }) => tone === 'busy'));
+    expect(beforeRestart).toMatchObject({ phase: creating, step: 3 });
 
     await server.stop();
-    server = await start(onAzure(() => arm, wandering));
-    const after = await seen('it to go on after the restart', ({ updated_at }) => updated_at > shown.updated_at);
-    // It is the same cluster, and its creation time is unchanged.
+    server = await start(onAzure(() => arm, reportsEarlierPhase));
+    const after = await waitForProgress(
+      'progress after the restart',
+      ({ updated_at }) => updated_at > beforeRestart.updated_at,
+    );
+    // The progress is that of the same cluster, with an unchanged creation time.
     expect(after).toMatchObject({
       phase: creating,
       step: 3,
       message: expect.stringMatching(/^AKS state: Creating · ARM \d/),
     });
-    arm.letGo();
-    await seen('the cluster to be completed', ({ phase, percent }) => phase === 'completed' && percent === 100);
+    arm.release();
+    await waitForProgress(
+      'the cluster to be completed',
+      ({ phase, percent }) => phase === 'completed' && percent === 100,
+    );
     const puts = arm.requests.filter(({ method, path }) => method === 'PUT' && paths.cluster.test(path));
     expect(puts.map(({ status }) => status)).toEqual([201]);
   } finally {
@@ -99,7 +106,7 @@ async function story(composition: Composition, waitFor: WaitFor): Promise<void> 
 describeStory('a cluster whose creation outlasts the control plane', story, [
   {
     broken: 'steps that follow every reported phase',
-    around: whileBroken<Parts>(wrong, { reachPhase: credulous }),
+    around: whileBroken<Parts>(wrong, { reachPhase: followEveryPhase }),
     fails: /step went backwards/,
   },
 ]);

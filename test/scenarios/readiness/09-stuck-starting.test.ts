@@ -8,11 +8,11 @@ import { causesOf, externalPool, joinMachine, keepBeating, waitForNode } from '.
 import { scenario, withoutSweep } from '../support/scenario.ts';
 
 const start_seconds = 2;
-/** Long enough that the machine is not missed, however busy the host is. */
+/** Long enough that the machine does not count as silent, however busy the host is. */
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
 
 scenario({
-  name: 'stuck in starting, but healthy',
+  name: 'a healthy machine that keeps reporting starting',
   async story(context) {
     await externalPool(context, 'agents', {
       budgets: { start_seconds },

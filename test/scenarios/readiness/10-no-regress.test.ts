@@ -15,21 +15,22 @@ const start_seconds = 3;
 const moreBeats = 5;
 
 /**
- * Five more heartbeats with the old report; each is stored and changes only the time it was heard.
+ * Sends five more heartbeats that report `starting`. Each is stored and changes only the time of
+ * the last heartbeat.
  */
 async function expectStaysReady(context: ScenarioContext, machine: Machine): Promise<void> {
   const before = await nodeOf(context, machine.node_id);
-  let seen = before.last_seen_at ?? '';
+  let lastSeen = before.last_seen_at ?? '';
   for (let beat = 1; beat <= moreBeats; beat++) {
     const reply = await machine.beat('starting');
     expect(reply.body.node_status, `answer to beat ${beat}`).toBe('ready');
-    const heard = await context.waitFor(`beat ${beat} to be seen`, async () => {
+    const current = await context.waitFor(`beat ${beat} to be stored`, async () => {
       const node = await nodeOf(context, machine.node_id);
-      return (node.last_seen_at ?? '') > seen ? node : undefined;
+      return (node.last_seen_at ?? '') > lastSeen ? node : undefined;
     });
-    expect(heard).toMatchObject({ status: 'ready', status_since: before.status_since, verdict: before.verdict });
-    expect(heard.reported).toMatchObject({ status: 'starting' });
-    seen = heard.last_seen_at ?? '';
+    expect(current).toMatchObject({ status: 'ready', status_since: before.status_since, verdict: before.verdict });
+    expect(current.reported).toMatchObject({ status: 'starting' });
+    lastSeen = current.last_seen_at ?? '';
   }
 }
 
@@ -43,33 +44,33 @@ scenario({
     const beats = keepBeating(promoted, 0.2, 'starting');
     const ready = await waitForNode(context, promoted.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('stuck-starting');
-    // Heartbeats are answered from memory, which learns of a verdict a moment after its commit.
-    // From then on nothing goes back.
+    // Heartbeats are answered from memory, which is updated a moment after a verdict is committed.
+    // After that the status never goes back.
     await context.waitFor(
-      'the machine to get the answer',
+      'a heartbeat to be answered with ready',
       async () => (await promoted.beat('starting')).body.node_status === 'ready',
     );
     await expectStaysReady(context, promoted);
 
-    // It reported ready and then restarts its runtime without a goodbye.
+    // This machine reported ready and then restarts its runtime without a goodbye.
     const restarting = await joinMachine(context, 'patient', 'restarts-inside');
     await restarting.beat('ready');
     await expectStaysReady(context, restarting);
 
     for (const machine of [promoted, restarting]) {
-      expect((await machine.beat()).body.node_status, 'a beat that claims nothing').toBe('ready');
+      expect((await machine.beat()).body.node_status, 'the answer to a beat without a status').toBe('ready');
       expect((await changesOf(context, machine.node_id)).map(({ to }) => to)).toEqual([
         'provisioning',
         'starting',
         'ready',
       ]);
     }
-    const claims = await context.waitFor('both claims to be on the timeline', async () => {
+    const reports = await context.waitFor('both reports on the timeline', async () => {
       const { items } = await context.client.call('node-timeline', { params: { id: restarting.node_id } });
       const kept = items.filter((fact) => fact.kind === 'node.claim').map((fact) => fact.data.status);
       return kept.length >= 2 ? kept : undefined;
     });
-    expect(claims, 'a repeated claim is kept once').toEqual(['starting', 'ready']);
+    expect(reports, 'a repeated report is recorded once').toEqual(['starting', 'ready']);
   },
   counters: [
     {

@@ -7,11 +7,11 @@ import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { externalPool, joinMachine, keepBeating, nodeOf, waitForNode } from '../support/machines.ts';
 import { scenario, withoutSweep } from '../support/scenario.ts';
 
-/** Long enough for a probe on a busy host; without one the machine must wait all of it. */
+/** Long enough for a probe on a busy host. Without a probe the machine waits this long. */
 const start_seconds = 5;
 
 /** A machine's own service, which records the requests. */
-async function serviceOf(): Promise<{ base_url: string; requested: (string | undefined)[] }> {
+async function startService(): Promise<{ base_url: string; requested: (string | undefined)[] }> {
   const requested: (string | undefined)[] = [];
   const { port } = await httpServer(({ url }, reply) => {
     requested.push(url);
@@ -27,7 +27,7 @@ scenario({
       budgets: { start_seconds },
       probe: { path: '/healthz', allow_private: true },
     });
-    const service = await serviceOf();
+    const service = await startService();
     const machine = await joinMachine(context, 'open', 'answers', { base_url: service.base_url });
     const beats = keepBeating(machine, start_seconds / 10, 'starting');
     const ready = await waitForNode(context, machine.node_id, 'ready').finally(() => beats.stop());
@@ -35,12 +35,12 @@ scenario({
     expect(ready.verdict?.reason).toBe('it answers its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
     expect(new Set(service.requested)).toEqual(new Set(['/healthz']));
-    const because = await context.waitFor('the evidence of the verdict', async () => {
+    const cause = await context.waitFor('the evidence of the verdict', async () => {
       const explained = await context.client.call('node-explain', { params: { id: machine.node_id } });
       const change = explained.because.evidence.find((fact) => fact.kind === 'node.ready');
       return change && { rule: explained.because.rule, evidence: change.data.evidence };
     });
-    expect(because).toMatchObject({
+    expect(cause).toMatchObject({
       rule: 'probe-promotes',
       evidence: { probe_ok_at: expect.any(String), reported_status: 'starting' },
     });
@@ -48,9 +48,9 @@ scenario({
     // Machines choose their own address, so a pool must allow private addresses before the server
     // probes them.
     await externalPool(context, 'guarded', { budgets: { start_seconds } });
-    const neighbour = await serviceOf();
+    const neighbour = await startService();
     const guarded = await joinMachine(context, 'guarded', 'not-asked', { base_url: neighbour.base_url });
-    const refused = await context.waitFor('the refusal to be on record', async () => {
+    const refused = await context.waitFor('evidence of the refused probe', async () => {
       const { items } = await context.client.call('node-timeline', { params: { id: guarded.node_id } });
       return items.find((fact) => fact.kind === 'probe.unanswered');
     });

@@ -1,6 +1,6 @@
 /**
- * A machine that reports ready is ready at once; one that registers and goes silent fails at its
- * start deadline.
+ * A machine that reports ready is ready at once. A machine that registers and goes silent fails at
+ * its start deadline.
  */
 import { expect } from 'vitest';
 import { secondsBetween } from '../../../src/base/clock.ts';
@@ -14,27 +14,27 @@ const heartbeat = { interval_seconds: start_seconds / 15, stale_after_seconds: s
 
 async function checkReadyReport(context: ScenarioContext): Promise<void> {
   const machine = await joinMachine(context, 'agents', 'quick');
-  const said = { status: 'ready', health_score: 97 };
-  const answer = await machine.call('agent-heartbeat', { body: said });
-  expect(answer.body, 'the answer to its claim').toMatchObject({ node_status: 'ready' });
+  const report = { status: 'ready', health_score: 97 };
+  const answer = await machine.call('agent-heartbeat', { body: report });
+  expect(answer.body, 'the answer to its report').toMatchObject({ node_status: 'ready' });
   const ready = await nodeOf(context, machine.node_id);
   expect(ready).toMatchObject({ status: 'ready', deadline_at: null });
   expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
   expect((await changesOf(context, machine.node_id)).at(-1)).toMatchObject({ to: 'ready', by: 'claim-ready' });
-  await context.waitFor('all that it said to be kept', async () => {
+  await context.waitFor('all fields of the report to be stored', async () => {
     const { reported } = await nodeOf(context, machine.node_id);
-    return reported?.health_score === said.health_score;
+    return reported?.health_score === report.health_score;
   });
 }
 
-/** Its budget is the pool's and starts at its registration. */
+/** The budget comes from the pool and starts at the registration. */
 async function expectStarting(context: ScenarioContext, { node_id, deadline_at }: Machine): Promise<void> {
   const node = await nodeOf(context, node_id);
   expect(node).toMatchObject({ status: 'starting', budget_seconds: start_seconds, budget_source: 'pool' });
   expect(secondsBetween(new Date(node.registered_at ?? ''), new Date(deadline_at ?? ''))).toBe(start_seconds);
 }
 
-/** The rule failed it at its deadline and not before. */
+/** Checks that the rule failed the machine at its deadline and not before. */
 async function expectFailedInTime(context: ScenarioContext, { node_id, deadline_at }: Machine): Promise<void> {
   const failed = await waitForNode(context, node_id, 'failed');
   expect(failed.verdict).toMatchObject({ rule: 'start-deadline', from: 'starting' });
@@ -49,15 +49,15 @@ async function expectFailedInTime(context: ScenarioContext, { node_id, deadline_
 }
 
 scenario({
-  name: 'ready by its own report, and silent after registration',
+  name: 'a machine that reports ready, and machines that go silent after registration',
   async story(context) {
     await externalPool(context, 'agents', { budgets: { start_seconds }, heartbeat });
-    const mute = await joinMachine(context, 'agents', 'never-beats');
-    const fading = await joinMachine(context, 'agents', 'beats-once');
-    await fading.beat('starting');
-    for (const machine of [mute, fading]) await expectStarting(context, machine);
+    const neverBeats = await joinMachine(context, 'agents', 'never-beats');
+    const beatsOnce = await joinMachine(context, 'agents', 'beats-once');
+    await beatsOnce.beat('starting');
+    for (const machine of [neverBeats, beatsOnce]) await expectStarting(context, machine);
     await checkReadyReport(context);
-    for (const machine of [mute, fading]) await expectFailedInTime(context, machine);
+    for (const machine of [neverBeats, beatsOnce]) await expectFailedInTime(context, machine);
   },
   counters: [
     {
@@ -71,7 +71,7 @@ scenario({
       composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) => (node.status === 'starting' ? undefined : effectOfBeat(node, beat, now)),
       })),
-      fails: /the answer to its claim/,
+      fails: /the answer to its report/,
     },
   ],
 });

@@ -1,7 +1,7 @@
 /**
- * The unmodified AgentField SDK for Python registers, reports and becomes ready. Stopped it goes
- * offline, and started again it is the same node. So does a molecule runtime, which registers once
- * and then only beats.
+ * A node with the unmodified AgentField SDK for Python registers, reports and becomes ready. It
+ * goes offline when stopped, and is the same node when restarted. A molecule runtime, which
+ * registers once and then only beats, becomes ready too.
  */
 import { expect } from 'vitest';
 import { sdkVersions } from '../../../scripts/setup/agentfield-sdk.mjs';
@@ -17,32 +17,32 @@ const stale_after_seconds = 8;
 
 const workspace_id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 
-const registered = (context: ScenarioContext, name: string) =>
+const waitForRegistration = (context: ScenarioContext, name: string) =>
   context.waitFor(`${name} to register`, async () => {
     const { items } = await context.client.call('node-list', { query: { pool: 'agentfield', q: name } });
     return items[0]?.registered_at ? items[0] : undefined;
   });
 
 scenario({
-  name: 'unmodified clients of other protocols',
+  name: 'unmodified AgentField and molecule clients',
   async story(context) {
     const budgets = { start_seconds };
     await externalPool(context, 'agentfield', { reuse: false, budgets, heartbeat: { stale_after_seconds } });
     const { token = '' } = await context.client.call('join-token-create', { params: { pool: 'agentfield' }, body: {} });
 
     const workspace = await startWorkspace(context.server.url, token, workspace_id);
-    const { node_id: its_node } = await registered(context, workspace_id);
+    const { node_id: workspace_node } = await waitForRegistration(context, workspace_id);
     await context.waitFor('the workspace to be ready by its beats', async () => {
       expect((await workspace.beat()).body).toEqual({ status: 'ok' });
-      return (await nodeOf(context, its_node)).status === 'ready';
+      return (await nodeOf(context, workspace_node)).status === 'ready';
     });
 
-    const door = `${context.server.url}/compat/agentfield/${token}`;
+    const protocolUrl = `${context.server.url}/compat/agentfield/${token}`;
 
-    // It reports "starting" for ever and sends a goodbye when stopped.
-    const older = await startSdkNode(sdkVersions.says_starting, 'older', door);
+    // The older SDK reports "starting" for ever and sends a goodbye when stopped.
+    const older = await startSdkNode(sdkVersions.says_starting, 'older', protocolUrl);
     try {
-      const { node_id } = await registered(context, 'older');
+      const { node_id } = await waitForRegistration(context, 'older');
       const ready = await waitForNode(context, node_id, 'ready');
       expect(ready).toMatchObject({ verdict: { rule: 'stuck-starting' }, reported: { status: 'starting' } });
       const { never_ready } = await context.client.call('overview-get', {});
@@ -57,11 +57,11 @@ scenario({
       await older.end('SIGKILL');
     }
 
-    // Started again under its id it is the same node, even at another address: the former process
-    // sent a goodbye.
-    const again = await startSdkNode(sdkVersions.says_starting, 'older', door);
+    // Restarted under its id it is the same node, even at another address, because the former
+    // process sent a goodbye.
+    const again = await startSdkNode(sdkVersions.says_starting, 'older', protocolUrl);
     try {
-      const { node_id } = await registered(context, 'older');
+      const { node_id } = await waitForRegistration(context, 'older');
       await waitForNode(context, node_id, 'ready');
       const causes = await causesOf(context, node_id);
       expect(causes.slice(0, 4)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
@@ -71,21 +71,21 @@ scenario({
       await again.end('SIGKILL');
     }
 
-    // It reports ready by itself and sends nothing when killed. It is missed by its own interval,
-    // which is shorter than the pool's.
+    // The newer SDK reports ready and sends nothing when killed. The liveness rule uses the SDK's
+    // interval, which is shorter than the pool's.
     const port = await freePort();
-    const killed = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
-    const first = await registered(context, 'newer').finally(() => killed.end('SIGKILL'));
-    const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
+    const killed = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
+    const first = await waitForRegistration(context, 'newer').finally(() => killed.end('SIGKILL'));
+    const newer = await startSdkNode(sdkVersions.says_ready, 'newer', protocolUrl, port);
     try {
       const { node_id } = first;
-      // At the same address it counts as a restart, or becomes another instance if the killed one
-      // was missed meanwhile.
-      await context.waitFor('it to be known as restarted', async () => {
+      // At the same address it counts as a restart. It becomes another instance if the killed
+      // process already counted as silent.
+      await context.waitFor('the restart to be recorded', async () => {
         const { restarts, node_instance_id } = await nodeOf(context, node_id);
         return restarts > 0 || node_instance_id !== first.node_instance_id;
       });
-      await context.waitFor('it to say that it is ready', async () => {
+      await context.waitFor('the node to report ready', async () => {
         const { status, reported } = await nodeOf(context, node_id);
         return status === 'ready' && reported?.status === 'ready';
       });

@@ -1,6 +1,6 @@
 /**
- * A machine whose heartbeats jitter around the threshold changes at most once per stale time; one
- * that misses a single heartbeat never does.
+ * A machine whose heartbeats jitter around the threshold changes its status at most once per stale
+ * time. A machine that misses a single heartbeat never changes its status.
  */
 import { expect, vi } from 'vitest';
 import { pause, secondsBetween, systemClock } from '../../../src/base/clock.ts';
@@ -15,16 +15,16 @@ vi.mock(import('../../../src/lifecycle/deadlines/heartbeat-policy.ts'), async (o
   const whole = await original();
   return {
     ...whole,
-    effectiveStaleSeconds: (...given) => (wrong.effectiveStaleSeconds ?? whole.effectiveStaleSeconds)(...given),
+    effectiveStaleSeconds: (...args) => (wrong.effectiveStaleSeconds ?? whole.effectiveStaleSeconds)(...args),
   };
 });
 
 /** Far enough above three intervals that their jitter does not matter. */
 const stale_seconds = 1;
 const jittery = { interval_seconds: stale_seconds / 5, stale_after_seconds: stale_seconds };
-/** In stale times: beyond the threshold, then quick heartbeats, then around it again. */
+/** Pauses between heartbeats, in stale times: beyond the threshold, far below it, and around it. */
 const gaps = [1.9, 0.2, 0.1, 0.3, 0.9, 1.1, 0.1, 1.8, 0.2, 0.4];
-/** Offline and back, twice. */
+/** The machine goes offline and returns, twice. */
 const minChanges = 4;
 const maxWindows = 100;
 
@@ -36,8 +36,8 @@ const interval_seconds = 3.5;
 const minMissed = 3;
 const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
 
-/** Its changes since it first became ready. */
-async function changesSinceReady(context: ScenarioContext, { node_id }: Machine): Promise<Change[]> {
+/** Reads the changes of a machine since it first became ready. */
+async function readChangesSinceReady(context: ScenarioContext, { node_id }: Machine): Promise<Change[]> {
   const changes = await changesOf(context, node_id);
   return changes.slice(changes.findIndex((change) => change.to === 'ready') + 1);
 }
@@ -53,12 +53,12 @@ function expectNoFlapping(changes: Change[]): void {
 }
 
 interface Run {
-  /** One of the machines went offline, so silence of this length is noticed. */
+  /** True once a machine went offline, which proves that the liveness rule runs. */
   noticed: boolean;
   over: AbortSignal;
 }
 
-/** Beats around the threshold until it has changed often enough to judge the rate. */
+/** Beats around the threshold until the machine has changed often enough to judge the rate. */
 async function beatWithJitter(context: ScenarioContext, machine: Machine, run: Run): Promise<void> {
   const startedMs = systemClock.monotonicMs();
   for (let beat = 0, changes: Change[] = []; changes.length < minChanges; beat++) {
@@ -67,21 +67,21 @@ async function beatWithJitter(context: ScenarioContext, machine: Machine, run: R
     await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    changes = await changesSinceReady(context, machine);
+    changes = await readChangesSinceReady(context, machine);
     run.noticed ||= changes.length > 0;
     expectNoFlapping(changes);
     for (const { by } of changes) expect(['liveness', 'heartbeat-returned']).toContain(by);
   }
 }
 
-/** Once silence is noticed, it misses every second heartbeat, so each gap is two intervals long. */
+/** Skips every second heartbeat once the rule runs, so each gap is two intervals long. */
 async function beatWithGaps(context: ScenarioContext, machine: Machine, run: Run): Promise<void> {
   for (let missed = 0; missed < minMissed; ) {
     const { noticed } = run;
     await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, run.over);
     if (run.over.aborted) return;
     await machine.beat();
-    expect(await changesSinceReady(context, machine), 'changes of a machine that missed one beat').toEqual([]);
+    expect(await readChangesSinceReady(context, machine), 'changes of a machine that missed one beat').toEqual([]);
     if (noticed) missed++;
   }
 }
@@ -97,12 +97,12 @@ scenario({
     const over = new AbortController();
     const run: Run = { noticed: false, over: over.signal };
     const both = [beatWithJitter(context, unsteady, run), beatWithGaps(context, forgetful, run)];
-    // When one of them has failed, the other need not continue.
+    // When one of the two has failed, the other need not continue.
     await Promise.all(both).finally(() => over.abort());
   },
   counters: [
     {
-      broken: 'a machine that is back at its first heartbeat',
+      broken: 'a machine that returns at its first heartbeat',
       composition: withDeciders(({ effectOfBeat }) => ({
         effectOfBeat: (node, beat, now) =>
           node.status === 'offline'

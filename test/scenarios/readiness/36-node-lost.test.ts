@@ -1,6 +1,6 @@
 /**
- * An allocation whose machine is silent stays active and says so; one whose machine is gone fails
- * with the reason.
+ * An allocation with a silent machine stays active and shows the reason. It fails with a reason
+ * when the machine is gone.
  */
 import { expect } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
@@ -11,11 +11,11 @@ import { type ScenarioContext, scenario, withoutSweep } from '../support/scenari
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
-/** A silent machine returns after one stale time at the earliest, so its budget must be longer. */
+/** A silent machine counts as back after one stale time at the earliest, so this must be longer. */
 const offline_seconds = 3 * heartbeat.stale_after_seconds;
 const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
-async function activeIn(context: ScenarioContext, pool: string): Promise<Allocation> {
+async function allocateActive(context: ScenarioContext, pool: string): Promise<Allocation> {
   const { allocation } = await context.client.call('allocation-create', { body: { pool } });
   return waitForAllocation(context, allocation.allocation_id, 'active');
 }
@@ -42,19 +42,19 @@ scenario({
     await externalPool(context, 'fleet', { heartbeat, budgets: { offline_seconds } });
     const fleet = await beatingFleet(context, 'fleet', 1, beatEvery);
     try {
-      const allocation = await activeIn(context, 'fleet');
+      const allocation = await allocateActive(context, 'fleet');
       const { allocation_id: id, node_id } = allocation;
-      fleet.hush(fleet.machines);
+      fleet.silence(fleet.machines);
       await waitForNode(context, node_id ?? '', 'offline');
       const silent = await allocationOf(context, id);
       expect(silent).toMatchObject({ status: 'active', active_at: allocation.active_at });
       expect(silent.reason).toMatch(/^its machine is offline: no heartbeat arrived for .* s/);
 
-      fleet.speak(fleet.machines);
+      fleet.resume(fleet.machines);
       await waitForNode(context, node_id ?? '', 'ready');
       expect(await allocationOf(context, id)).toMatchObject({ status: 'active', reason: 'its machine is back' });
 
-      fleet.hush(fleet.machines);
+      fleet.silence(fleet.machines);
       await waitForNode(context, node_id ?? '', 'offline');
       await expectLost(context, allocation, 'it went offline and did not come back in time');
     } finally {
@@ -72,17 +72,17 @@ scenario({
   ],
 });
 
-/** Longer than the test; the allocation ends because the provider no longer shows the machine. */
-const never = 3600;
+/** Longer than the test, so that only the missing machine at the provider ends the allocation. */
+const longSeconds = 3600;
 
 scenario({
   name: 'a local machine whose agent is killed',
   async story(context) {
     await context.client.call('pool-put', {
       params: { pool: 'own' },
-      body: { driver: 'local', heartbeat, budgets: { offline_seconds: never } },
+      body: { driver: 'local', heartbeat, budgets: { offline_seconds: longSeconds } },
     });
-    const allocation = await activeIn(context, 'own');
+    const allocation = await allocateActive(context, 'own');
     const [agent] = findTaggedProcesses(context.db.installation_id).filter((each) => each.agent);
     if (!agent) throw new Error('the machine runs no agent');
     process.kill(agent.pid, 'SIGKILL');
@@ -94,7 +94,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no look at the provider',
+      broken: 'no inspection at the provider',
       composition: withoutSweep('absence'),
       fails: /waited .* for allocation to be failed/,
       patience_seconds,

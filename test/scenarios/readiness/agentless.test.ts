@@ -1,6 +1,6 @@
 /**
- * Agentless machines: their provider reports readiness, and each look at the provider counts as a
- * heartbeat.
+ * For an agentless machine the provider reports readiness, and each observation at the provider
+ * counts as a heartbeat.
  */
 import { expect } from 'vitest';
 import type { DriverOutcome, Observation, PlannedStep } from '../../../src/drivers/driver.ts';
@@ -9,8 +9,7 @@ import { type Counter, type ScenarioContext, scenario, withoutSweep } from '../s
 import { simulatedDriver } from '../support/simulated-driver.ts';
 
 /**
- * Several intervals lie between the look that finds the provider away and the stale time, because a
- * busy host may miss some.
+ * The stale time is several intervals long, because a busy host may miss some of the observations.
  */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };
 const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) => ({
@@ -20,16 +19,16 @@ const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) =>
   owner_layer: 'provider',
 }));
 
-/** Shorter than a heartbeat counts, and longer than a busy host takes for its next look. */
+/** Shorter than the stale time, and longer than a busy host takes until its next observation. */
 const start_seconds = 3;
 
-type Shown = Pick<Observation, 'state'> & Partial<Observation>;
+type ShownState = Pick<Observation, 'state'> & Partial<Observation>;
 
-/** A simulated provider; the story sets what it creates and shows. */
+/** A simulated provider. The story sets its answer to `ensure` and the state that it shows. */
 interface Provider {
   answer: DriverOutcome;
   /** Undefined while the provider is unreachable. */
-  shows: Shown | undefined;
+  shown: ShownState | undefined;
   calls: string[];
 }
 
@@ -40,11 +39,11 @@ const recordCall =
     provider.calls.push(call);
     return { outcome: 'done', message: call };
   };
-const offering = {
+const withProvider = {
   drivers: (built: Map<string, ReturnType<typeof simulatedDriver>>) => {
     provider = {
       answer: { outcome: 'wait', retry_seconds: 0.1, message: 'creating', phase: 'creating' },
-      shows: { state: 'Creating' },
+      shown: { state: 'Creating' },
       calls: [],
     };
     const driver = simulatedDriver({
@@ -53,8 +52,8 @@ const offering = {
       ensure: async () => provider.answer,
       observe: async () => {
         const seen = { present: true, ready: false, detail: null };
-        return provider.shows
-          ? { ...seen, ...provider.shows }
+        return provider.shown
+          ? { ...seen, ...provider.shown }
           : { ...seen, state: 'unknown', detail: 'no route to it', unseen: true };
       },
       stop: recordCall('stop'),
@@ -64,7 +63,7 @@ const offering = {
   },
 };
 
-const running: Shown = { state: 'Running', ready: true };
+const running: ShownState = { state: 'Running', ready: true };
 
 async function allocateAgentless(context: ScenarioContext, budgets = {}): Promise<string> {
   const body = { driver: 'simulated', heartbeat, budgets };
@@ -76,28 +75,28 @@ async function allocateAgentless(context: ScenarioContext, budgets = {}): Promis
 async function allocateServing(context: ScenarioContext, budgets = {}) {
   const id = await allocateAgentless(context, budgets);
   provider.answer = { outcome: 'done', message: 'created', phase: 'completed', endpoint: 'https://cluster.example' };
-  provider.shows = running;
+  provider.shown = running;
   const { node_id } = await waitForAllocation(context, id, 'active');
   return { id, node_id: node_id ?? '' };
 }
 
-const neverLooked: Counter = {
-  broken: 'no look at the provider',
+const neverObserved: Counter = {
+  broken: 'no observations at the provider',
   composition: withoutSweep('observation'),
-  fails: /for it to be seen again/,
+  fails: /for the machine to be observed again/,
   patience_seconds: 4 * heartbeat.stale_after_seconds,
 };
 
 scenario({
   name: 'a machine without an agent comes up in its own steps, serves, and is taken down',
-  settings: offering,
+  settings: withProvider,
   async story(context) {
     const requires = [{ name: 'git', check: 'git --version' }];
     const refused = context.client.call('pool-put', {
       params: { pool: 'clusters' },
       body: { driver: 'simulated', requires },
     });
-    await expect(refused, 'what only an agent could check').rejects.toThrow(
+    await expect(refused, 'a prerequisite that only an agent could check').rejects.toThrow(
       /machines of the driver simulated run no agent/,
     );
     const id = await allocateAgentless(context);
@@ -110,16 +109,16 @@ scenario({
     const { items } = await context.client.call('node-list', { query: {} });
     const node_id = items[0]?.node_id ?? '';
     const early = context.client.call('node-ping', { params: { id: node_id } });
-    await expect(early, 'nor is one waited for before it is there').rejects.toMatchObject({
+    await expect(early, 'a ping before the machine is ready').rejects.toMatchObject({
       problem: { code: 'no_agent' },
     });
-    // Created is not ready; the provider must report ready.
+    // A created machine is not ready until the provider reports it as ready.
     await waitForNode(context, node_id, 'starting');
-    await context.expectNever('what is only finished was taken for ready', 1, async () => {
+    await context.expectNever('a machine that was only created counted as ready', 1, async () => {
       const { status } = await nodeOf(context, node_id);
       return status === 'ready';
     });
-    provider.shows = running;
+    provider.shown = running;
     await waitForAllocation(context, id, 'active');
     expect(await nodeOf(context, node_id)).toMatchObject({ status: 'ready', endpoint: 'https://cluster.example' });
     const { steps } = await context.waitFor('its operation to end', async () => {
@@ -127,10 +126,10 @@ scenario({
       return operation.finished_at ? operation : undefined;
     });
     expect(steps.map(({ name, status }) => `${name} ${status}`)).toEqual(phases.map(({ phase }) => `${phase} done`));
-    // Each look proves life, also after the machine has been up for longer than the stale time.
+    // Each observation counts as a heartbeat, also after more time than the stale time.
     const { registered_at } = await nodeOf(context, node_id);
     const seenUntil = Date.parse(registered_at ?? '') + 2000 * heartbeat.stale_after_seconds;
-    await context.waitFor('it to be seen again', async () => {
+    await context.waitFor('the machine to be observed again', async () => {
       const { last_seen_at } = await nodeOf(context, node_id);
       return Date.parse(last_seen_at ?? '') > seenUntil || undefined;
     });
@@ -148,88 +147,93 @@ scenario({
     await waitForAllocation(context, id, 'released');
     expect(provider.calls).toContain('destroy');
     const missed = await context.db.countEvidence(id, 'evidence.missing');
-    expect(missed, 'words of an agent that never was').toBe(0);
+    expect(missed, 'evidence missing from an agent that does not exist').toBe(0);
   },
   counters: [
-    neverLooked,
+    neverObserved,
     {
       broken: 'a provider whose created machines count as ready',
       composition: {
         drivers: (built) => {
-          const made = offering.drivers(built as never);
+          const made = withProvider.drivers(built as never);
           const hasty = made.get('simulated');
           if (!hasty) throw new Error('no such driver');
           const observe = async () => ({ state: 'Running', present: true, ready: true, detail: null });
           return made.set('simulated', { ...hasty, observe });
         },
       },
-      fails: /for node to be starting|what is only finished was taken for ready/,
+      fails: /for node to be starting|a machine that was only created counted as ready/,
     },
   ],
 });
 
 scenario({
-  name: 'the status at the provider counts: stopped, away, gone',
-  settings: offering,
+  name: 'an agentless machine follows the provider: stopped, unreachable, absent',
+  settings: withProvider,
   async story(context) {
     const { id, node_id } = await allocateServing(context, { offline_seconds: 30, start_seconds });
-    provider.shows = { state: 'Stopped', detail: 'somebody stopped it' };
+    provider.shown = { state: 'Stopped', detail: 'somebody stopped it' };
     const stopped = await waitForNode(context, node_id, 'degraded');
     expect(stopped.verdict?.reason).toBe('its provider shows it as Stopped (somebody stopped it)');
     expect(stopped.observed).toMatchObject({ state: 'Stopped' });
     const { waiting_for } = await context.client.call('node-explain', { params: { id: node_id } });
     expect(waiting_for).toBe('its provider to show it as healthy again');
-    provider.shows = running;
+    provider.shown = running;
     await waitForNode(context, node_id, 'ready');
 
-    // An unreachable provider says nothing about the machine.
-    provider.shows = undefined;
-    const held = await context.waitFor('it to be held', async () => (await nodeOf(context, node_id)).held);
+    // An unreachable provider is no evidence about the machine.
+    provider.shown = undefined;
+    const held = await context.waitFor('the verdict to be held', async () => (await nodeOf(context, node_id)).held);
     expect(held).toMatchObject({ rule: 'liveness', kind: 'provider-away' });
     expect(held.reason).toContain('no route to it');
-    await context.expectNever('it was judged unseen', 2 * heartbeat.stale_after_seconds, async () => {
-      const { status } = await nodeOf(context, node_id);
-      return status !== 'ready';
-    });
-    provider.shows = running;
-    await context.waitFor(
-      'it to be held no more',
-      async () => (await nodeOf(context, node_id)).held === null || undefined,
+    await context.expectNever(
+      'the machine got a verdict while the provider was unreachable',
+      2 * heartbeat.stale_after_seconds,
+      async () => {
+        const { status } = await nodeOf(context, node_id);
+        return status !== 'ready';
+      },
     );
+    provider.shown = running;
+    await context.waitFor('the hold to end', async () => (await nodeOf(context, node_id)).held === null || undefined);
     expect((await nodeOf(context, node_id)).status).toBe('ready');
 
-    // A quarantined machine must be shown as ready again: neither an earlier look nor an
-    // unreachable provider counts.
+    // After a quarantine the provider must show the machine as ready again. Neither an earlier
+    // observation nor an unreachable provider counts.
     const act = (action: 'quarantine' | 'reactivate') =>
       context.client.call('node-act', { params: { id: node_id, action }, body: { reason: 'looked at' } });
     await act('quarantine');
-    provider.shows = undefined;
+    provider.shown = undefined;
     await act('reactivate');
-    await context.expectNever('it was judged unseen', start_seconds + 2 * heartbeat.stale_after_seconds, async () => {
-      const { status } = await nodeOf(context, node_id);
-      return status !== 'starting';
-    });
+    await context.expectNever(
+      'the machine got a verdict while the provider was unreachable',
+      start_seconds + 2 * heartbeat.stale_after_seconds,
+      async () => {
+        const { status } = await nodeOf(context, node_id);
+        return status !== 'starting';
+      },
+    );
     expect((await nodeOf(context, node_id)).held).toMatchObject({ rule: 'start-deadline', kind: 'provider-away' });
-    provider.shows = running;
+    provider.shown = running;
     expect((await waitForNode(context, node_id, 'ready')).held).toBeNull();
 
-    provider.shows = { state: 'absent', present: false };
+    provider.shown = { state: 'absent', present: false };
     const lost = await waitForAllocation(context, id, 'failed');
     expect(lost.reason).toMatch(/the provider shows it as absent/);
     const node = await waitForNode(context, node_id, 'failed');
     expect(node.verdict?.rule).toBe('offline-deadline');
-    // Nothing can enrol where no agent runs.
+    // Without an agent nothing can enrol, so the action is not offered.
     const { actions } = await context.client.call('node-explain', { params: { id: node_id } });
     const offered = actions.find(({ action }) => action === 're-enroll');
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('No agent runs on it') });
   },
   counters: [
-    { ...neverLooked, fails: /for node to be degraded/ },
+    { ...neverObserved, fails: /for node to be degraded/ },
     {
-      broken: 'an unreachable provider taken for an empty one',
+      broken: 'an unreachable provider treated as an empty one',
       composition: {
         drivers: (built) => {
-          const made = offering.drivers(built as never);
+          const made = withProvider.drivers(built as never);
           const rash = made.get('simulated');
           if (!rash) throw new Error('no such driver');
           const observe: typeof rash.observe = async (target) => {
@@ -239,7 +243,7 @@ scenario({
           return made.set('simulated', { ...rash, observe });
         },
       },
-      fails: /for it to be held/,
+      fails: /for the verdict to be held/,
     },
   ],
 });

@@ -1,5 +1,5 @@
 /**
- * Scenario 15: the clean-up of a machine fails. The release names the step and its owner, is
+ * The clean-up of a machine fails. The release names the step and its owner, is
  * retried, and ends with proof.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -10,14 +10,14 @@ import type * as evidence from '../../../src/store/evidence/evidence.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { type ScenarioContext, scenario, whileBroken, withoutSweep } from '../support/scenario.ts';
 
-/** For a counter-test: evidence that gets lost. */
-const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
-vi.mock('../../../src/store/evidence/evidence.ts', async (whole) => {
-  const real = await whole<typeof evidence>();
+/** A counter-test drops evidence of the kinds that match. */
+const wrong = vi.hoisted((): { droppedKinds?: RegExp } => ({}));
+vi.mock('../../../src/store/evidence/evidence.ts', async (original) => {
+  const real = await original<typeof evidence>();
   const recordEvidence: typeof evidence.recordEvidence = (db, facts) =>
     real.recordEvidence(
       db,
-      facts.filter(({ kind }) => !wrong.forgets?.test(kind)),
+      facts.filter(({ kind }) => !wrong.droppedKinds?.test(kind)),
     );
   return { ...real, recordEvidence };
 });
@@ -46,15 +46,15 @@ async function story({ client, db, waitFor }: ScenarioContext, cleanable: string
     `select 1 from tasks where allocation_id = $1 and type = 'release.clean' and status = 'failed'`,
     [id],
   );
-  expect(cleans.length, 'tries inside one release').toBeGreaterThanOrEqual(stepTries);
+  expect(cleans.length, 'tries of the step in one release').toBeGreaterThanOrEqual(stepTries);
 
-  // The explanation names the failure and the next try, and shows no deadline of the try that is
-  // over.
+  // The explanation names the failure and the next try, and does not show the deadline of the
+  // finished try.
   const explanation = await waitFor('an explanation between two tries', async () => {
-    const now = await client.call('node-explain', { params: { id: node_id ?? '' } });
+    const current = await client.call('node-explain', { params: { id: node_id ?? '' } });
     // The latest evidence becomes readable a moment later.
-    const isRecorded = now.because.evidence.some(({ kind }) => kind === 'allocation.release_failed');
-    return now.holder?.status === 'release_failed' && isRecorded ? now : undefined;
+    const isRecorded = current.because.evidence.some(({ kind }) => kind === 'allocation.release_failed');
+    return current.holder?.status === 'release_failed' && isRecorded ? current : undefined;
   });
   expect(explanation).toMatchObject({ status: 'cleaning', deadline_at: null, slow_stages: [] });
   const failure = explanation.because.evidence.find(({ kind }) => kind === 'allocation.release_failed');
@@ -68,9 +68,7 @@ async function story({ client, db, waitFor }: ScenarioContext, cleanable: string
     `select distinct error ->> 'step' as step from operations where allocation_id = $1 and status = 'failed'`,
     [id],
   );
-  expect(errors, 'as a person knows the step, and not by the name that the engine gave it').toEqual([
-    { step: 'clean' },
-  ]);
+  expect(errors, 'the step under its public name, not the name in the engine').toEqual([{ step: 'clean' }]);
   expect(explanation.holder).toMatchObject({ allocation_id: id, owner_layer: 'node', retry_at: expect.any(String) });
   expect(explanation.waiting_for).toContain(
     `try ${(explanation.holder?.release_tries ?? 0) + 1} of its release: ${explanation.holder?.reason}`,
@@ -83,14 +81,14 @@ async function story({ client, db, waitFor }: ScenarioContext, cleanable: string
   await waitFor('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
   const shown = await node();
   expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
-  // Between two tries the API shows no deadline; the row has that of the last try.
-  const [row] = await db.query<{ given: number; budget_seconds: number }>(
-    `select extract(epoch from deadline_at - status_since)::float8 as given, budget_seconds
+  // Between two tries the API shows no deadline. The row keeps the deadline of the last try.
+  const [row] = await db.query<{ granted_seconds: number; budget_seconds: number }>(
+    `select extract(epoch from deadline_at - status_since)::float8 as granted_seconds, budget_seconds
      from nodes
      where node_id = $1`,
     [node_id],
   );
-  expect(row?.given, 'a new try has new time').toBeGreaterThan(row?.budget_seconds ?? Number.NaN);
+  expect(row?.granted_seconds, 'a new try gets a new deadline').toBeGreaterThan(row?.budget_seconds ?? Number.NaN);
   expect(shown.fence_reason).toBeTruthy();
   expect((await readAllocation(client, next)).status).toBe('requested');
 
@@ -128,7 +126,7 @@ scenario({
     },
     {
       broken: 'proofs that are not stored',
-      around: whileBroken(wrong, { forgets: /^proof\./ }),
+      around: whileBroken(wrong, { droppedKinds: /^proof\./ }),
       fails: /for the proof on the timeline/,
     },
   ],

@@ -1,6 +1,6 @@
 /**
- * A forced release without a proof leaves residue, which is checked until it is gone. Leaks are
- * found the same way.
+ * A forced release without a proof leaves residue, which is checked until it is gone. Leaked
+ * processes are recorded as residue too.
  */
 import { spawn } from 'node:child_process';
 import { rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ const every_seconds = 1;
 const settings = {
   environment: <E extends object>(built: E) => ({ ...built, orphans: { every_seconds } }),
 };
-/** No rule retries during the story; only the force ends the release. */
+/** No rule retries during the story, so only the forced release ends it. */
 const release = { step_tries: 1, retry_base_seconds: 600, retry_max_seconds: 600 };
 const reason = 'the tenant cannot wait';
 
@@ -33,7 +33,7 @@ const act = (
   dry_run = false,
 ) => client.call('node-act', { params: { id, action }, body: { reason, dry_run } });
 
-async function residueOf({ client }: ScenarioContext, of: Partial<Residue>): Promise<Residue[]> {
+async function readResidue({ client }: ScenarioContext, of: Partial<Residue>): Promise<Residue[]> {
   const { items } = await client.call('residue-list', {});
   return items.filter((each) => Object.entries(of).every(([key, value]) => each[key as keyof Residue] === value));
 }
@@ -52,7 +52,7 @@ async function stuckMachine(
   return { id, node_id: node_id ?? '', instance: node_instance_id ?? '' };
 }
 
-/** Removes everything of an instance without the server. */
+/** Removes the processes and the directory of an instance without the server. */
 async function removeByHand({ server, db }: ScenarioContext, instance: string): Promise<void> {
   killTagged(db.installation_id, instance);
   // The launcher records the agent's exit in this directory, perhaps while it is removed.
@@ -75,8 +75,8 @@ scenario({
     });
     const { id, node_id, instance } = await stuckMachine(context, 'again');
     expect(await actionsOf(context, node_id)).toMatchObject({ 'force-release': 'open', retire: expect.any(String) });
-    const foreseen = await act(context, node_id, 'force-release', true);
-    expect(foreseen.predicts.says).toContain('residue');
+    const preview = await act(context, node_id, 'force-release', true);
+    expect(preview.predicts.says).toContain('residue');
     expect((await allocationOf(context, id)).status).toBe('release_failed');
 
     await act(context, node_id, 'force-release');
@@ -85,41 +85,41 @@ scenario({
       ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
       verdict: { rule: 'force-release', reason: released.reason, owner: 'operator' },
     });
-    const [left, ...others] = await residueOf(context, { allocation_id: id });
-    expect(others).toEqual([]);
-    expect(left).toMatchObject({
+    const [residue, ...otherResidue] = await readResidue(context, { allocation_id: id });
+    expect(otherResidue).toEqual([]);
+    expect(residue).toMatchObject({
       why: 'force-release',
       status: 'open',
       node_id,
       node_instance_id: instance,
       pool: 'again',
     });
-    expect(left).toMatchObject({ kind: 'directory', forced_by: { name: expect.any(String) }, reason, proof: null });
+    expect(residue).toMatchObject({ kind: 'directory', forced_by: { name: expect.any(String) }, reason, proof: null });
     expect((await actionsOf(context, node_id)).reactivate).toContain('residue');
     await expect(act(context, node_id, 'reactivate')).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
-    const released_by = await waitFor('who forced it on the timeline', async () => {
+    const released_by = await waitFor('the forced release on the timeline', async () => {
       const { items } = await client.call('timeline-get', { query: { allocation_id: id, limit: 500 } });
       const end = items.find(({ kind }) => kind === 'allocation.released');
       return items.some(isForced) ? end?.data.by : undefined;
     });
-    expect(released_by, 'the cause that clients know an unproven release by').toBe('force-release');
+    expect(released_by, 'the cause of an unproven release').toBe('force-release');
 
-    // The driver and the agent check it repeatedly; it stays residue until its cause is gone.
-    const lookedAt = await waitFor('another look', async () => {
-      const [again] = await residueOf(context, { allocation_id: id });
-      return again && again.verified_at !== left?.verified_at && again.seen !== left?.seen ? again : undefined;
+    // The driver and the agent check the residue repeatedly. It stays open until its cause is gone.
+    const recheckedResidue = await waitFor('another check', async () => {
+      const [again] = await readResidue(context, { allocation_id: id });
+      return again && again.verified_at !== residue?.verified_at && again.seen !== residue?.seen ? again : undefined;
     });
-    expect(lookedAt.status).toBe('open');
+    expect(recheckedResidue.status).toBe('open');
     await writeFile(cleanable, '');
     const gone = await waitFor('the residue to be gone', async () => {
-      const [entry] = await residueOf(context, { allocation_id: id, status: 'gone' });
+      const [entry] = await readResidue(context, { allocation_id: id, status: 'gone' });
       return entry;
     });
     expect(gone.proof).toMatchObject({ kind: 'clean' });
-    const aside = await nodeOf(context, node_id);
-    expect(aside).toMatchObject({ status: 'quarantined', occupancy: 'free' });
-    // The residue is settled, and the fence reason says so instead of what could not be proven.
-    expect(aside.fence_reason).toMatch(/residue is settled, so you can reactivate or retire it/);
+    const quarantined = await nodeOf(context, node_id);
+    expect(quarantined).toMatchObject({ status: 'quarantined', occupancy: 'free' });
+    // Once the residue is settled, the fence reason says so and no longer names the missing proof.
+    expect(quarantined.fence_reason).toMatch(/residue is settled, so you can reactivate or retire it/);
     expect((await actionsOf(context, node_id)).reactivate).toBe('open');
     await act(context, node_id, 'reactivate');
     await waitForNode(context, node_id, 'ready');
@@ -131,23 +131,23 @@ scenario({
     {
       broken: 'no further checks',
       composition: withoutSweep('orphans'),
-      fails: /another look/,
+      fails: /another check/,
     },
   ],
 });
 
-/** Reports absence without looking. */
-const lying = (driver: Driver): Driver => ({
+/** A driver that reports absence without checking. */
+const reportsFalseProof = (driver: Driver): Driver => ({
   ...driver,
   prove: async (_, { kind, nonce }) => ({ outcome: 'done', proof: { kind, nonce, checked: [] } }),
 });
 
 scenario({
-  name: 'a machine that is taken down, without a proof and with one',
+  name: 'a forced teardown, first without a proof and then with one',
   settings,
   async story(context) {
     const { client, waitFor, db } = context;
-    // The agent is gone, so the driver runs `clean`, which fails: the directory stays.
+    // The agent is gone, so the driver runs `clean`, which fails and leaves the directory.
     const spec = { command: ['sleep', '600'], clean: 'echo the mount hangs; exit 4' };
     await declarePool(client, 'once', { release, spec });
     const { id, node_id, instance } = await stuckMachine(context, 'once');
@@ -157,8 +157,8 @@ scenario({
     const released = await waitForAllocation(context, id, 'released');
     expect(released.reason).toContain('without proof: still there on host');
     expect(await nodeOf(context, node_id)).toMatchObject({ status: 'quarantined', occupancy: 'cleanup' });
-    const [left] = await residueOf(context, { allocation_id: id });
-    expect(left).toMatchObject({
+    const [residue] = await readResidue(context, { allocation_id: id });
+    expect(residue).toMatchObject({
       status: 'open',
       resource: join(context.server.nodes_dir, instance),
       kind: 'directory',
@@ -167,11 +167,11 @@ scenario({
     expect(text).toContain('slipway_residue_open{driver="local"} 1');
     await removeByHand(context, instance);
     const gone = await waitFor('the residue to be gone', async () => {
-      const [entry] = await residueOf(context, { allocation_id: id, status: 'gone' });
+      const [entry] = await readResidue(context, { allocation_id: id, status: 'gone' });
       return entry;
     });
     expect(gone).toMatchObject({ proof: { kind: 'absent' }, seen: expect.stringContaining('does not exist') });
-    expect((await nodeOf(context, node_id)).status, 'what is proven gone is retired with the proof').toBe('retired');
+    expect((await nodeOf(context, node_id)).status, 'the status after the proof').toBe('retired');
 
     const second = await stuckMachine(context, 'once');
     await removeByHand(context, second.instance);
@@ -179,15 +179,15 @@ scenario({
     const clean = await waitForAllocation(context, second.id, 'released');
     expect(clean.reason).toBe('its machine is proven gone');
     expect(await nodeOf(context, second.node_id)).toMatchObject({ status: 'retired' });
-    expect(await residueOf(context, { allocation_id: second.id })).toEqual([]);
+    expect(await readResidue(context, { allocation_id: second.id })).toEqual([]);
     expect(await db.countEvidence(second.id, 'proof.absent')).toBe(1);
   },
   counters: [
     {
-      broken: 'a driver that proves what it did not see',
+      broken: 'a driver that reports absence without checking',
       composition: {
         drivers: (built) =>
-          new Map([...built].map(([name, driver]) => [name, name === 'local' ? lying(driver) : driver])),
+          new Map([...built].map(([name, driver]) => [name, name === 'local' ? reportsFalseProof(driver) : driver])),
       },
       fails: /without proof/,
     },
@@ -199,8 +199,8 @@ async function metricsOf({ server }: ScenarioContext): Promise<{ text: string }>
   return { text: await reply.text() };
 }
 
-/** A real process with our tags that no row knows. */
-function leak({ db }: ScenarioContext, node_instance_id: string) {
+/** Starts a real process with our tags that no row in the database knows. */
+function startLeakedProcess({ db }: ScenarioContext, node_instance_id: string) {
   const child = spawn('sleep', ['600'], {
     cwd: '/',
     detached: true,
@@ -223,24 +223,24 @@ scenario({
     await declarePool(client, 'live', { spec: { command: ['sleep', '600'] } });
     const { allocation } = await client.call('allocation-create', { body: { pool: 'live' } });
     await waitForAllocation(context, allocation.allocation_id, 'active');
-    const deleted = leak(context, 'inst_deleted');
-    const adopted = leak(context, 'inst_adopted');
+    const deleted = startLeakedProcess(context, 'inst_deleted');
+    const adopted = startLeakedProcess(context, 'inst_adopted');
     try {
-      const foundBy = (node_instance_id: string) =>
-        waitFor('the leak to be found', async () => (await residueOf(context, { node_instance_id }))[0]);
-      const found = await foundBy('inst_deleted');
+      const waitForLeak = (node_instance_id: string) =>
+        waitFor('the leak to be found', async () => (await readResidue(context, { node_instance_id }))[0]);
+      const found = await waitForLeak('inst_deleted');
       expect(found).toMatchObject({ why: 'orphan', status: 'open', kind: 'process', resource: `pid:${deleted.pid}` });
-      const taken = await client.call('residue-adopt', {
-        params: { id: (await foundBy('inst_adopted')).residue_id },
+      const adoption = await client.call('residue-adopt', {
+        params: { id: (await waitForLeak('inst_adopted')).residue_id },
         body: { reason: 'it is my debugging session' },
       });
-      expect(taken.residue).toMatchObject({ status: 'adopted', settled_by: { name: expect.any(String) } });
+      expect(adoption.residue).toMatchObject({ status: 'adopted', settled_by: { name: expect.any(String) } });
 
       const request = { params: { id: found.residue_id }, body: { reason: 'nobody misses it' } };
       expect(await client.call('residue-delete', request)).toMatchObject({ operation: { kind: 'residue-delete' } });
       await deleted.ended;
       const gone = await waitFor('the proof that it is gone', async () => {
-        const [entry] = await residueOf(context, { residue_id: found.residue_id, status: 'gone' });
+        const [entry] = await readResidue(context, { residue_id: found.residue_id, status: 'gone' });
         return entry;
       });
       expect(gone).toMatchObject({ settled_reason: 'nobody misses it', proof: { kind: 'absent' } });
@@ -248,12 +248,12 @@ scenario({
         problem: { code: 'action_illegal' },
       });
 
-      // Several passes later: a machine with a row is not a leak, and an adopted one is not found
-      // again.
-      const passes = async () =>
+      // After several passes, a machine with a row is not recorded as a leak, and an adopted
+      // process is not recorded again.
+      const countPasses = async () =>
         (await client.call('sweep-list', {})).items.find(({ name }) => name === 'orphans')?.runs ?? 0;
-      const before = await passes();
-      await waitFor('three more passes', async () => (await passes()) >= before + 3);
+      const before = await countPasses();
+      await waitFor('three more passes', async () => (await countPasses()) >= before + 3);
       const { items } = await client.call('residue-list', { query: { status: 'open' } });
       expect(items).toEqual([]);
       process.kill(adopted.pid, 0);
@@ -263,7 +263,7 @@ scenario({
   },
   counters: [
     {
-      broken: 'no look at what the drivers hold',
+      broken: 'no orphans sweep',
       composition: withoutSweep('orphans'),
       fails: /the leak to be found/,
     },

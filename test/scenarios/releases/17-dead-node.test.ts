@@ -1,6 +1,6 @@
 /**
- * Scenario 17: a machine whose agent is dead is released by its driver. Its evidence is frozen
- * first, then it is ended and proven gone.
+ * A machine with a dead agent is released by its driver. The driver freezes the evidence first,
+ * then ends the machine and proves that it is gone.
  */
 import { expect } from 'vitest';
 import type { Driver } from '../../../src/drivers/driver.ts';
@@ -10,12 +10,12 @@ import { expectNothingLeft } from '../../support/database-connection.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { scenario } from '../support/scenario.ts';
 
-/** Far less than the agent's timeouts for each question. */
+/** Far less than the timeouts of the tasks that a dead agent would not answer. */
 const withinSeconds = 25;
-/** The agent can no longer provide either of them. */
-const lastWords = 'these were its last words';
+/** The output of the command, which the dead agent can no longer report. */
+const commandOutput = 'the last output of the command';
 
-const brokenDriver = (breaking: (whole: Driver) => Partial<Driver>): Composition => ({
+const withBrokenDriver = (breaking: (whole: Driver) => Partial<Driver>): Composition => ({
   drivers: (built) =>
     new Map([...built].map(([name, driver]) => [name, name === 'local' ? { ...driver, ...breaking(driver) } : driver])),
 });
@@ -24,21 +24,21 @@ scenario({
   name: 'the release of a machine whose agent was killed',
   async story({ server, client, db, waitFor }) {
     await declarePool(client, 'orphaned', {
-      spec: { command: ['/bin/sh', '-c', `echo ${lastWords}; exec sleep 600`] },
+      spec: { command: ['/bin/sh', '-c', `echo ${commandOutput}; exec sleep 600`] },
     });
     const id = await allocate(client, 'orphaned');
     await waitForStatus(client, id, 'active');
     const processes = () => findTaggedProcesses(db.installation_id);
-    await waitFor('its command to run', () => (processes().some(({ agent }) => !agent) ? true : undefined));
+    await waitFor('the command to run', () => (processes().some(({ agent }) => !agent) ? true : undefined));
     const agent = processes().find((each) => each.agent);
     process.kill(agent?.pid ?? 0, 'SIGKILL');
 
-    const askedMs = performance.now();
+    const requestedMs = performance.now();
     await release(client, id);
     await waitFor('the release to end', async () =>
       (await readAllocation(client, id)).status === 'released' ? true : undefined,
     );
-    expect((performance.now() - askedMs) / 1000, 'seconds for the release').toBeLessThan(withinSeconds);
+    expect((performance.now() - requestedMs) / 1000, 'seconds for the release').toBeLessThan(withinSeconds);
     await expectNothingLeft(db, server.nodes_dir, 1);
 
     const facts = await db.query<{ kind: string; layer: string; summary: string; data: object }>(
@@ -49,8 +49,8 @@ scenario({
       facts.findIndex((fact) => fact.kind === kind && fact.layer === layer);
     expect(facts[firstOf('evidence.missing', 'workflow')]?.summary).toMatch(/^what the agent knew could not be had/);
     const frozen = firstOf('evidence.frozen', 'provider');
-    expect(JSON.stringify(facts[frozen]?.data), 'what was frozen').toContain(lastWords);
-    // Frozen, ended by the driver, proven absent, released, in exactly this order.
+    expect(JSON.stringify(facts[frozen]?.data), 'the frozen evidence').toContain(commandOutput);
+    // The evidence is in this order: frozen, ended by the driver, proven absent, released.
     const order = [
       frozen,
       facts.findIndex(({ kind, summary }) => kind === 'driver.done' && / removed$/.test(summary)),
@@ -63,7 +63,7 @@ scenario({
   counters: [
     {
       broken: 'a driver that does not see that the agent is gone',
-      composition: brokenDriver(() => ({
+      composition: withBrokenDriver(() => ({
         observe: async () => ({ state: 'running', present: true, ready: true, detail: null }),
       })),
       fails: /for the release to end/,
@@ -71,10 +71,10 @@ scenario({
     },
     {
       broken: 'a driver that freezes no evidence',
-      composition: brokenDriver(() => ({
+      composition: withBrokenDriver(() => ({
         diagnose: async () => ({ summary: 'nothing is known', certain: false, attachments: [] }),
       })),
-      fails: /what was frozen/,
+      fails: /the frozen evidence/,
     },
   ],
 });

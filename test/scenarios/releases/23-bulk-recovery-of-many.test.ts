@@ -1,6 +1,6 @@
 /**
- * Many releases failed at once: one command recovers all of them, and a control plane killed
- * meanwhile resumes where it stopped.
+ * Many releases failed at once. One command recovers all of them, and a control plane that is
+ * killed during the recovery resumes where it stopped.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,23 +14,24 @@ import { spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import {
   countReleaseRequests,
+  countStatuses,
   expectCanaryFirst,
   expectPace,
   isOver,
+  readTargets,
   recover,
-  statuses,
-  targetsOf,
 } from '../support/recoveries.ts';
 import { fewAtOnce, stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
 
 /**
- * Enough for several rounds. SLIPWAY_RECOVER_MANY=200 is the incident itself, which takes minutes.
+ * Enough for several rounds. The original incident had 200 (SLIPWAY_RECOVER_MANY=200), which takes
+ * minutes.
  */
-const crowd = Number(process.env.SLIPWAY_RECOVER_MANY ?? 40);
-const processes = 3;
-const quickly = 1200;
+const externalCount = Number(process.env.SLIPWAY_RECOVER_MANY ?? 40);
+const localCount = 3;
+const perMinute = 1200;
 
-it(`recovers ${crowd + processes} releases with one command, and after a kill in the middle acts on none twice`, async () => {
+it(`recovers ${externalCount + localCount} releases with one command, and after a kill in the middle acts on none twice`, async () => {
   const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
   const port = await freePort();
   const first = await spawnServer({ port });
@@ -45,10 +46,10 @@ it(`recovers ${crowd + processes} releases with one command, and after a kill in
     await first.stop();
     await rm(files, { recursive: true, force: true });
   });
-  const all = crowd + processes;
+  const all = externalCount + localCount;
   const { client } = first;
-  const count = (status: string, many: number) =>
-    until(`${many} to be ${status}`, async () => (await statuses(db))[status] === many, {
+  const waitForCount = (status: string, many: number) =>
+    until(`${many} to be ${status}`, async () => (await countStatuses(db))[status] === many, {
       seconds: 240,
       every_ms: 200,
     });
@@ -60,31 +61,31 @@ it(`recovers ${crowd + processes} releases with one command, and after a kill in
     driver: 'local',
     spec: { clean: `test -e ${cleanable} || { echo no space left; exit 3; }` },
   });
-  machines = await stubbornMachines(first, 'racks', crowd);
+  machines = await stubbornMachines(first, 'racks', externalCount);
   const startedMs = performance.now();
-  const since = () => ((performance.now() - startedMs) / 1000).toFixed(1);
-  const allocateMany = async (pool: string) => {
+  const elapsedSeconds = () => ((performance.now() - startedMs) / 1000).toFixed(1);
+  const allocateIn = async (pool: string) => {
     const { allocation } = await client.call('allocation-create', { body: { pool } });
     return allocation.allocation_id;
   };
-  const ids = await fewAtOnce(all, (i) => allocateMany(i < processes ? 'local-ones' : 'racks'));
-  await count('active', all);
-  const activeAfter = since();
+  const ids = await fewAtOnce(all, (i) => allocateIn(i < localCount ? 'local-ones' : 'racks'));
+  await waitForCount('active', all);
+  const activeAfter = elapsedSeconds();
   await fewAtOnce(all, (i) => client.call('allocation-release', { params: { id: ids[i] ?? '' } }));
-  await count('release_failed', all);
-  const failedAfter = since();
+  await waitForCount('release_failed', all);
+  const failedAfter = elapsedSeconds();
 
   machines.relent();
   await writeFile(cleanable, '');
   await trap.set('rest:round#3');
-  const recovery = await recover(client, { filter: { status: 'release_failed' }, per_minute: quickly });
+  const recovery = await recover(client, { filter: { status: 'release_failed' }, per_minute: perMinute });
   await trap.sprung();
-  const before = (await targetsOf(db, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
+  const before = (await readTargets(db, recovery)).filter(({ acted_ms }) => acted_ms !== null).length;
   await server.kill();
   await trap.clear('killed');
-  expect(before, 'it was killed in the middle').toBeGreaterThan(1);
+  expect(before, 'targets recovered before the kill').toBeGreaterThan(1);
   expect(before).toBeLessThan(all);
-  const killedAfter = since();
+  const killedAfter = elapsedSeconds();
   server = await spawnServer({ beside: first, port });
 
   const done = await until(
@@ -96,22 +97,22 @@ it(`recovers ${crowd + processes} releases with one command, and after a kill in
     { seconds: 240, every_ms: 250 },
   );
   console.log(
-    `${all} at once: active after ${activeAfter} s, failed to release after ${failedAfter} s, killed with ${before} acted on after ${killedAfter} s, recovered after ${since()} s`,
+    `${all} at once: active after ${activeAfter} s, failed to release after ${failedAfter} s, killed with ${before} acted on after ${killedAfter} s, recovered after ${elapsedSeconds()} s`,
   );
   expect(done).toMatchObject({
     status: 'succeeded',
     progress: { parts: [{ state: 'recovered', tone: 'ok', count: all }] },
   });
-  expect(await statuses(db)).toEqual({ released: all });
-  const targets = await targetsOf(db, recovery);
+  expect(await countStatuses(db)).toEqual({ released: all });
+  const targets = await readTargets(db, recovery);
   expect(targets.filter(({ state }) => state === 'recovered')).toHaveLength(all);
   expectCanaryFirst(targets);
-  expectPace(targets, quickly);
+  expectPace(targets, perMinute);
   const requests = await countReleaseRequests(db, recovery);
   expect(requests).toHaveLength(all);
   expect(
     requests.filter(({ times, actors }) => times !== 1 || actors !== 1),
-    'acted on twice, or by nobody',
+    'targets that were not acted on exactly once by an actor',
   ).toEqual([]);
   expect(
     await db.countRows(`select 1 from evidence where kind = 'operation.taken_over' and workflow_id = $1`, [recovery]),

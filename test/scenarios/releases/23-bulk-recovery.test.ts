@@ -1,17 +1,17 @@
 /**
- * Releases failed in an outage: one command recovers them, canary first, at a limited rate, and
+ * Releases failed in an outage. One command recovers them, canary first and at a limited rate, and
  * stops while the cause persists.
  */
 import { expect, vi } from 'vitest';
 import type * as recoveries from '../../../src/store/operations/recoveries.ts';
 import {
   countReleaseRequests,
+  countStatuses,
   expectCanaryFirst,
   expectPace,
   isOver,
+  readTargets,
   recover,
-  statuses,
-  targetsOf,
 } from '../support/recoveries.ts';
 import { scenario, whileBroken, withDeciders } from '../support/scenario.ts';
 import { stubbornMachines, stubbornPool } from '../support/stubborn-machines.ts';
@@ -20,64 +20,67 @@ type Parts = Pick<typeof recoveries, 'skipTargets'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/store/operations/recoveries.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, skipTargets: (...given) => (wrong.skipTargets ?? whole.skipTargets)(...given) };
+  return { ...whole, skipTargets: (...args) => (wrong.skipTargets ?? whole.skipTargets)(...args) };
 });
 
-const few = 4;
-const slowly = 60;
+const machineCount = 4;
+const perMinute = 60;
 
 scenario({
   name: 'a recovery stops at its canary while the cause persists, and recovers all at its rate once it is gone',
   async story({ server, client, db, waitFor }) {
     await client.call('pool-put', { params: { pool: 'lab' }, body: stubbornPool });
-    const machines = await stubbornMachines(server, 'lab', few);
+    const machines = await stubbornMachines(server, 'lab', machineCount);
     try {
       const waitForReleases = (status: string) =>
-        waitFor(`all to be ${status}`, async () => (await statuses(db))[status] === few);
+        waitFor(`all to be ${status}`, async () => (await countStatuses(db))[status] === machineCount);
       const waitForEnd = (id: string) =>
         waitFor('the recovery to end', async () => {
           const operation = await client.call('operation-get', { params: { id } });
           return isOver(operation) ? operation : undefined;
         });
-      for (let i = 0; i < few; i++) await client.call('allocation-create', { body: { pool: 'lab' } });
+      for (let i = 0; i < machineCount; i++) await client.call('allocation-create', { body: { pool: 'lab' } });
       await waitForReleases('active');
       const { items } = await client.call('allocation-list', { query: {} });
       for (const { allocation_id } of items) await client.call('allocation-release', { params: { id: allocation_id } });
       await waitForReleases('release_failed');
 
-      const request = { filter: { status: 'release_failed', pool: 'lab' }, per_minute: slowly };
+      const request = { filter: { status: 'release_failed', pool: 'lab' }, per_minute: perMinute };
       const preview = await client.call('fleet-recover', {
         body: { action: 'retry-release', reason: 'looking', dry_run: true, ...request },
       });
-      expect(preview).toMatchObject({ dry_run: true, matched: few, operation: null });
-      expect(preview.first).toHaveLength(few);
+      expect(preview).toMatchObject({ dry_run: true, matched: machineCount, operation: null });
+      expect(preview.first).toHaveLength(machineCount);
       expect(await db.countRows('select 1 from recovery_targets')).toBe(0);
 
-      const vain = await recover(client, request);
-      const stopped = await waitForEnd(vain);
-      const [canary, ...untouched] = await targetsOf(db, vain);
+      const stoppedRecovery = await recover(client, request);
+      const stopped = await waitForEnd(stoppedRecovery);
+      const [canary, ...untouched] = await readTargets(db, stoppedRecovery);
       expect(canary).toMatchObject({ allocation_id: preview.first[0], state: 'failed', reason: expect.any(String) });
-      expect(untouched).toHaveLength(few - 1);
-      if (untouched.some(({ acted_ms }) => acted_ms !== null)) throw new Error('others than the canary were touched');
+      expect(untouched).toHaveLength(machineCount - 1);
+      if (untouched.some(({ acted_ms }) => acted_ms !== null))
+        throw new Error('a target other than the canary was touched');
       expect(untouched.every(({ state, reason }) => state === 'skipped' && reason !== null)).toBe(true);
       expect(stopped).toMatchObject({
         status: 'failed',
         error: { code: 'recovery_stopped', owner_layer: 'node', step: 'canary' },
       });
-      expect(await countReleaseRequests(db, vain)).toEqual([{ allocation_id: preview.first[0], times: 1, actors: 1 }]);
-      expect((await statuses(db)).release_failed).toBe(few);
+      expect(await countReleaseRequests(db, stoppedRecovery)).toEqual([
+        { allocation_id: preview.first[0], times: 1, actors: 1 },
+      ]);
+      expect((await countStatuses(db)).release_failed).toBe(machineCount);
 
       machines.relent();
-      const useful = await recover(client, request);
-      expect(await waitForEnd(useful)).toMatchObject({
+      const secondRecovery = await recover(client, request);
+      expect(await waitForEnd(secondRecovery)).toMatchObject({
         status: 'succeeded',
-        progress: { percent: 100, parts: [{ state: 'recovered', tone: 'ok', count: few }] },
+        progress: { percent: 100, parts: [{ state: 'recovered', tone: 'ok', count: machineCount }] },
       });
-      expect(await statuses(db)).toEqual({ released: few });
-      const targets = await targetsOf(db, useful);
-      expect(targets.map(({ state }) => state)).toEqual(Array.from({ length: few }, () => 'recovered'));
+      expect(await countStatuses(db)).toEqual({ released: machineCount });
+      const targets = await readTargets(db, secondRecovery);
+      expect(targets.map(({ state }) => state)).toEqual(Array.from({ length: machineCount }, () => 'recovered'));
       expectCanaryFirst(targets);
-      expectPace(targets, slowly);
+      expectPace(targets, perMinute);
     } finally {
       await machines.end();
     }
@@ -88,7 +91,7 @@ scenario({
       composition: withDeciders((right) => ({
         nextRecoveryMove: (facts) => right.nextRecoveryMove({ ...facts, failed: 0 }),
       })),
-      fails: /others than the canary were touched/,
+      fails: /a target other than the canary was touched/,
     },
     {
       broken: 'a recovery without a rate limit',
@@ -101,55 +104,58 @@ scenario({
 });
 
 scenario({
-  name: 'a cancelled recovery touches no more machines, and others quarantine and retire many',
+  name: 'a cancelled recovery touches no more machines, and later ones quarantine and retire all',
   async story({ server, client, db, waitFor }) {
     await client.call('pool-put', { params: { pool: 'yard' }, body: stubbornPool });
-    const machines = await stubbornMachines(server, 'yard', few);
+    const machines = await stubbornMachines(server, 'yard', machineCount);
     machines.relent();
-    const endOf = (id: string) =>
+    const waitForEnd = (id: string) =>
       waitFor('the recovery to end', async () => {
         const operation = await client.call('operation-get', { params: { id } });
         return isOver(operation) ? operation : undefined;
       });
-    const standing = async () => {
+    const readStatuses = async () => {
       const { items } = await client.call('node-list', { query: { pool: 'yard' } });
       return items.map(({ status }) => status).sort();
     };
-    const aside = { action: 'quarantine', reason: 'the rack is moved' } as const;
+    const quarantineRequest = { action: 'quarantine', reason: 'the rack is moved' } as const;
     try {
-      await waitFor('all to be ready', async () => (await standing()).every((status) => status === 'ready'));
+      await waitFor('all to be ready', async () => (await readStatuses()).every((status) => status === 'ready'));
       const filter = { status: 'ready', pool: 'yard' } as const;
-      const slow = await recover(client, { ...aside, filter, per_minute: 2 });
-      await waitFor('the canary to be set aside', async () => (await targetsOf(db, slow))[0]?.state === 'recovered');
-      await client.call('operation-cancel', { params: { id: slow } });
-      expect((await endOf(slow)).status).toBe('cancelled');
-      const [, ...rest] = await targetsOf(db, slow);
-      expect(rest, 'targets whose turn had not come').toMatchObject(
-        rest.map(() => ({ state: 'skipped', reason: expect.any(String), acted_ms: null })),
+      const slow = await recover(client, { ...quarantineRequest, filter, per_minute: 2 });
+      await waitFor(
+        'the canary to be quarantined',
+        async () => (await readTargets(db, slow))[0]?.state === 'recovered',
       );
-      expect(await standing()).toEqual(['quarantined', 'ready', 'ready', 'ready']);
+      await client.call('operation-cancel', { params: { id: slow } });
+      expect((await waitForEnd(slow)).status).toBe('cancelled');
+      const [, ...remainingTargets] = await readTargets(db, slow);
+      expect(remainingTargets, 'targets after the cancellation').toMatchObject(
+        remainingTargets.map(() => ({ state: 'skipped', reason: expect.any(String), acted_ms: null })),
+      );
+      expect(await readStatuses()).toEqual(['quarantined', 'ready', 'ready', 'ready']);
 
-      const quick = await recover(client, { ...aside, filter, per_minute: 1200 });
-      expect(await endOf(quick)).toMatchObject({ status: 'succeeded', progress: { percent: 100 } });
-      expect(await targetsOf(db, quick)).toHaveLength(few - 1);
-      expect(await standing()).toEqual(Array.from({ length: few }, () => 'quarantined'));
-      const gone = { action: 'retire', reason: 'the rack is sold', per_minute: 1200 } as const;
-      const away = await recover(client, { ...gone, filter: { status: 'quarantined', pool: 'yard' } });
-      expect(await endOf(away)).toMatchObject({
+      const quick = await recover(client, { ...quarantineRequest, filter, per_minute: 1200 });
+      expect(await waitForEnd(quick)).toMatchObject({ status: 'succeeded', progress: { percent: 100 } });
+      expect(await readTargets(db, quick)).toHaveLength(machineCount - 1);
+      expect(await readStatuses()).toEqual(Array.from({ length: machineCount }, () => 'quarantined'));
+      const retireRequest = { action: 'retire', reason: 'the rack is sold', per_minute: 1200 } as const;
+      const retirement = await recover(client, { ...retireRequest, filter: { status: 'quarantined', pool: 'yard' } });
+      expect(await waitForEnd(retirement)).toMatchObject({
         status: 'succeeded',
-        progress: { parts: [{ state: 'recovered', tone: 'ok', count: few }] },
+        progress: { parts: [{ state: 'recovered', tone: 'ok', count: machineCount }] },
       });
-      expect(await db.countRows("select 1 from nodes where status = 'retired'")).toBe(few);
-      expect(await db.countRows("select 1 from evidence where kind = 'proof.revoked'")).toBe(few);
+      expect(await db.countRows("select 1 from nodes where status = 'retired'")).toBe(machineCount);
+      expect(await db.countRows("select 1 from evidence where kind = 'proof.revoked'")).toBe(machineCount);
     } finally {
       await machines.end();
     }
   },
   counters: [
     {
-      broken: 'a recovery that does not report those it leaves',
+      broken: 'a recovery that does not mark skipped targets',
       around: whileBroken<Parts>(wrong, { skipTargets: async () => {} }),
-      fails: /targets whose turn had not come/,
+      fails: /targets after the cancellation/,
     },
   ],
 });

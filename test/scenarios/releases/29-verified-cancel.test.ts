@@ -1,6 +1,6 @@
 /**
- * A release before use: whatever was started is aborted, seen to have ended, deleted, and proven
- * gone; and it cannot come back.
+ * A release before the machine is used. The launch is aborted, its resources are deleted and proven
+ * gone, and the machine cannot register later.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -27,20 +27,20 @@ vi.mock(import('../../../src/operations/release/fence.ts'), async (original) => 
   const whole = await original();
   return {
     ...whole,
-    abortIfUnregistered: (...given) => (wrong.abortIfUnregistered ?? whole.abortIfUnregistered)(...given),
+    abortIfUnregistered: (...args) => (wrong.abortIfUnregistered ?? whole.abortIfUnregistered)(...args),
   };
 });
 vi.mock(import('../../../src/store/agents/instances.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, fenceInstance: (...given) => (wrong.fenceInstance ?? whole.fenceInstance)(...given) };
+  return { ...whole, fenceInstance: (...args) => (wrong.fenceInstance ?? whole.fenceInstance)(...args) };
 });
 
-/** The machine registers after all. */
-async function registerLate(context: ScenarioContext, enrollment_token: string): Promise<void> {
+/** Registers a cancelled machine, which must be refused as fenced. */
+async function expectLateRegistrationFenced(context: ScenarioContext, enrollment_token: string): Promise<void> {
   const body = { enrollment_token, version: 'late/1', agent_public_key: publicKeyOf(newKeyPair()) };
   const answer = await callRoute(context.server.url, 'agent-register', { body });
   if (answer.body.code !== 'instance_fenced')
-    throw new Error(`a cancelled machine that comes late is answered ${answer.status} ${answer.text}`);
+    throw new Error(`a cancelled machine that registers late is answered ${answer.status} ${answer.text}`);
 }
 
 const waitForFact = (context: ScenarioContext, id: string, kind: string) =>
@@ -50,15 +50,15 @@ const waitForFact = (context: ScenarioContext, id: string, kind: string) =>
   });
 
 let upstream: SlowUpstream;
-const slowly = {
+const withSlowUpstream = {
   drivers: (built: Map<string, SlowUpstream['driver']>) => {
     upstream = slowUpstream();
     return new Map([...built, ['simulated', upstream.driver]]);
   },
 };
 
-const beginsToLaunch = (context: ScenarioContext, id: string, message: string) =>
-  context.waitFor(`its progress to say ${message}`, async () =>
+const waitForMessage = (context: ScenarioContext, id: string, message: string) =>
+  context.waitFor(`the progress message ${message}`, async () =>
     (await allocationOf(context, id)).progress?.message.includes(message),
   );
 
@@ -66,12 +66,12 @@ const acceptsAnyToken: Counter = {
   broken: 'instances that are not fenced, and a server that accepts any token',
   composition: withDeciders(() => ({ effectOfRegistration: () => 'count' })),
   around: whileBroken<Parts>(wrong, { fenceInstance: async () => {} }),
-  fails: /a cancelled machine that comes late is answered 20/,
+  fails: /a cancelled machine that registers late is answered 20/,
 };
 
-/** Ends nothing and reports absence without looking. */
-const careless = (driver: Driver): Driver => {
-  const done = async () => ({ outcome: 'done' as const, message: 'surely gone' });
+/** A driver that ends nothing and reports absence without checking. */
+const fakesTeardown = (driver: Driver): Driver => {
+  const done = async () => ({ outcome: 'done' as const, message: 'not ended' });
   const prove: Driver['prove'] = async (_, { kind, nonce }) => ({
     outcome: 'done',
     proof: { kind, nonce, checked: [] },
@@ -80,8 +80,8 @@ const careless = (driver: Driver): Driver => {
 };
 
 scenario({
-  name: 'a release while the provider creates, after the first progress',
-  settings: slowly,
+  name: 'a release while the provider creates the machine',
+  settings: withSlowUpstream,
   async story(context) {
     await context.client.call('pool-put', {
       params: { pool: 'slow' },
@@ -89,18 +89,18 @@ scenario({
     });
     upstream.aborts = false;
     const id = await allocate(context.client, 'slow');
-    await beginsToLaunch(context, id, 'Creating');
+    await waitForMessage(context, id, 'Creating');
     const token = upstream.target?.bootstrap.enrollment_token ?? '';
     await release(context.client, id);
     await context.waitFor('the abort to be requested', () => upstream.calls.includes('abort requested') || undefined);
-    // The machine is refused as fenced while the provider still works on it, not only at the end.
-    await registerLate(context, token);
-    expect((await allocationOf(context, id)).status, 'released before the abort was seen').toBe('releasing');
+    // The machine is already refused as fenced while the provider still aborts its creation.
+    await expectLateRegistrationFenced(context, token);
+    expect((await allocationOf(context, id)).status, 'the status before the abort is confirmed').toBe('releasing');
     upstream.aborts = true;
     const released = await waitForAllocation(context, id, 'released');
     expect(upstream.calls).toEqual(['creating', 'abort requested', 'abort observed', 'deleted', 'proven absent']);
     await waitForFact(context, id, 'proof.absent');
-    await registerLate(context, token);
+    await expectLateRegistrationFenced(context, token);
     const node = await context.client.call('node-get', { params: { id: released.node_id ?? '' } });
     expect(node).toMatchObject({ status: 'retired', occupancy: 'free' });
     expect(
@@ -119,14 +119,14 @@ scenario({
 
 scenario({
   name: 'a release before anything was launched',
-  settings: slowly,
+  settings: withSlowUpstream,
   async story(context) {
     await context.client.call('pool-put', { params: { pool: 'slow' }, body: { driver: 'simulated', max_nodes: 1 } });
     upstream.hasRoom = false;
     const first = await allocate(context.client, 'slow');
-    await beginsToLaunch(context, first, 'in the queue');
+    await waitForMessage(context, first, 'in the queue');
     const second = await allocate(context.client, 'slow');
-    await beginsToLaunch(context, second, 'room in the pool');
+    await waitForMessage(context, second, 'room in the pool');
     expect((await allocationOf(context, second)).status).toBe('requested');
 
     await release(context.client, second);
@@ -139,13 +139,13 @@ scenario({
     await waitForAllocation(context, first, 'released');
     expect(upstream.calls).toEqual(['proven absent']);
     await waitForFact(context, first, 'proof.absent');
-    await registerLate(context, token);
+    await expectLateRegistrationFenced(context, token);
   },
   counters: [acceptsAnyToken],
 });
 
 scenario({
-  name: 'a release of real processes that are set up or start',
+  name: 'a release of real processes during set-up and start',
   async story(context) {
     const { client, db, server } = context;
     const files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
@@ -153,15 +153,15 @@ scenario({
       await localPool(context, 'unborn', {
         spec: { setup: `while [ ! -e ${join(files, 'born')} ]; do sleep 0.1; done` },
       });
-      // Its command exits repeatedly before the machine could become ready.
+      // The command exits repeatedly, so this machine never becomes ready.
       await localPool(context, 'starting', { spec: { command: ['false'] } });
       const ids = [await allocate(client, 'unborn'), await allocate(client, 'starting')];
-      const wanted: Record<string, string> = { unborn: 'provisioning', starting: 'starting' };
-      const tokens = await context.waitFor('one to be set up and one to start', async () => {
+      const expectedStatus: Record<string, string> = { unborn: 'provisioning', starting: 'starting' };
+      const tokens = await context.waitFor('one machine in set-up and one starting', async () => {
         const { items } = await client.call('node-list', { query: {} });
-        const there = items.filter((node) => node.status === wanted[node.pool]);
-        const configs = there.map((node) => join(server.nodes_dir, node.node_instance_id ?? '', 'agent.json'));
-        if (there.length < ids.length || !configs.every(existsSync)) return undefined;
+        const startedNodes = items.filter((node) => node.status === expectedStatus[node.pool]);
+        const configs = startedNodes.map((node) => join(server.nodes_dir, node.node_instance_id ?? '', 'agent.json'));
+        if (startedNodes.length < ids.length || !configs.every(existsSync)) return undefined;
         const running = findTaggedProcesses(db.installation_id).filter(({ agent }) => agent);
         if (running.length < ids.length) return undefined;
         return Promise.all(
@@ -174,11 +174,9 @@ scenario({
         await waitForFact(context, id, 'proof.absent');
         expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
       }
-      expect(findTaggedProcesses(db.installation_id), 'processes that are left').toEqual([]);
-      expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : [], 'directories that are left').toEqual(
-        [],
-      );
-      for (const token of tokens) await registerLate(context, token);
+      expect(findTaggedProcesses(db.installation_id), 'remaining processes').toEqual([]);
+      expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : [], 'remaining directories').toEqual([]);
+      for (const token of tokens) await expectLateRegistrationFenced(context, token);
     } finally {
       killTagged(db.installation_id);
       await rm(files, { recursive: true, force: true });
@@ -186,12 +184,12 @@ scenario({
   },
   counters: [
     {
-      broken: 'a driver that ends nothing and proves what it did not see',
+      broken: 'a driver that ends nothing and reports absence without checking',
       composition: {
         drivers: (built) =>
-          new Map([...built].map(([name, driver]) => [name, name === 'local' ? careless(driver) : driver])),
+          new Map([...built].map(([name, driver]) => [name, name === 'local' ? fakesTeardown(driver) : driver])),
       },
-      fails: /processes that are left/,
+      fails: /remaining processes/,
     },
   ],
 });

@@ -1,4 +1,4 @@
-/** A machine goes from one tenant to another: neither sees anything of the other. */
+/** A machine goes from one tenant to another. Neither sees data of the other. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join as pathOf } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
-/** These machines leave by a goodbye; none is missed because a busy server is slow. */
+/** These machines leave by a goodbye. The long stale time keeps the liveness rule out. */
 const heartbeat = { interval_seconds: 1, stale_after_seconds: 600 };
 
 async function tenant(at: SpawnedServer, name: string): Promise<Client> {
@@ -53,7 +53,7 @@ async function allocate(client: Client) {
   return waitForAllocation(client, allocation.allocation_id, 'active');
 }
 
-it('shows reports of the machine to its present tenant only, even on a replica that just started', async () => {
+it('shows log lines of the machine to its current tenant only, even on a replica that just started', async () => {
   await server.client.call('pool-put', {
     params: { pool: 'shared' },
     body: { driver: 'external', budgets, heartbeat },
@@ -76,18 +76,18 @@ it('shows reports of the machine to its present tenant only, even on a replica t
   await bmart.call('allocation-retry', { params: { id: older.allocation_id } });
   expect((await waitForAllocation(bmart, older.allocation_id, 'active')).node_id).toBe(newer.node_id);
 
-  const fresh = await spawnServer({ beside: server });
+  const newReplica = await spawnServer({ beside: server });
   try {
     const { credential } = second;
     const line = JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'for bmart only' });
-    const shipped = await fetch(`${fresh.url}/v1/agent/logs`, {
+    const shipped = await fetch(`${newReplica.url}/v1/agent/logs`, {
       method: 'POST',
       headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/x-ndjson' },
       body: line,
     });
     expect(shipped.status).toBe(200);
   } finally {
-    await fresh.stop();
+    await newReplica.stop();
   }
   const params = { id: newer.node_id ?? '' };
   expect((await bmart.call('node-logs', { params })).items.map((each) => each.line)).toEqual(['for bmart only']);
@@ -103,24 +103,24 @@ it('shows reports of the machine to its present tenant only, even on a replica t
     const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
     return { frozen: frozen.length, of_acme: items.filter((fact) => JSON.stringify(fact).includes('a line of acme')) };
   };
-  const kept = await until('what it knew to be kept', async () => {
+  const kept = await until('the frozen evidence', async () => {
     const seen = await readRecords(server.client);
     return seen.of_acme.length > 0 ? seen.of_acme.map(({ kind }) => kind) : undefined;
   });
   expect(kept).toContain('evidence.frozen');
-  expect((await readRecords(bmart)).of_acme, 'what the next tenant reads of the former one').toEqual([]);
+  expect((await readRecords(bmart)).of_acme, 'data of the former tenant in the view of the next one').toEqual([]);
 });
 
 const manyLines = 20_000;
 
-it('hands over a machine with nothing of its former tenant, which wrote until the last moment', async () => {
-  // Written only by the first tenant's work, mostly after SIGTERM. The text is assembled there, so
-  // the pool's command does not contain it.
+it('hands over a machine without data of its former tenant, which wrote until the last moment', async () => {
+  // Only the first tenant's command writes this text, mostly after SIGTERM. The command assembles
+  // it, so that the pool's document does not contain it.
   const writes = `s=carol; echo "of-$s" | tee ../left; trap 'seq -f "of-$s-%.0f" ${manyLines}; exit' TERM`;
   const command = [
     '/bin/sh',
     '-c',
-    // Repeatedly: the next tenant must not read what was printed before the handover.
+    // Prints repeatedly, because the next tenant does not see lines from before the handover.
     `mkdir ${server.data_dir}/served && { ${writes}; }; while echo at work; do sleep 1; done & wait`,
   ];
   await server.client.call('pool-put', {
@@ -132,7 +132,7 @@ it('hands over a machine with nothing of its former tenant, which wrote until th
   const requestMachine = async (client: Client) =>
     (await client.call('allocation-create', { body: { pool: 'again' } })).allocation.allocation_id;
   const { allocation_id, node_id } = await waitForAllocation(carol, await requestMachine(carol), 'active');
-  // It already waits, so it gets the machine as soon as that is clean.
+  // This request already waits, so it gets the machine as soon as the machine is clean.
   const waiting = await requestMachine(dave);
   await carol.call('allocation-release', { params: { id: allocation_id } });
   const next = await waitForAllocation(dave, waiting, 'active');
@@ -141,18 +141,20 @@ it('hands over a machine with nothing of its former tenant, which wrote until th
   const params = { id: node_id ?? '' };
   const linesOf = async (client: Client, q: string) =>
     (await client.call('node-logs', { params, query: { q, limit: 500 } })).items.map(({ line }) => line);
-  await until('the work of the next tenant to be heard of', async () => (await linesOf(dave, 'at work')).length > 0);
-  expect(await linesOf(dave, 'of-carol'), 'what the next tenant reads of the former one').toEqual([]);
+  await until('log lines of the next tenant', async () => (await linesOf(dave, 'at work')).length > 0);
+  expect(await linesOf(dave, 'of-carol'), 'data of the former tenant in the view of the next one').toEqual([]);
   const written = Array.from({ length: manyLines }, (_, i) => `of-carol-${i + 1}`);
   const some = '500';
   const kept = (await linesOf(server.client, some)).filter((line) => line.startsWith('of-carol-'));
-  expect(kept, 'what the fleet has kept').toEqual(written.filter((line) => line.includes(some)));
+  expect(kept, "the former tenant's lines in the operators' view").toEqual(
+    written.filter((line) => line.includes(some)),
+  );
   expect(await linesOf(server.client, `of-carol-${manyLines}`)).toHaveLength(1);
 
-  const left: string[] = [];
+  const leftFiles: string[] = [];
   for (const each of await readdir(server.nodes_dir, { recursive: true, withFileTypes: true })) {
     const path = pathOf(each.parentPath, each.name);
-    if (each.isFile() && /of-carol|alloc_/.test(await readFile(path, 'utf8'))) left.push(path);
+    if (each.isFile() && /of-carol|alloc_/.test(await readFile(path, 'utf8'))) leftFiles.push(path);
   }
-  expect(left, 'files of the former tenant').toEqual([]);
+  expect(leftFiles, 'files of the former tenant').toEqual([]);
 });

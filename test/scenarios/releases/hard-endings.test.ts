@@ -1,8 +1,8 @@
 /**
  * Releases of machines that resist, on real processes and a real host. Each ends `released` with
- * proof or `release_failed` with the step and the owner; none hangs, and each succeeds once its
- * cause is gone. Scenario 17 covers dead agents; hard-endings.unprivileged.test.ts covers plain
- * users and holds the counter-test.
+ * proof or `release_failed` with the step and the owner. None hangs, and each succeeds once its
+ * cause is gone. 17-dead-node.test.ts covers dead agents. hard-endings.unprivileged.test.ts covers
+ * plain users and holds the counter-test.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -41,27 +41,27 @@ afterAll(async () => {
   await stage?.server.stop();
 });
 
-it('reports that a directory cannot be deleted until it can be', () => undeletable(stage));
+it('fails the release while the directory cannot be deleted, and succeeds afterwards', () => undeletable(stage));
 
 it('ends a command that ignores SIGTERM, SIGINT and SIGHUP', () => ignoringSignals(stage, 'deaf'));
 
 it('ends a command that ignores signals through the driver when its agent is dead', () =>
   ignoringSignals(stage, 'deaf-orphan', async () => {
     const running = () => findTaggedProcesses(stage.db.installation_id);
-    await until('its command to run', () => running().some(({ agent }) => !agent));
+    await until('the command to run', () => running().some(({ agent }) => !agent));
     process.kill(running().find(({ agent }) => agent)?.pid ?? 0, 'SIGKILL');
   }));
 
-it('releases on a full disk, or names the owner of the problem until there is room', async () => {
+it('fails the release on a full disk with its owner, and succeeds once there is space', async () => {
   const { server } = stage;
   const writes = 'head -c 65536 /dev/zero > scratch && rm scratch';
   // Without a disk to fill, the pool's clean prints the error of a full disk.
-  const says = 'echo "cannot write: No space left on device" >&2; test -e ../room';
-  const spec = { command: ['sleep', '600'], clean: disk ? writes : says };
+  const printsError = 'echo "cannot write: No space left on device" >&2; test -e ../room';
+  const spec = { command: ['sleep', '600'], clean: disk ? writes : printsError };
   await declarePool(server.client, 'full', { spec, release: impatient });
   const { id, directory } = await activeMachine(stage, 'full');
   if (!disk)
-    console.log('simulated: no file system of our own can be mounted here, so the clean only says that it is full');
+    console.log('simulated: no file system can be mounted here, so the clean only prints the error of a full disk');
   const filler = disk ? await fillDisk(server.nodes_dir) : undefined;
   await release(server.client, id);
   expect(await expectReleaseFailed(stage, id)).toMatchObject({

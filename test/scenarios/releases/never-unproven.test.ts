@@ -1,5 +1,5 @@
 /**
- * Whatever an operator does, a machine serves no one before it is proven clean, and no rule takes
+ * No operator action makes a machine serve a tenant before it is proven clean, and no rule takes
  * down a quarantined machine.
  */
 import { rm, writeFile } from 'node:fs/promises';
@@ -25,12 +25,12 @@ const reason = 'to see';
 const act = (context: ScenarioContext, id: string, action: NodeActionName) =>
   context.client.call('node-act', { params: { id, action }, body: { reason } });
 
-const whyNot = async (context: ScenarioContext, id: string, action: NodeActionName) => {
+const readRefusal = async (context: ScenarioContext, id: string, action: NodeActionName) => {
   const { items } = await context.client.call('node-actions', { params: { id } });
-  return items.find((each) => each.action === action)?.why_not ?? 'open';
+  return items.find((each) => each.action === action)?.why_not ?? 'offered';
 };
 
-/** Used once, released, and proven clean. */
+/** Allocates a machine, releases it and returns its node, which is proven clean. */
 async function freeMachine(context: ScenarioContext, pool: string): Promise<string> {
   const id = await allocate(context.client, pool);
   const { node_id } = await waitForAllocation(context, id, 'active');
@@ -39,7 +39,7 @@ async function freeMachine(context: ScenarioContext, pool: string): Promise<stri
   return node_id ?? '';
 }
 
-const endOf = (context: ScenarioContext, workflow_id: string) =>
+const waitForEnd = (context: ScenarioContext, workflow_id: string) =>
   context.waitFor('the operation to end', async () => {
     const { status } = await context.client.call('operation-get', { params: { id: workflow_id } });
     return ['succeeded', 'failed', 'cancelled'].includes(status) ? status : undefined;
@@ -55,23 +55,23 @@ scenario({
       budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
     });
     const machine = await joinMachine(context, 'dock', 'pier');
-    const life = keepBeating(machine, 0.3, 'ready');
+    const heartbeats = keepBeating(machine, 0.3, 'ready');
     const { node_id } = machine;
     await waitForNode(context, node_id, 'ready');
     const id = await allocate(context.client, 'dock');
     await waitForAllocation(context, id, 'active');
-    await life.stop();
+    await heartbeats.stop();
     await machine.beat('stopping');
     await waitForAllocation(context, id, 'failed');
     await act(context, node_id, 'quarantine');
-    expect((await nodeOf(context, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
-    expect(await whyNot(context, node_id, 'reactivate')).toMatch(/not proven gone: release that/);
-    expect(await whyNot(context, node_id, 're-enroll')).toMatch(/not proven gone: release that/);
-    expect(await whyNot(context, node_id, 'retire')).toBe('open');
+    expect((await nodeOf(context, node_id)).occupancy, 'the occupancy of an uncleaned machine').toBe('cleanup');
+    expect(await readRefusal(context, node_id, 'reactivate')).toMatch(/not proven gone: release that/);
+    expect(await readRefusal(context, node_id, 're-enroll')).toMatch(/not proven gone: release that/);
+    expect(await readRefusal(context, node_id, 'retire')).toBe('offered');
   },
   counters: [
     {
-      broken: 'a forgotten allocation',
+      broken: 'an allocation that no longer counts as used',
       composition: {
         sweeps: (registry, services) => [
           ...registry,
@@ -85,7 +85,7 @@ scenario({
           },
         ],
       },
-      fails: /it was never cleaned|not proven gone/,
+      fails: /the occupancy of an uncleaned machine|not proven gone/,
     },
   ],
 });
@@ -99,12 +99,12 @@ scenario({
       budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
     });
     const machine = await joinMachine(context, 'pier', 'first');
-    const life = keepBeating(machine, 0.3, 'ready');
+    const heartbeats = keepBeating(machine, 0.3, 'ready');
     const { node_id } = machine;
     await waitForNode(context, node_id, 'ready');
     const id = await allocate(context.client, 'pier');
     await waitForAllocation(context, id, 'active');
-    await life.stop();
+    await heartbeats.stop();
     await machine.beat('stopping');
     await waitForAllocation(context, id, 'failed');
     await act(context, node_id, 'quarantine');
@@ -112,19 +112,19 @@ scenario({
     try {
       await context.client.call('allocation-retry', { params: { id }, body: { reason } });
       expect((await waitForAllocation(context, id, 'active')).node_id).not.toBe(node_id);
-      expect((await nodeOf(context, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
-      expect(await whyNot(context, node_id, 'reactivate')).toMatch(/not proven gone/);
-      expect(await whyNot(context, node_id, 're-enroll')).toMatch(/not proven gone/);
-      expect(await whyNot(context, node_id, 'retire')).toBe('open');
+      expect((await nodeOf(context, node_id)).occupancy, 'the occupancy of an uncleaned machine').toBe('cleanup');
+      expect(await readRefusal(context, node_id, 'reactivate')).toMatch(/not proven gone/);
+      expect(await readRefusal(context, node_id, 're-enroll')).toMatch(/not proven gone/);
+      expect(await readRefusal(context, node_id, 'retire')).toBe('offered');
     } finally {
       await other.stop();
     }
   },
   counters: [
     {
-      broken: 'a machine that forgets its former tenant',
+      broken: 'a machine without the mark of its former tenant',
       composition: forgetsUnproven,
-      fails: /it was never cleaned|not proven gone/,
+      fails: /the occupancy of an uncleaned machine|not proven gone/,
     },
   ],
 });
@@ -143,17 +143,17 @@ scenario({
     await writeFile(busy, '');
     const imaging = await act(context, node_id, 'reimage');
     const workflow_id = imaging.operation?.workflow_id ?? '';
-    await context.waitFor('it to be cleaned', async () => {
+    await context.waitFor('the clean step to run', async () => {
       const { progress } = await context.client.call('operation-get', { params: { id: workflow_id } });
       return progress.phase === 'clean';
     });
     await act(context, node_id, 'quarantine');
-    // Its clean-up has not ended, so it ends only because of the cancellation.
-    expect(await endOf(context, workflow_id)).toBe('cancelled');
+    // The clean step still blocks, so the operation ends only because it was cancelled.
+    expect(await waitForEnd(context, workflow_id)).toBe('cancelled');
     await rm(busy);
     const proofs = "select kind from evidence where workflow_id = $1 and kind like 'proof.%'";
-    expect(await context.db.query(proofs, [workflow_id]), 'it was not taken down behind their back').toEqual([]);
-    expect(await nodeOf(context, node_id), 'nothing moved it from where a person put it').toMatchObject({
+    expect(await context.db.query(proofs, [workflow_id]), 'proofs of a teardown after the quarantine').toEqual([]);
+    expect(await nodeOf(context, node_id), 'the node after the quarantine').toMatchObject({
       status: 'quarantined',
       node_instance_id: imaging.node.node_instance_id,
     });
@@ -171,7 +171,7 @@ const agentPidOf = async ({ db }: ScenarioContext, node_id: string): Promise<num
   return agent?.pid ?? 0;
 };
 
-const queuedFor = (context: ScenarioContext, node_id: string, type: string) =>
+const waitForTask = (context: ScenarioContext, node_id: string, type: string) =>
   context.waitFor(`${type} to be queued`, async () => {
     const rows = await context.db.query('select 1 from tasks where node_id = $1 and type = $2', [node_id, type]);
     return rows.length > 0;
@@ -184,27 +184,27 @@ scenario({
     const id = await allocate(context.client, 'quay');
     const { node_id } = await waitForAllocation(context, id, 'active');
     const node = node_id ?? '';
-    // The agent is stopped, so it learns of its release only after the quarantine.
+    // The agent is stopped, so it gets the tasks of the release only after the quarantine.
     const agent = await agentPidOf(context, node);
     process.kill(agent, 'SIGSTOP');
     try {
       await context.client.call('allocation-release', { params: { id } });
-      await queuedFor(context, node, 'release.freeze');
+      await waitForTask(context, node, 'release.freeze');
       await act(context, node, 'quarantine');
     } finally {
       process.kill(agent, 'SIGCONT');
     }
     await waitForAllocation(context, id, 'released');
-    expect(await context.db.countEvidence(id, 'proof.clean'), 'it was proven clean').toBe(1);
-    expect((await nodeOf(context, node)).status, 'it stays where it was put').toBe('quarantined');
-    expect(await agentPidOf(context, node), 'nobody ended its agent').toBe(agent);
-    expect(await whyNot(context, node, 'reactivate')).toBe('open');
+    expect(await context.db.countEvidence(id, 'proof.clean'), 'proofs that the machine is clean').toBe(1);
+    expect((await nodeOf(context, node)).status, 'the status after the release').toBe('quarantined');
+    expect(await agentPidOf(context, node), 'the pid of the agent').toBe(agent);
+    expect(await readRefusal(context, node, 'reactivate')).toBe('offered');
   },
   counters: [],
 });
 
 scenario({
-  name: 'a release that is forced at the moment it begins',
+  name: 'a release that is forced while it begins',
   async story(context) {
     const busy = join(context.server.data_dir, 'held');
     const clean = `while test -e ${busy}; do sleep 0.1; done`;
@@ -223,9 +223,11 @@ scenario({
       answer ??
       (await context.client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } }));
     await rm(busy);
-    expect(await endOf(context, again.operation?.workflow_id ?? ''), 'what was acknowledged is done').toBe('succeeded');
+    expect(await waitForEnd(context, again.operation?.workflow_id ?? ''), 'the end of the acknowledged operation').toBe(
+      'succeeded',
+    );
     await waitForAllocation(context, id, 'released');
-    expect(await context.db.countEvidence(id, 'allocation.release_failed'), 'nothing failed on the way').toBe(0);
+    expect(await context.db.countEvidence(id, 'allocation.release_failed'), 'failed tries of the release').toBe(0);
   },
   counters: [],
 });
@@ -245,7 +247,7 @@ scenario({
     await act(context, node, 'quarantine');
     await rm(busy);
     await waitForAllocation(context, id, 'released');
-    expect((await nodeOf(context, node)).status, 'its machine is gone').toBe('retired');
+    expect((await nodeOf(context, node)).status, 'the status of the machine').toBe('retired');
     await waitForAllocation(context, await allocate(context.client, 'ramp'), 'active');
   },
   counters: [],

@@ -1,6 +1,6 @@
 /**
- * Releases and provisions that come at the wrong moment or fail on the machine: each ends in a
- * status with a reason and a next step.
+ * Releases and provisions that are requested at the wrong moment or fail on the machine. Each ends
+ * in a status with a reason and a next step.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { findTaggedProcesses } from '../../support/tagged-processes.ts';
 import { until } from '../../support/until.ts';
 
-// Longer than any single wait, so that the wait itself names what did not happen.
+// Longer than any single wait, so that the error of the wait names the missing condition.
 vi.setConfig({ testTimeout: 150_000 });
 
 let server: TestServer;
@@ -46,12 +46,12 @@ const instanceOf = async (id: string) => {
   const { node_id } = await readAllocation(server.client, id);
   return (await instancesOf(node_id)).at(-1)?.node_instance_id ?? '';
 };
-const released = async (id: string) => {
+const expectReleased = async (id: string) => {
   await waitForStatus(server.client, id, 'released');
   await expectNothingLeft(db, server.nodes_dir, 1);
 };
 
-it('cancels a release before the registration with proof, and fences a later registration', async () => {
+it('releases a machine before its registration with proof, and fences a later registration', async () => {
   await declarePool(server.client, 'unborn', { spec: { setup: `while [ ! -e ${file('born')} ]; do sleep 0.1; done` } });
   const id = await allocate(server.client, 'unborn');
   const enrolment = await until('the agent to be launched', async () => {
@@ -62,7 +62,7 @@ it('cancels a release before the registration with proof, and fences a later reg
     };
   });
   await release(server.client, id);
-  await released(id);
+  await expectReleased(id);
   expect(await db.countEvidence(id, 'instance.fenced')).toBe(1);
 
   const agent_public_key = generateKeyPairSync('ed25519')
@@ -76,12 +76,12 @@ it('cancels a release before the registration with proof, and fences a later reg
 });
 
 it('ends a machine that is released during its start before it was ever ready', async () => {
-  // It exits repeatedly before it could become ready.
+  // The command exits repeatedly, so this machine never becomes ready.
   await declarePool(server.client, 'starting', { spec: { command: ['false'] } });
   const id = await allocate(server.client, 'starting');
   await until('the node to be starting', async () => (await db.countEvidence(id, 'node.starting')) === 1);
   await release(server.client, id);
-  await released(id);
+  await expectReleased(id);
   expect(await db.countEvidence(id, 'allocation.active')).toBe(0);
 });
 
@@ -92,31 +92,31 @@ it('fails a provision at once when its set-up fails, with the cause, and a retry
   const id = await allocate(server.client, 'unset');
   const failed = await waitForStatus(server.client, id, 'failed');
   expect(failed.reason).toContain('setup exited with code 7: the mirror is away (the agent gave up: setup_failed)');
-  // Its machine was seen to have ended, so the verdict is final.
+  // The machine ended, so the verdict is certain.
   expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed', certain: true } });
-  const frozen = await until('what the machine knew to be kept', async () => {
-    const [kept] = await db.query<{ data: object }>(
+  const frozenEvidence = await until('the frozen evidence of the machine', async () => {
+    const [row] = await db.query<{ data: object }>(
       `select data from evidence where allocation_id = $1 and kind = 'evidence.frozen'`,
       [id],
     );
-    return kept;
+    return row;
   });
-  expect(JSON.stringify(frozen.data)).toContain('the mirror is away');
+  expect(JSON.stringify(frozenEvidence.data)).toContain('the mirror is away');
   const [first] = await instancesOf(failed.node_id);
 
   await touch('settable');
   await server.client.call('allocation-retry', { params: { id } });
   const active = await waitForStatus(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);
-  const [former, present, ...others] = await instancesOf(failed.node_id);
+  const [former, current, ...others] = await instancesOf(failed.node_id);
   expect(former).toEqual(first);
-  expect(present?.node_instance_id).not.toBe(first?.node_instance_id);
+  expect(current?.node_instance_id).not.toBe(first?.node_instance_id);
   expect(others).toEqual([]);
   await release(server.client, id);
-  await released(id);
+  await expectReleased(id);
 });
 
-it('clears the deadline of a failed allocation whose machine was taken down, and reports what was left on release', async () => {
+it('clears the deadline of a failed allocation once its machine is taken down, and releases it afterwards', async () => {
   const { client } = server;
   await declarePool(client, 'hopeless', {
     spec: { setup: 'exit 7' },
@@ -124,8 +124,8 @@ it('clears the deadline of a failed allocation whose machine was taken down, and
   });
   const id = await allocate(client, 'hopeless');
   const failed = await waitForStatus(client, id, 'failed');
-  // From the first moment, even while the failed operation still freezes evidence. Read from the
-  // evidence, because on a busy machine the row may already be past it.
+  // The deadline is set with the failure, while the operation still freezes evidence. Read it from
+  // the evidence, because on a busy machine the row may already have changed.
   const [fact] = await db.query<{ deadline_at: string | null }>(
     `select data #>> '{set,deadline_at}' as deadline_at
      from evidence
@@ -133,7 +133,7 @@ it('clears the deadline of a failed allocation whose machine was taken down, and
     [id],
   );
   expect(fact?.deadline_at).toEqual(expect.any(String));
-  const node = await until('its machine to be taken down', async () => {
+  const node = await until('the machine to be retired', async () => {
     const found = await client.call('node-get', { params: { id: failed.node_id ?? '' } });
     return found.status === 'retired' ? found : undefined;
   });
@@ -153,7 +153,7 @@ it('gives a cleaned machine of a reusing pool to the next allocation, and takes 
   await writeFile(join(work, '.secret'), 'of the first tenant');
   await release(server.client, first);
   await waitForStatus(server.client, first, 'released');
-  expect(await readdir(work), 'what the first tenant left').toEqual([]);
+  expect(await readdir(work), 'files of the first tenant').toEqual([]);
   expect(await db.countEvidence(first, 'proof.clean')).toBe(1);
   const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
   expect(node).toMatchObject({ status: 'ready', occupancy: 'free', fenced: false });
@@ -164,7 +164,7 @@ it('gives a cleaned machine of a reusing pool to the next allocation, and takes 
   const [agent] = agentsOf(instance);
   process.kill(agent?.pid ?? 0, 'SIGKILL');
   await release(server.client, second);
-  await released(second);
+  await expectReleased(second);
   expect(await db.countEvidence(second, 'proof.absent')).toBe(1);
 });
 
@@ -180,11 +180,11 @@ it('quarantines a machine whose retirement fails, names the owner, and settles t
   const reason = 'the tenant cannot wait';
   await client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } });
   await waitForStatus(client, id, 'released');
-  const leftBehind = async () => {
+  const readResidueStatuses = async () => {
     const { items } = await client.call('residue-list', {});
     return items.filter((each) => each.allocation_id === id).map(({ status }) => status);
   };
-  expect(await leftBehind()).toEqual(['open']);
+  expect(await readResidueStatuses()).toEqual(['open']);
 
   const node = () => client.call('node-get', { params: { id: node_id ?? '' } });
   const retire = () => client.call('node-act', { params: { id: node_id ?? '', action: 'retire' }, body: { reason } });
@@ -205,16 +205,16 @@ it('quarantines a machine whose retirement fails, names the owner, and settles t
 
   await touch('cleanable');
   await retire();
-  await until('it to be retired', async () => (await node()).status === 'retired');
-  // In the transaction that retires it, without another look.
-  expect(await leftBehind()).toEqual(['gone']);
+  await until('the machine to be retired', async () => (await node()).status === 'retired');
+  // The residue is settled in the transaction that retires the machine, without another check.
+  expect(await readResidueStatuses()).toEqual(['gone']);
   await expectNothingLeft(db, server.nodes_dir, 1);
 });
 
 it('rescues a machine that registers after its deadline but within its rescue window', async () => {
   await declarePool(server.client, 'late', {
     spec: { setup: `while [ ! -e ${file('awake')} ]; do sleep 0.1; done` },
-    // On a busy machine it takes a moment until there is anything that could register.
+    // Long enough for a busy host to start the process before the deadline.
     budgets: { provision_seconds: 4, rescue_seconds: 120 },
   });
   const id = await allocate(server.client, 'late');
@@ -225,5 +225,5 @@ it('rescues a machine that registers after its deadline but within its rescue wi
   expect(active.node_id).toBe(failed.node_id);
   expect(await instancesOf(active.node_id)).toHaveLength(1);
   await release(server.client, id);
-  await released(id);
+  await expectReleased(id);
 });

@@ -1,6 +1,6 @@
 /**
- * A pool that reuses machines: a request gets a free machine first, or waits in order when the pool
- * is full, and its progress says so. Occupancy and fence are exact at every stage.
+ * In a pool that reuses machines, a request gets a free machine first. When the pool is full,
+ * requests wait in order, and their progress says so. Occupancy and fence are exact at every stage.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,18 +11,18 @@ import type * as freeNodes from '../../../src/store/rows/free-nodes.ts';
 import { allocate, declarePool, readAllocation, release, waitForStatus } from '../../support/allocations.ts';
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
-/** For the counter-tests: a pool that overlooks free machines, or ignores the order of requests. */
+/** Set by counter-tests: a pool that finds no free machine, or ignores the order of requests. */
 const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
-/** How often a free machine is skipped, as if another transaction had it locked. */
-const inHand = vi.hoisted(() => ({ times: 0 }));
-vi.mock('../../../src/store/rows/free-nodes.ts', async (whole) => {
-  const real = await whole<typeof freeNodes>();
+/** How many more times free machines are skipped, as if another transaction had locked them. */
+const lockedElsewhere = vi.hoisted(() => ({ times: 0 }));
+vi.mock('../../../src/store/rows/free-nodes.ts', async (original) => {
+  const real = await original<typeof freeNodes>();
   const lockFreeNodes: typeof freeNodes.lockFreeNodes = async (...args) =>
-    wrong.findsFree === false || inHand.times-- > 0 ? [] : real.lockFreeNodes(...args);
+    wrong.findsFree === false || lockedElsewhere.times-- > 0 ? [] : real.lockFreeNodes(...args);
   return { ...real, lockFreeNodes };
 });
-vi.mock('../../../src/store/rows/allocations.ts', async (whole) => {
-  const real = await whole<typeof allocations>();
+vi.mock('../../../src/store/rows/allocations.ts', async (original) => {
+  const real = await original<typeof allocations>();
   const countWaitingBefore: typeof allocations.countWaitingBefore = async (db, pool, ids, launches) =>
     wrong.countsAhead === false ? new Map(ids.map((id) => [id, 0])) : real.countWaitingBefore(db, pool, ids, launches);
   return { ...real, countWaitingBefore };
@@ -51,7 +51,7 @@ async function story({ client, waitFor }: ScenarioContext, files: string): Promi
   const first = await allocate(client, pool);
   const second = await allocate(client, pool);
   for (const id of [first, second]) {
-    await waitFor('its machine to be on its way', () => node(id));
+    await waitFor('the node of the request', () => node(id));
     await expectNode(id, { status: 'provisioning', occupancy: 'reserved', fenced: false });
   }
   await openGate('set-up');
@@ -60,7 +60,7 @@ async function story({ client, waitFor }: ScenarioContext, files: string): Promi
     await expectNode(id, { status: 'ready', occupancy: 'occupied', fenced: false });
   }
 
-  // The pool is full, so these wait in this order.
+  // The pool is full, so these requests wait in this order.
   const third = await allocate(client, pool);
   await waitForMessage(third, full);
   const fourth = await allocate(client, pool);
@@ -68,10 +68,10 @@ async function story({ client, waitFor }: ScenarioContext, files: string): Promi
   const fifth = await allocate(client, pool);
   await waitForMessage(fifth, `${full}, behind 2 others`);
 
-  // A machine that is being cleaned serves no one, however many wait.
+  // A machine that is being cleaned serves no request, even if requests wait.
   const machine = (await node(first))?.node_id;
   await release(client, first);
-  await waitFor('its machine to be cleaned', async () =>
+  await waitFor('the machine to be cleaned', async () =>
     (await node(first))?.status === 'cleaning' ? true : undefined,
   );
   await expectNode(first, { status: 'cleaning', occupancy: 'cleanup', fenced: true });
@@ -79,7 +79,7 @@ async function story({ client, waitFor }: ScenarioContext, files: string): Promi
   for (const id of [third, fourth, fifth]) expect((await readAllocation(client, id)).status).toBe('requested');
   await openGate('clean');
 
-  const served = await waitFor('the first who waits to be served', async () => {
+  const served = await waitFor('the first waiting request to be served', async () => {
     const { status, node_id } = await readAllocation(client, third);
     return status === 'active' ? { node_id } : undefined;
   });
@@ -100,9 +100,9 @@ async function story({ client, waitFor }: ScenarioContext, files: string): Promi
   await release(client, third);
   await waitForStatus(client, third, 'released');
   await expectNode(third, { status: 'ready', occupancy: 'free', fenced: false });
-  inHand.times = 1;
+  lockedElsewhere.times = 1;
   const sixth = await allocate(client, pool);
-  expect(await waitForStatus(client, sixth, 'active'), 'the machine of the next one').toMatchObject({
+  expect(await waitForStatus(client, sixth, 'active'), 'the machine of the next request').toMatchObject({
     node_id: machine,
   });
   const { items } = await client.call('node-list', { query: { pool } });
@@ -123,7 +123,7 @@ scenario({
     {
       broken: 'a pool that does not look for a free machine',
       around: whileBroken(wrong, { findsFree: false }),
-      fails: /for the first who waits to be served/,
+      fails: /for the first waiting request to be served/,
     },
     {
       broken: 'a pool that ignores the order of requests',

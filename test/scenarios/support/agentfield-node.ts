@@ -7,7 +7,7 @@ import { freePort } from '../../support/free-port.ts';
 const program = fileURLToPath(new URL('agentfield-node.py', import.meta.url));
 
 export interface SdkNode {
-  /** Everything it printed, for failing tests. */
+  /** Everything the node printed, for the messages of failing tests. */
   output(): string;
   /** Resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>;
@@ -17,8 +17,8 @@ export interface SdkNode {
 export type Sdk = ReturnType<typeof sdkPython>;
 
 /**
- * `port` is the port it serves on, a free one by default. `callback_url` is the address that it
- * registers instead.
+ * `port` is the port of the node, a free one by default. The node registers `callback_url` as its
+ * address, if given.
  */
 export async function startSdkNode(
   version: string | Sdk,

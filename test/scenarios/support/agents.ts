@@ -1,4 +1,4 @@
-/** Real agents on external machines: the shipped bundle, each as a process in its own directory. */
+/** Starts real agents from the built bundle, each as a process in its own directory. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -15,7 +15,7 @@ export interface RealAgent {
   dir: string;
   /** Sends SIGTERM, on which the agent says goodbye. */
   stop(): Promise<unknown>;
-  /** Everything it logged so far. */
+  /** Everything the agent logged so far. */
   output(): string;
   /** Resolves to the exit code. */
   ended: Promise<number | null>;
@@ -38,10 +38,10 @@ export async function startAgent(context: ScenarioContext, config: object): Prom
     stream.on('data', (chunk) => {
       text += chunk;
     });
-  let over = false;
+  let isOver = false;
   const ended = new Promise<number | null>((resolve) => {
     agent.once('exit', (code) => {
-      over = true;
+      isOver = true;
       resolve(code);
     });
   });
@@ -59,7 +59,7 @@ export async function startAgent(context: ScenarioContext, config: object): Prom
     },
     output: () => text,
     ended,
-    hasEnded: () => over,
+    hasEnded: () => isOver,
     exitReport: async () => (existsSync(exitFile) ? JSON.parse(await readFile(exitFile, 'utf8')) : null),
   };
 }

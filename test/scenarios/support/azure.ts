@@ -1,4 +1,4 @@
-/** Clusters on a fake Azure that the story controls, through the real driver. */
+/** Clusters on a fake Azure that the test controls, created by the real driver. */
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Progress } from '../../../src/contract/progress.ts';
 import { createAksDriver } from '../../../src/drivers/aks/aks-driver.ts';
@@ -44,12 +44,12 @@ export const aksDriver = (arm: Arm): Driver =>
     subscriptionsInUse: async () => [arm.subscription_id],
   });
 
-/** A server whose `aks` driver uses this fake ARM, broken by `broken`. */
+/** A server whose `aks` driver uses this fake ARM. `breakDriver` replaces parts of the driver. */
 export const onAzure = (
   arm: () => Arm,
-  broken: (driver: Driver) => Driver = (driver) => driver,
+  breakDriver: (driver: Driver) => Driver = (driver) => driver,
 ): Required<Pick<Composition, 'drivers'>> => ({
-  drivers: (built) => new Map([...built, ['aks', broken(aksDriver(arm()))]]),
+  drivers: (built) => new Map([...built, ['aks', breakDriver(aksDriver(arm()))]]),
 });
 
 export async function allocateCluster(
@@ -73,4 +73,4 @@ export const waitForProgress = (
   });
 
 export const waitForPhase = (context: Pick<ScenarioContext, 'client' | 'waitFor'>, id: string, phase: Phase) =>
-  waitForProgress(context, id, `its progress to be in ${phase}`, (progress) => progress.phase === phase);
+  waitForProgress(context, id, `progress to be in ${phase}`, (progress) => progress.phase === phase);

@@ -1,6 +1,6 @@
 /**
- * Stories about containers that run on any real engine: many up and down, one removed from outside,
- * a missing image, and an unreachable engine.
+ * Scenarios about containers, for any real engine: many at once, one removed from outside, a
+ * missing image, and an unreachable engine.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -51,7 +51,7 @@ export function stageWith(start: StartEngine): Stage {
 
 const pass_seconds = 0.5;
 
-/** A context whose machines are containers. */
+/** The context of a scenario with containers. */
 export interface ContainerContext extends ScenarioContext {
   stage: Stage;
 }
@@ -95,14 +95,16 @@ const isWaitingForEngine = ({ status, message }: Progress) =>
  * Allocates while the engine is away, and releases while it is away again. Both succeed once it is
  * back.
  */
-async function engineGoesAway(context: ContainerContext): Promise<void> {
+async function checkEngineAway(context: ContainerContext): Promise<void> {
   await context.stage.engine.stop();
   const id = await allocateContainer(context, 'containers');
   const waiting = await waitForProgress(context, 'progress to report the engine', id, isWaitingForEngine);
   expect(waiting.retry_after_seconds).toBeGreaterThan(0);
   await context.stage.engine.start();
   await waitForAllocation(context, id, 'active', 'failed');
-  expect(await allocationOf(context, id), 'brought up once the engine was back').toMatchObject({ status: 'active' });
+  expect(await allocationOf(context, id), 'the allocation after the engine returned').toMatchObject({
+    status: 'active',
+  });
 
   await context.stage.engine.stop();
   await context.client.call('allocation-release', { params: { id } });
@@ -112,7 +114,7 @@ async function engineGoesAway(context: ContainerContext): Promise<void> {
   expect(await ownContainers(context)).toEqual([]);
 }
 
-async function removedFromOutside(context: ContainerContext): Promise<void> {
+async function checkRemovedContainer(context: ContainerContext): Promise<void> {
   const id = await allocateContainer(context, 'containers');
   const { node_id } = await waitForAllocation(context, id, 'active');
   const [container] = await ownContainers(context);
@@ -129,7 +131,7 @@ async function removedFromOutside(context: ContainerContext): Promise<void> {
   await releaseAndWait(context, id);
 }
 
-async function missingImage(context: ContainerContext): Promise<void> {
+async function checkMissingImage(context: ContainerContext): Promise<void> {
   const image = `${context.stage.registry.address}/nothing:1`;
   await containerPool(context, 'missing', { image });
   const failed = await waitForAllocation(context, await allocateContainer(context, 'missing'), 'failed');
@@ -143,7 +145,7 @@ async function missingImage(context: ContainerContext): Promise<void> {
   expect(progress.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
 }
 
-/** One list call for all of them, because polling each would load the machine. */
+/** Polls with one list call for all, because polling each would load the machine. */
 const waitForAll = (
   context: ContainerContext,
   pool: string,
@@ -155,7 +157,7 @@ const waitForAll = (
     return items.length === many ? items : undefined;
   });
 
-async function manyUpAndDown(context: ContainerContext, many: number): Promise<void> {
+async function checkManyAtOnce(context: ContainerContext, many: number): Promise<void> {
   await containerPool(context, 'many');
   await Promise.all(Array.from({ length: many }, () => allocateContainer(context, 'many')));
   const active = await waitForAll(context, 'many', 'active', many);
@@ -171,8 +173,8 @@ async function manyUpAndDown(context: ContainerContext, many: number): Promise<v
   for (const { allocation_id } of active) expect(await context.db.countEvidence(allocation_id, 'proof.absent')).toBe(1);
 }
 
-/** A kept container is proven clean by its agent and serves the next allocation. */
-async function usedAgain(context: ContainerContext): Promise<void> {
+/** A reused container is proven clean by its agent and serves the next allocation. */
+async function checkReuse(context: ContainerContext): Promise<void> {
   await containerPool(context, 'again', {}, true);
   const first = await waitForAllocation(context, await allocateContainer(context, 'again'), 'active');
   await releaseAndWait(context, first.allocation_id);
@@ -183,7 +185,7 @@ async function usedAgain(context: ContainerContext): Promise<void> {
   expect(await ownContainers(context)).toMatchObject([{ Id: container?.Id }]);
 }
 
-/** Searches everything that was stored. */
+/** Searches evidence, operations and driver states for secrets. */
 async function expectNoSecretStored(context: ContainerContext): Promise<void> {
   const stored = await context.db.query<{ row: string }>(
     `select e::text as row from evidence e
@@ -192,8 +194,8 @@ async function expectNoSecretStored(context: ContainerContext): Promise<void> {
   );
   expect(stored.length).toBeGreaterThan(0);
   for (const { row: text } of stored) {
-    expect(text, 'an enrolment token').not.toMatch(/swe_[\w.-]{8}/);
-    for (const secret of [login.password, loginPair]) expect(text, 'who we are at the registry').not.toContain(secret);
+    expect(text, 'an enrollment token').not.toMatch(/swe_[\w.-]{8}/);
+    for (const secret of [login.password, loginPair]) expect(text, 'the login at the registry').not.toContain(secret);
   }
 }
 
@@ -217,7 +219,7 @@ const impatient: Composition['drivers'] = (built) => {
 
 export const containerCounters: Counter[] = [
   {
-    broken: 'an unreachable engine taken for a failure',
+    broken: 'an unreachable engine treated as a failure',
     composition: { drivers: impatient },
     fails: /waited .* for progress to report the engine/,
   },
@@ -225,34 +227,34 @@ export const containerCounters: Counter[] = [
 ];
 
 /**
- * Covers everything that can happen to one container, then `many` at once. With `whole` it adds the
- * part that does not depend on the engine.
+ * Runs the checks of single containers, then `many` at once. With `whole` it adds the check that
+ * does not depend on the engine.
  */
 export const describeContainers = (stage: Stage, many: number, counters: Counter[], whole = true): void =>
   scenario({
     name: 'containers of an engine',
     args: stage.args,
     settings,
-    async story(plain) {
-      const context = { ...plain, stage };
+    async story(base) {
+      const context = { ...base, stage };
       // A counter-test may have ended while the engine was stopped.
       await context.stage.engine.start();
       await containerPool(context, 'containers');
-      await removedFromOutside(context);
-      await engineGoesAway(context);
-      await missingImage(context);
-      await manyUpAndDown(context, many);
-      if (whole) await usedAgain(context);
+      await checkRemovedContainer(context);
+      await checkEngineAway(context);
+      await checkMissingImage(context);
+      await checkManyAtOnce(context, many);
+      if (whole) await checkReuse(context);
       await expectNoSecretStored(context);
     },
     counters,
   });
 
 /**
- * Lets the deadline pass once the operation reports this problem, and returns what the API and the
+ * Moves the deadline to now once the operation reports this problem. Returns what the API and the
  * evidence say about it.
  */
-async function outOfTime(context: ContainerContext, pool: string, spec: object, problem: string) {
+async function checkDeadline(context: ContainerContext, pool: string, spec: object, problem: string) {
   await containerPool(context, pool, spec);
   const id = await allocateContainer(context, pool);
   await waitForProgress(context, 'the problem to be reported', id, ({ message }) => message.includes(problem));
@@ -265,29 +267,29 @@ async function outOfTime(context: ContainerContext, pool: string, spec: object, 
     `select data from evidence where node_id = $1 and kind = 'node.failed'`,
     [node_id],
   );
-  return { owner_layer, reason, because, error: progress.error, rests_on: fact?.data.evidence };
+  return { owner_layer, reason, because, error: progress.error, verdict_evidence: fact?.data.evidence };
 }
 
 export const describeContainerDeadlines = (stage: Stage): void =>
   scenario({
     name: 'deadlines that pass before a container runs',
     args: stage.args,
-    async story(plain) {
-      const context = { ...plain, stage };
+    async story(base) {
+      const context = { ...base, stage };
       await context.stage.engine.start();
-      const nowhere = `127.0.0.1:${await freePort()}/worker:1`;
-      const hung = join(stage.directory, `${context.db.installation_id}.sock`);
-      const engine = await silentListener({ path: hung });
+      const missingRegistry = `127.0.0.1:${await freePort()}/worker:1`;
+      const silentSocket = join(stage.directory, `${context.db.installation_id}.sock`);
+      const engine = await silentListener({ path: silentSocket });
       const [unpulled, unanswered] = await Promise.all([
-        outOfTime(context, 'unpulled', { image: nowhere }, 'could not be pulled'),
-        outOfTime(context, 'unanswered', { docker_host: `unix://${hung}` }, 'has not answered'),
+        checkDeadline(context, 'unpulled', { image: missingRegistry }, 'could not be pulled'),
+        checkDeadline(context, 'unanswered', { docker_host: `unix://${silentSocket}` }, 'has not answered'),
       ]);
       expect(unpulled).toMatchObject({
         owner_layer: 'provider',
         because: { rule: 'provision-deadline', owner: 'provider' },
         error: { owner_layer: 'provider' },
         // On a busy machine the engine's last answer may come too late.
-        rests_on: {
+        verdict_evidence: {
           step: 'pull_image',
           code: expect.stringMatching(/^(image_pull_failed|not_answered)$/),
           owner_layer: 'provider',
@@ -301,7 +303,7 @@ export const describeContainerDeadlines = (stage: Stage): void =>
         owner_layer: 'provider',
         because: { rule: 'provision-deadline', owner: 'provider' },
         error: { owner_layer: 'provider' },
-        rests_on: { step: 'pull_image', code: 'not_answered', owner_layer: 'provider' },
+        verdict_evidence: { step: 'pull_image', code: 'not_answered', owner_layer: 'provider' },
       });
       expect(unanswered.reason).toContain('the container engine has not answered yet');
       await engine.close();

@@ -1,6 +1,6 @@
 /**
- * Many external machines over one connection. They send their heartbeats in batches, like a relay,
- * and each can go silent.
+ * Simulates many external machines. Their heartbeats are sent in batches, as a relay sends them,
+ * and each machine can go silent.
  */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Labels } from '../../../src/contract/primitives.ts';
@@ -16,9 +16,9 @@ export interface FleetMachine {
 export interface BeatingFleet {
   machines: FleetMachine[];
   /** Stops the heartbeats of these machines. */
-  hush(machines: readonly FleetMachine[]): void;
+  silence(machines: readonly FleetMachine[]): void;
   /** Resumes the heartbeats of these machines. */
-  speak(machines: readonly FleetMachine[]): void;
+  resume(machines: readonly FleetMachine[]): void;
   end(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ async function join(context: ScenarioContext, join_token: string, name: string, 
   return { name, node_id: String(answer.body.node_id), credential: String(answer.body.credential) };
 }
 
-/** Joins that many machines to the pool, ready and beating. */
+/** Joins `count` machines to the pool, which report ready and keep beating. */
 export async function beatingFleet(
   context: ScenarioContext,
   pool: string,
@@ -54,7 +54,7 @@ export async function beatingFleet(
   const names = Array.from({ length: count }, (_, i) => `${pool}-${i + 1}`);
   const machines = await Promise.all(names.map((name) => join(context, token ?? '', name, labels)));
   const silent = new Set<string>();
-  let over = false;
+  let isOver = false;
   const beat = () =>
     sendBeats(
       context.server.url,
@@ -63,23 +63,23 @@ export async function beatingFleet(
     );
   await beat();
   const loop = (async () => {
-    while (!over) {
+    while (!isOver) {
       await pause(systemClock, every_seconds * 1000);
-      if (!over) await beat();
+      if (!isOver) await beat();
     }
   })();
   // `end` reports the error; until then the story itself notices missing heartbeats.
   loop.catch(() => {});
   return {
     machines,
-    hush: (some) => {
+    silence: (some) => {
       for (const { credential } of some) silent.add(credential);
     },
-    speak: (some) => {
+    resume: (some) => {
       for (const { credential } of some) silent.delete(credential);
     },
     async end() {
-      over = true;
+      isOver = true;
       await loop;
     },
   };

@@ -1,5 +1,5 @@
 /**
- * Shared by the stories of machines that resist their release: each release must end with proof, or
+ * Shared by the tests of machines that resist their release. Each release must end with proof, or
  * as a failure that names its owner.
  */
 import { join } from 'node:path';
@@ -44,14 +44,14 @@ export interface ReleaseFailure {
 
 export async function expectReleaseFailed({ server, db }: Stage, id: string): Promise<ReleaseFailure> {
   const failed = await until(
-    'its release to end',
+    'the release to end',
     async () => {
-      const now = await readAllocation(server.client, id);
-      return ['release_failed', 'released'].includes(now.status) ? now : undefined;
+      const allocation = await readAllocation(server.client, id);
+      return ['release_failed', 'released'].includes(allocation.status) ? allocation : undefined;
     },
     { seconds: 60 },
   );
-  expect(failed.status, 'how its release ended').toBe('release_failed');
+  expect(failed.status, 'the status after the release').toBe('release_failed');
   const node = await server.client.call('node-get', { params: { id: failed.node_id ?? '' } });
   expect(node).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
   expect(await db.countEvidence(id, 'allocation.released')).toBe(0);
@@ -76,7 +76,7 @@ export async function undeletable(stage: Stage): Promise<void> {
   const obstacle = await makeUndeletable(directory);
   await release(server.client, id);
   if (!obstacle) {
-    console.log('not shown here: nothing on this host can make a directory undeletable for this user');
+    console.log('skipped: nothing on this host can make a directory undeletable for this user');
     return expectReleased(stage, id);
   }
   try {
@@ -85,18 +85,18 @@ export async function undeletable(stage: Stage): Promise<void> {
       owner_layer: 'provider',
       code: expect.stringMatching(/^host_(permission_denied|directory_busy)$/),
     });
-    // Its processes are gone nevertheless: nothing runs in the undeletable directory.
+    // The processes have ended nevertheless, so nothing runs in the undeletable directory.
     expect(findTaggedProcesses(db.installation_id)).toEqual([]);
   } finally {
     await obstacle.remove();
   }
-  // The retry must not wait for the agent that the first try has already ended.
+  // The retry must not wait for an answer of the agent, which the first try has already ended.
   const removedMs = performance.now();
   await expectReleased(stage, id);
   expect((performance.now() - removedMs) / 1000).toBeLessThan(withinSeconds);
 }
 
-/** The command ignores SIGTERM, SIGINT and SIGHUP. */
+/** Releases a machine with a command that ignores SIGTERM, SIGINT and SIGHUP. */
 export async function ignoringSignals(
   stage: Stage,
   pool: string,

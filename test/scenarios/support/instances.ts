@@ -1,6 +1,6 @@
 /**
- * The credentials and records of one machine instance, and the answers it gets after it was
- * replaced.
+ * Reads the credentials and records of one machine instance, and checks the answers that it gets
+ * after it was replaced.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export interface Credentials {
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 
-/** Read them while the instance lives; its directory is deleted with it. */
+/** Call this while the instance runs, because its directory is deleted with it. */
 export async function credentialsOf(context: ScenarioContext, node_instance_id: string): Promise<Credentials> {
   const directory = join(context.server.nodes_dir, node_instance_id);
   const { identity } = await readJson(join(directory, '.agent', 'state.json'));
@@ -24,32 +24,32 @@ export async function credentialsOf(context: ScenarioContext, node_instance_id: 
   return { credential: identity.credential, enrollment_token };
 }
 
-/** For an agent that joined by itself. */
+/** Reads the credentials of an agent that joined by token. */
 export async function credentialsIn(dir: string): Promise<Credentials> {
   const { identity } = await readJson(join(dir, '.agent', 'state.json'));
   return { credential: identity.credential, enrollment_token: null };
 }
 
-/** Every call of the instance is refused as fenced, never as an unknown credential. */
+/** Checks that every call of the instance is refused as fenced, not as an unknown credential. */
 export async function expectFenced(
   context: ScenarioContext,
   { credential, enrollment_token }: Credentials,
 ): Promise<void> {
   const { url } = context.server;
   const lines = `${JSON.stringify({ seq: 1, at: '2030-01-01T00:00:00Z', stream: 'stdout', line: 'still here' })}\n`;
-  const asItself = { bearer: credential };
-  const shipped = { ...asItself, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
-  const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself);
+  const ownCredential = { bearer: credential };
+  const logRequest = { ...ownCredential, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
+  const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, ownCredential);
   const answers = [
-    // A replica learns of a fence from its evidence, a moment later.
-    await context.waitFor('the replica to know', async () => {
+    // A replica learns of a fence from the evidence, a moment after the commit.
+    await context.waitFor('the replica to refuse the instance', async () => {
       const answer = await beat();
       return answer.status === 200 ? undefined : answer;
     }),
-    await callRoute(url, 'agent-heartbeat', { body: {} }, asItself),
-    await callRoute(url, 'agent-logs', {}, shipped),
-    await callRoute(url, 'agent-task-next', { query: { wait: 0 } }, asItself),
-    await callRoute(url, 'agent-register', { body: { version: 'late' } }, asItself),
+    await callRoute(url, 'agent-heartbeat', { body: {} }, ownCredential),
+    await callRoute(url, 'agent-logs', {}, logRequest),
+    await callRoute(url, 'agent-task-next', { query: { wait: 0 } }, ownCredential),
+    await callRoute(url, 'agent-register', { body: { version: 'late' } }, ownCredential),
   ];
   if (enrollment_token !== null)
     answers.push(await callRoute(url, 'agent-register', { body: { enrollment_token, version: 'late' } }));

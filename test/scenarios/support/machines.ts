@@ -25,7 +25,7 @@ export async function localPool(
   await context.client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
 }
 
-/** Joins a machine, which is then starting; `more` is added to its registration. */
+/** Joins a machine, which is then starting. `more` is added to its registration. */
 export async function joinMachine(
   context: ScenarioContext,
   pool: string,
@@ -33,7 +33,7 @@ export async function joinMachine(
   more: object = {},
 ): Promise<Machine> {
   const { token } = await context.client.call('join-token-create', { params: { pool } });
-  if (!token) throw new Error('a join token was made and not shown');
+  if (!token) throw new Error('the answer contains no join token');
   return startMachine(context.server.url, { join_token: token, name, ...more });
 }
 
@@ -88,7 +88,7 @@ const changeOf = ({ kind, at, data }: Evidence): Change[] =>
  * transaction is open, so this reads until it includes the node's current status.
  */
 export const changesOf = (context: ScenarioContext, id: string): Promise<Change[]> =>
-  context.waitFor('timeline to be as far as its node', async () => {
+  context.waitFor('the timeline to show the current status', async () => {
     const { status, status_since } = await nodeOf(context, id);
     const timeline = await context.client.call('node-timeline', {
       params: { id },
@@ -124,16 +124,16 @@ export const samplesOf = (context: ScenarioContext, node_id: string): Promise<Bo
 
 /** Sends heartbeats in the background until stopped. */
 export function keepBeating(machine: Machine, every_seconds: number, status?: string): { stop(): Promise<void> } {
-  let over = false;
+  let isOver = false;
   const loop = (async () => {
-    while (!over) {
+    while (!isOver) {
       await machine.beat(status);
       await pause(systemClock, every_seconds * 1000);
     }
   })();
   return {
     async stop() {
-      over = true;
+      isOver = true;
       await loop;
     },
   };

@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL for one scenario, which can freeze (its processes are stopped) or go away and come
- * back.
+ * A PostgreSQL for one scenario. A test can freeze it (its processes are stopped) or stop and
+ * restart it.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,14 +29,14 @@ export interface OwnPostgres {
 }
 
 async function childrenOf(pid: number): Promise<number[]> {
-  const found: number[] = [];
+  const pids: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     // The process may exit meanwhile.
     const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
-    if (Number(stat.replace(/^.*\) /s, '').split(' ')[1]) === pid) found.push(Number(name));
+    if (Number(stat.replace(/^.*\) /s, '').split(' ')[1]) === pid) pids.push(Number(name));
   }
-  return found;
+  return pids;
 }
 
 /** Ignores a process that has exited. */
@@ -50,9 +50,9 @@ function signalIfAlive(pid: number, name: NodeJS.Signals): void {
 
 export async function ownPostgres(): Promise<OwnPostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'slipway-own-postgres-'));
-  // When the tests run as root, the unprivileged account enters it too.
+  // When the tests run as root, PostgreSQL runs as another user, which must enter the directory.
   await chmod(dataDir, 0o711);
-  // The shipped settings: acknowledged writes survive a crash.
+  // The default settings of the product, under which acknowledged writes survive a crash.
   const settings = {};
   const first = await startEmbeddedPostgres({ dataDir, clock: systemClock, settings });
   const placement = choosePlacement(dataDir, () => {});
@@ -60,7 +60,7 @@ export async function ownPostgres(): Promise<OwnPostgres> {
   let { pid } = first;
 
   const signal = async (name: NodeJS.Signals) => {
-    // The postmaster first, so that it starts no child that misses the signal.
+    // Signal the postmaster first, so that it starts no child that misses the signal.
     process.kill(pid, name);
     for (const child of await childrenOf(pid)) signalIfAlive(child, name);
   };
@@ -83,7 +83,7 @@ export async function ownPostgres(): Promise<OwnPostgres> {
     thaw: () => signal('SIGCONT'),
     async stop() {
       process.kill(pid, 'SIGQUIT');
-      await until('the database to be gone', () => !isProcessAlive(pid));
+      await until('the database to stop', () => !isProcessAlive(pid));
     },
     async startAgain() {
       const child = spawn(postgresOf(placement.binaries), serverArguments(placement.clusterDir, port, settings), {
@@ -93,11 +93,11 @@ export async function ownPostgres(): Promise<OwnPostgres> {
         ...(placement.account && { uid: placement.account.uid, gid: placement.account.gid }),
       });
       await once(child, 'spawn');
-      const found = await until('the database to be back', () => {
-        const postmaster = findPostmaster(placement.clusterDir);
-        return postmaster?.ready ? postmaster : undefined;
+      const postmaster = await until('the database to accept connections', () => {
+        const candidate = findPostmaster(placement.clusterDir);
+        return candidate?.ready ? candidate : undefined;
       });
-      pid = found.pid;
+      pid = postmaster.pid;
     },
     end,
   };

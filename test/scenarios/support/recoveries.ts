@@ -1,4 +1,4 @@
-/** Bulk recoveries: started through the API, checked in the rows that they leave. */
+/** Starts bulk recoveries through the API and checks the rows that they write. */
 import { expect } from 'vitest';
 import type { Client } from '../../../src/contract/client.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
@@ -14,7 +14,7 @@ export interface Target {
   ended_ms: number | null;
 }
 
-export const targetsOf = (db: DatabaseConnection, workflow_id: string): Promise<Target[]> =>
+export const readTargets = (db: DatabaseConnection, workflow_id: string): Promise<Target[]> =>
   db.query<Target>(
     `select ordinal, allocation_id, state, reason, extract(epoch from acted_at)::double precision * 1000 as acted_ms,
        extract(epoch from ended_at)::double precision * 1000 as ended_ms
@@ -22,7 +22,7 @@ export const targetsOf = (db: DatabaseConnection, workflow_id: string): Promise<
     [workflow_id],
   );
 
-export const statuses = async (db: DatabaseConnection): Promise<Record<string, number>> => {
+export const countStatuses = async (db: DatabaseConnection): Promise<Record<string, number>> => {
   const rows = await db.query<{ status: string; count: number }>(
     'select status, count(*)::int as count from allocations group by status',
   );
@@ -30,7 +30,7 @@ export const statuses = async (db: DatabaseConnection): Promise<Record<string, n
 };
 
 /**
- * How often a recovery asked each allocation to release, and how many of these requests name an
+ * Counts how often a recovery released each allocation, and how many of these requests name an
  * actor.
  */
 export const countReleaseRequests = (db: DatabaseConnection, workflow_id: string) =>
@@ -51,7 +51,7 @@ export async function recover(client: Client, request: Partial<RecoveryRequest>)
   return operation?.workflow_id ?? '';
 }
 
-/** No target was acted on faster than the rate allows. */
+/** Checks that no target was acted on faster than the rate allows. */
 export function expectPace(targets: Target[], per_minute: number): void {
   const acted = targets.flatMap(({ acted_ms }) => acted_ms ?? []).sort((a, b) => a - b);
   const burst = Math.max(1, Math.floor(per_minute / 60));
@@ -65,8 +65,8 @@ export function expectPace(targets: Target[], per_minute: number): void {
   }
 }
 
-/** No other target was touched before the canary recovered. */
+/** Checks that no other target was touched before the canary recovered. */
 export function expectCanaryFirst(targets: Target[]): void {
-  const [canary, ...rest] = targets;
-  for (const { acted_ms } of rest) expect(acted_ms ?? 0).toBeGreaterThanOrEqual(canary?.ended_ms ?? Infinity);
+  const [canary, ...others] = targets;
+  for (const { acted_ms } of others) expect(acted_ms ?? 0).toBeGreaterThanOrEqual(canary?.ended_ms ?? Infinity);
 }

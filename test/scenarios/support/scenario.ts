@@ -1,7 +1,7 @@
 /**
- * A scenario and its counter-tests. The same story runs on the product, where it must hold, and on
- * a server without the rule or with the rule broken, where it must fail for the given reason. A
- * story that holds on both tests nothing.
+ * A scenario and its counter-tests. The same story runs on the product, where it must pass, and on
+ * a server with a missing or broken rule, where it must fail for the given reason. A story that
+ * passes on both tests nothing.
  */
 import { describe, expect, it, vi } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
@@ -30,11 +30,11 @@ export interface Counter {
   /** Describes the broken part; becomes the test's name. */
   broken: string;
   composition?: Composition;
-  /** For parts that no composition reaches: breaks a module while the story runs. */
+  /** Breaks a module while the story runs, for parts that `composition` cannot replace. */
   around?(run: () => Promise<void>): Promise<void>;
   /** The error with which the story must fail. */
   fails: RegExp;
-  /** How long to wait where the story fails by a wait; longer than any budget of that step. */
+  /** The timeout of the wait by which the story fails; longer than any budget of that step. */
   patience_seconds?: number;
 }
 
@@ -43,14 +43,14 @@ type Settings = Pick<Composition, 'environment' | 'drivers'>;
 export interface Scenario {
   name: string;
   args?: string[];
-  /** Shared by all runs, such as short holds or a provider; never a broken part. */
+  /** Shared by all runs, such as short holds or a provider. Contains no broken part. */
   settings?: Settings;
   story(context: ScenarioContext): Promise<void>;
   counters: Counter[];
 }
 
-/** Rare enough for a busy machine; a forbidden state would last until the next look. */
-const lookEveryMs = 250;
+/** Rare enough for a busy machine, and shorter than a forbidden state would last. */
+const checkEveryMs = 250;
 
 const patientSeconds = 90;
 const shortSeconds = 5;
@@ -72,7 +72,7 @@ const expectNever: ScenarioContext['expectNever'] = async (what, forSeconds, che
     if (await check()) throw new Error(`${what}, and should not`);
     const leftMs = endMs - systemClock.monotonicMs();
     if (leftMs <= 0) return;
-    await pause(systemClock, Math.min(lookEveryMs, leftMs));
+    await pause(systemClock, Math.min(checkEveryMs, leftMs));
   }
 };
 
@@ -95,20 +95,20 @@ async function runStory(
 /** A server without one of its sweeps. */
 export const withoutSweep = (sweep: string): Composition => ({
   sweeps: (registry) => {
-    const rest = registry.filter((each) => each.name !== sweep);
-    if (rest.length === registry.length) throw new Error(`there is no sweep ${sweep} to leave out`);
-    return rest;
+    const remaining = registry.filter((each) => each.name !== sweep);
+    if (remaining.length === registry.length) throw new Error(`there is no sweep ${sweep} to leave out`);
+    return remaining;
   },
 });
 
-/** A server with some deciders replaced; `replace` gets the right ones. */
-export const withDeciders = (replace: (right: Deciders) => Partial<Deciders>): Composition => ({
+/** A server with some deciders replaced. `replace` gets the original ones. */
+export const withDeciders = (replace: (original: Deciders) => Partial<Deciders>): Composition => ({
   environment: (built) => ({ ...built, decide: { ...built.decide, ...replace(built.decide) } }),
 });
 
 /**
- * For parts that no composition reaches: the test mocks a module that consults `wrong` first, and a
- * counter-test fills `wrong` while its story runs.
+ * Breaks parts that a composition cannot replace. The test mocks a module so that it uses the parts
+ * in `wrong` first, and a counter-test fills `wrong` while its story runs.
  */
 export const whileBroken =
   <Parts extends object>(wrong: Partial<Parts>, parts: Partial<Parts>): Counter['around'] =>
@@ -121,17 +121,17 @@ export const whileBroken =
     }
   };
 
-/** The settings that all runs share, and then the parts that this run leaves out or breaks. */
+/** Applies the settings that all runs share, and then the parts that this run breaks. */
 const compose = (settings: Settings, composition: Composition): Composition => ({
   ...(settings.drivers && { drivers: settings.drivers }),
   ...composition,
   environment: (built) => {
-    const set = settings.environment?.(built) ?? built;
-    return composition.environment?.(set) ?? set;
+    const shared = settings.environment?.(built) ?? built;
+    return composition.environment?.(shared) ?? shared;
   },
 });
 
-/** On a busy machine a broken rule may act just after the story ended; then it runs again. */
+/** On a busy machine a broken rule may act just after the story ended, so the story is repeated. */
 const maxRuns = 3;
 
 async function firstFailure(run: () => Promise<void>): Promise<unknown> {
@@ -147,7 +147,7 @@ async function firstFailure(run: () => Promise<void>): Promise<unknown> {
 
 const unchanged = (run: () => Promise<void>) => run();
 
-/** A story that sets up its own server: runs once on the product and once for each counter-test. */
+/** Runs a story that starts its own server: on the product and once for each counter-test. */
 export function describeStory(
   name: string,
   run: (composition: Composition, waitFor: WaitFor) => Promise<void>,
@@ -156,14 +156,14 @@ export function describeStory(
   // Set for each test file, because this module is loaded once for many.
   vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
   describe(name, () => {
-    it('holds', () => run({}, waitPatiently));
+    it('passes on the product', () => run({}, waitPatiently));
     for (const counter of counters) {
       const { broken, composition = {}, around = unchanged, fails } = counter;
       it(`fails with ${broken}`, async () => {
         const failure = await firstFailure(() => around(() => run(composition, waitBrieflyWhere(counter))));
         expect(() => {
           if (failure !== undefined) throw failure;
-        }, 'the story must not hold without its rule').toThrow(fails);
+        }, 'the error of the story with the broken part').toThrow(fails);
       });
     }
   });

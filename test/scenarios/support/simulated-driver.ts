@@ -1,13 +1,13 @@
 /**
- * A simulated driver for providers that this host cannot run: it queues and shows states as the
- * story says, and launches nothing. The rules, operations, store and API around it are real.
+ * A simulated driver for providers that this host cannot run. The test sets its answers and states,
+ * and it launches nothing. The rules, operations, store and API around it are real.
  */
 import { Type } from 'typebox';
 import type { Driver } from '../../../src/drivers/driver.ts';
 
 const done = async () => ({ outcome: 'done' as const, message: 'simulated' });
 
-export const simulatedDriver = (story: Partial<Driver>): Driver => ({
+export const simulatedDriver = (overrides: Partial<Driver>): Driver => ({
   name: 'simulated',
   supervision: 'agent',
   launches: true,
@@ -27,5 +27,5 @@ export const simulatedDriver = (story: Partial<Driver>): Driver => ({
   diagnose: async () => ({ summary: 'a simulated machine', certain: false, attachments: [] }),
   list_owned: async () => [],
   abort: done,
-  ...story,
+  ...overrides,
 });

@@ -1,6 +1,6 @@
 /**
- * A simulated provider that creates clusters in phases, with pools that come up one by one. It
- * answers what the story sets. The operation, store, API and stream around it are real.
+ * A simulated provider that creates clusters in phases, with pools that come up one by one. The
+ * test sets its answers. The operation, store, API and stream around it are real.
  */
 import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/driver.ts';
 import type { Composition } from '../../../src/server/opening.ts';
@@ -57,7 +57,7 @@ export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
   return cluster;
 }
 
-/** A server with this provider; each run gets its own. */
+/** A server with this provider. Each run gets its own cluster. */
 export const offerCluster = (
   make: () => SlowCluster,
   keep: (cluster: SlowCluster) => void,

@@ -1,6 +1,6 @@
 /**
- * A simulated slow provider. It queues, creates slowly, and deletes only after the creation was
- * aborted. It records its calls; everything around it is real.
+ * A simulated slow provider. It queues requests, creates slowly, and deletes only after the
+ * creation was aborted. It records its calls. Everything around it is real.
  */
 import type { Driver, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { simulatedDriver } from './simulated-driver.ts';
@@ -20,7 +20,7 @@ export interface SlowUpstream {
   aborts: boolean;
 }
 
-const lookAgain = { outcome: 'wait', retry_seconds: 0.2 } as const;
+const retrySoon = { outcome: 'wait', retry_seconds: 0.2 } as const;
 
 export function slowUpstream(): SlowUpstream {
   const record = (what: string) => {
@@ -30,23 +30,23 @@ export function slowUpstream(): SlowUpstream {
     upstream.state = state;
     record(what);
   };
-  const isThere = () => upstream.state !== 'nothing' && upstream.state !== 'deleted';
-  const deleteIt: Driver['destroy'] = async () => {
+  const exists = () => upstream.state !== 'nothing' && upstream.state !== 'deleted';
+  const destroy: Driver['destroy'] = async () => {
     if (upstream.state === 'creating' || upstream.state === 'aborting') {
       record('delete refused');
       const message = 'another operation on it is in progress';
       return { outcome: 'failed', owner_layer: 'provider', code: 'conflict', message, retryable: false };
     }
-    if (isThere()) become('deleted', 'deleted');
+    if (exists()) become('deleted', 'deleted');
     return { outcome: 'done', message: 'nothing is left upstream' };
   };
   const driver = simulatedDriver({
     async ensure(target) {
       upstream.target = target;
-      if (!upstream.hasRoom) return { ...lookAgain, message: 'in the queue', waits_for: 'capacity' };
+      if (!upstream.hasRoom) return { ...retrySoon, message: 'in the queue', waits_for: 'capacity' };
       if (upstream.state === 'nothing') become('creating', 'creating');
       const parts = [{ name: 'disk', kind: 'part', state: 'Creating', tone: 'busy' as const }];
-      return { ...lookAgain, message: 'upstream state: Creating', parts };
+      return { ...retrySoon, message: 'upstream state: Creating', parts };
     },
     async abort(target) {
       // An abort is a request of its own, which the caller must remember in its state.
@@ -54,16 +54,16 @@ export function slowUpstream(): SlowUpstream {
       if (isUnderWay && target.state.abort_request === undefined) {
         upstream.state = 'aborting';
         upstream.calls.push('abort requested');
-        return { ...lookAgain, message: 'upstream state: Aborting', state: { abort_request: 'request-1' } };
+        return { ...retrySoon, message: 'upstream state: Aborting', state: { abort_request: 'request-1' } };
       }
       if (upstream.state === 'aborting' && upstream.aborts) become('partial', 'abort observed');
-      if (upstream.state === 'aborting') return { ...lookAgain, message: 'upstream state: Aborting' };
+      if (upstream.state === 'aborting') return { ...retrySoon, message: 'upstream state: Aborting' };
       return { outcome: 'done', message: 'nothing is being created any more' };
     },
-    destroy: deleteIt,
-    observe: async () => ({ state: upstream.state, present: isThere(), ready: false, detail: null }),
+    destroy,
+    observe: async () => ({ state: upstream.state, present: exists(), ready: false, detail: null }),
     async prove(_, { kind, nonce }) {
-      if (isThere())
+      if (exists())
         return {
           ...{ outcome: 'failed', owner_layer: 'provider', code: 'still_there', retryable: false },
           message: `upstream it is ${upstream.state}`,

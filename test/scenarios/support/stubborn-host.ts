@@ -1,7 +1,7 @@
 /**
- * A host that refuses: an undeletable directory, a full disk. Root uses the immutable flag and a
- * small mounted file system, other users the mode of the parent directory. Returns undefined where
- * neither works; the caller then simulates it and logs that.
+ * Makes the host refuse requests: an undeletable directory, a full disk. Root uses the immutable
+ * flag and a small mounted file system, other users the mode of the parent directory. Returns
+ * undefined where neither works. The caller then simulates the fault and logs that.
  */
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +17,9 @@ async function succeeds(program: string, ...args: string[]): Promise<boolean> {
     await run(program, args);
     return true;
   } catch (error) {
-    console.log(`here ${program} ${args.join(' ')} is not possible: ${error instanceof Error ? error.message : error}`);
+    console.log(
+      `${program} ${args.join(' ')} is not possible on this host: ${error instanceof Error ? error.message : error}`,
+    );
     return false;
   }
 }
@@ -48,7 +50,7 @@ export async function makeUndeletable(directory: string): Promise<Obstacle | und
   return undefined;
 }
 
-/** Mounts a file system of that many kilobytes on a directory. */
+/** Mounts a file system of the given size on a directory. */
 export async function mountSmallDisk(directory: string, kilobytes: number): Promise<Obstacle | undefined> {
   await mkdir(directory, { recursive: true });
   if (!isRoot() || !(await succeeds('mount', '-t', 'tmpfs', '-o', `size=${kilobytes}k,mode=700`, 'tmpfs', directory)))

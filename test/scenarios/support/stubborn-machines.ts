@@ -1,5 +1,5 @@
 /**
- * External machines that refuse to clean up until told otherwise. Each joins, signs and answers its
+ * External machines that fail to clean up until `relent`. Each joins, signs and answers its
  * tasks over the agents' protocol. Many fit in one process, while real agents would need one each.
  */
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
@@ -11,8 +11,8 @@ import type { TestServer } from '../../support/server.ts';
 import { sendBeats } from './fleet.ts';
 
 /**
- * One try each, retried only by a person. The long stale time keeps a machine from being missed
- * while the story runs.
+ * Each release makes one try and is retried only by an operator. The long stale time keeps the
+ * liveness rule out.
  */
 export const stubbornPool: Partial<PoolDocument> & { driver: string } = {
   driver: 'external',
@@ -32,14 +32,14 @@ export async function fewAtOnce<T>(count: number, work: (i: number) => Promise<T
 }
 
 export interface StubbornMachines {
-  /** Cleans up from now on. */
+  /** From now on the machines clean up. */
   relent(): void;
   end(): Promise<void>;
 }
 
 const refusal = { code: 'clean_failed', message: 'no space left on device' };
-/** Polls are repeated after a timeout and while the server restarts. */
-const awayMs = 200;
+/** The pause before a poll is repeated after an error, such as a restart of the server. */
+const retryMs = 200;
 const pollSeconds = 10;
 
 export async function stubbornMachines(
@@ -50,7 +50,7 @@ export async function stubbornMachines(
   const { token } = await server.client.call('join-token-create', { params: { pool } });
   const { url } = server;
   let stubborn = true;
-  let over = false;
+  let isOver = false;
 
   const join = async (name: string) => {
     const key = newKeyPair();
@@ -68,7 +68,7 @@ export async function stubbornMachines(
       const signedFields = { task_id, node_instance_id, status: 'failed', result: null };
       return { status: 'failed', error: refusal, signature: signed(key, signedFields) };
     }
-    const result = { nonce: params.nonce ?? '', checked: [{ what: 'a played machine', seen: 'nothing' }] };
+    const result = { nonce: params.nonce ?? '', checked: [{ what: 'a simulated machine', seen: 'nothing' }] };
     const signedFields = { task_id, node_instance_id, status: 'succeeded', result };
     return { status: 'succeeded', result, signature: signed(key, signedFields) };
   };
@@ -83,7 +83,7 @@ export async function stubbornMachines(
   };
 
   const serve = async (machine: Joined) => {
-    while (!over) await answerOne(machine).catch(() => pause(systemClock, awayMs));
+    while (!isOver) await answerOne(machine).catch(() => pause(systemClock, retryMs));
   };
 
   const machines = await fewAtOnce(count, (i) => join(`${pool}-${i + 1}`));
@@ -98,7 +98,7 @@ export async function stubbornMachines(
       stubborn = false;
     },
     async end() {
-      over = true;
+      isOver = true;
       await Promise.all(loops);
     },
   };

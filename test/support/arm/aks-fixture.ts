@@ -1,6 +1,6 @@
 /**
- * The fixture for the aks driver's conformance tests: a fake Azure, and direct access to its
- * resources.
+ * The fixture of the aks driver's conformance tests. It runs the driver against a fake Azure and
+ * gives tests direct access to the resources there.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
@@ -54,8 +54,8 @@ const newTarget = (installation_id: string, spec: AksSpec, clock: Clock): Ensure
 });
 
 /**
- * Loads Azure's SDKs in advance. On a busy machine that takes longer than a call's timeout, and the
- * first answers would only report that.
+ * Loads Azure's SDKs in advance. On a busy machine loading takes longer than a call's timeout, so
+ * the first calls would only report a timeout.
  */
 export async function loadSdks(arm: Arm): Promise<void> {
   const fixture = aksFixture(arm);
@@ -69,11 +69,11 @@ export function aksFixture(arm: Arm, options: Partial<AksDriverOptions> = {}): A
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const environment = arm.environment();
   const clock = options.clock ?? systemClock;
-  const complete: AksDriverOptions = {
+  const driverOptions: AksDriverOptions = {
     endpoint: arm.url,
     ca: arm.ca,
     environment,
-    // One sign-in for all drivers of a test.
+    // All drivers of a test share one sign-in.
     credential: createCredential(environment, arm.ca),
     allow_roles_anywhere: false,
     clock,
@@ -81,45 +81,46 @@ export function aksFixture(arm: Arm, options: Partial<AksDriverOptions> = {}): A
     look_seconds: 0.02,
     ...options,
   };
-  const open = () => createAksDriver(complete);
-  const target = (owner: string, spec: Partial<AksSpec> = {}) =>
+  const open = () => createAksDriver(driverOptions);
+  const targetOf = (owner: string, spec: Partial<AksSpec> = {}) =>
     newTarget(owner, { ...usualSpec(arm.subscription_id), ...spec }, clock);
-  const resourcesOf = (of: DriverTarget) => arm.resources().filter(({ tags }) => areOf(tags, of));
-  const clustersOf = (of: DriverTarget) => resourcesOf(of).filter(({ kind }) => kind === 'cluster');
+  const resourcesOf = (target: DriverTarget) => arm.resources().filter(({ tags }) => areOf(tags, target));
+  const clustersOf = (target: DriverTarget) => resourcesOf(target).filter(({ kind }) => kind === 'cluster');
 
   /** Calls `ensure` until the condition holds, then discards the driver's state. */
-  const ensureUntil = async (of: EnsureTarget, reached: (outcome: string) => boolean) => {
+  const ensureUntil = async (target: EnsureTarget, reached: (outcome: string) => boolean) => {
     for (let outcome = ''; !reached(outcome); ) {
-      const answer = await open().ensure(of);
+      const answer = await open().ensure(target);
       outcome = answer.outcome;
-      if (answer.outcome !== 'failed' && answer.state) of.state = answer.state;
+      if (answer.outcome !== 'failed' && answer.state) target.state = answer.state;
     }
-    of.state = {};
+    target.state = {};
   };
   return {
     arm,
-    options: complete,
+    options: driverOptions,
     installation_id,
     open,
-    target,
-    withSpec: (spec) => target(installation_id, spec),
+    target: targetOf,
+    withSpec: (spec) => targetOf(installation_id, spec),
     resourcesOf,
-    machines: async (of) => clustersOf(of).length,
-    killMachine: async (of) => arm.alter({ name: clusterName(of) }, { power: 'Stopped' }),
+    machines: async (target) => clustersOf(target).length,
+    killMachine: async (target) => arm.alter({ name: clusterName(target) }, { power: 'Stopped' }),
     halfDone: [
       {
         name: 'an empty resource group',
-        leave: async (of) => arm.plant({ group: clusterName(of), location: 'westeurope', tags: tagsOf(of) }),
+        leave: async (target) =>
+          arm.plant({ group: clusterName(target), location: 'westeurope', tags: tagsOf(target) }),
       },
       {
-        name: 'a cluster that Azure is still creating, with no state kept',
-        leave: (of) => ensureUntil(of, () => clustersOf(of).length > 0),
+        name: 'a cluster that Azure is still creating, without saved state',
+        leave: (target) => ensureUntil(target, () => clustersOf(target).length > 0),
       },
       {
         name: 'a cluster without its role assignments',
-        async leave(of) {
+        async leave(target) {
           arm.faults.role_assignments = refusals.denied();
-          await ensureUntil(of, (outcome) => outcome === 'failed');
+          await ensureUntil(target, (outcome) => outcome === 'failed');
           arm.faults.role_assignments = null;
         },
       },

@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => arm.stop());
 beforeEach(() => {
   arm.faults.clear();
-  arm.letGo();
+  arm.release();
   Object.assign(arm.pace, { ...tinyPace, retry_after: 0 });
 });
 
@@ -42,14 +42,14 @@ const cluster = (tags: Record<string, string> = {}): ManagedCluster => ({
     { name: 'blastpool', mode: 'User', count: 10, vmSize: 'Standard_D4s_v3' },
   ],
 });
-const refused = (request: PromiseLike<unknown>) =>
+const refusalOf = (request: PromiseLike<unknown>) =>
   Promise.resolve(request).then(
-    () => expect.fail('it was not refused'),
+    () => expect.fail('the request was not refused'),
     (error) => ({ status: error.statusCode, code: error.code, retry: error.response?.headers.get('retry-after') }),
   );
 const visibleGroup = async (name: string, tags = {}) => {
   await groups.resourceGroups.createOrUpdate(name, { location: 'westeurope', tags });
-  await until('the group to be seen', () => groups.resourceGroups.get(name).catch(() => undefined));
+  await until('the group to become visible', () => groups.resourceGroups.get(name).catch(() => undefined));
 };
 const allOf = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
   const all: T[] = [];
@@ -58,20 +58,21 @@ const allOf = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
 };
 const polling = { updateIntervalInMs: 10 };
 /** Matches a whole part of the id, because random ids may contain any two letters. */
-const byName = (name: string) => arm.resources().filter(({ id }) => id.toLowerCase().split(/[/_]/).includes(name));
+const resourcesNamed = (name: string) =>
+  arm.resources().filter(({ id }) => id.toLowerCase().split(/[/_]/).includes(name));
 
 describe('the fake ARM', () => {
   it('shows a group late, creates a cluster pool by pool, and deletes both', async () => {
     arm.hold('group_visible');
     await groups.resourceGroups.createOrUpdate('g1', { location: 'westeurope' });
-    expect(await refused(groups.resourceGroups.get('g1'))).toMatchObject({
+    expect(await refusalOf(groups.resourceGroups.get('g1'))).toMatchObject({
       status: 404,
       code: 'ResourceGroupNotFound',
     });
-    expect(await refused(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
+    expect(await refusalOf(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
       code: 'ResourceGroupNotFound',
     });
-    arm.letGo();
+    arm.release();
     await visibleGroup('g1');
     arm.hold('pool:blastpool');
     const poller = aks.managedClusters.createOrUpdate('g1', 'c1', cluster(), polling);
@@ -88,20 +89,23 @@ describe('the fake ARM', () => {
         ['blastpool', 'Creating', 10],
       ],
     });
-    expect(await refused(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
+    expect(await refusalOf(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
       ...{ status: 409, code: 'OperationNotAllowed', retry: '0' },
     });
-    expect(await refused(aks.managedClusters.delete('g1', 'c1'))).toMatchObject({ status: 409 });
-    // A new poller restored from the first one's state continues where it was.
-    const kept = await poller.serialize();
-    arm.letGo();
-    const adopted = restorePoller(aks, kept, aks.managedClusters.createOrUpdate, polling);
-    expect(await adopted.pollUntilDone()).toMatchObject({ provisioningState: 'Succeeded' });
+    expect(await refusalOf(aks.managedClusters.delete('g1', 'c1'))).toMatchObject({ status: 409 });
+    // A poller restored from the saved state of the first one continues the same operation.
+    const pollerState = await poller.serialize();
+    arm.release();
+    const restored = restorePoller(aks, pollerState, aks.managedClusters.createOrUpdate, polling);
+    expect(await restored.pollUntilDone()).toMatchObject({ provisioningState: 'Succeeded' });
     expect(arm.clustersCreated()).toBe(1);
     await aks.managedClusters.delete('g1', 'c1', polling).pollUntilDone();
-    expect(await refused(aks.managedClusters.get('g1', 'c1'))).toMatchObject({ status: 404, code: 'ResourceNotFound' });
+    expect(await refusalOf(aks.managedClusters.get('g1', 'c1'))).toMatchObject({
+      status: 404,
+      code: 'ResourceNotFound',
+    });
     await groups.resourceGroups.delete('g1', polling).pollUntilDone();
-    expect(byName('g1')).toEqual([]);
+    expect(resourcesNamed('g1')).toEqual([]);
   });
 
   it('aborts an operation in progress, and refuses when there is none', async () => {
@@ -112,9 +116,9 @@ describe('the fake ARM', () => {
     await aks.managedClusters.abortLatestOperation('g2', 'c2', polling).pollUntilDone();
     expect(await aks.managedClusters.get('g2', 'c2')).toMatchObject({ provisioningState: 'Canceled' });
     await expect(poller.pollUntilDone()).rejects.toThrow(/cancel/i);
-    expect(await refused(aks.managedClusters.abortLatestOperation('g2', 'c2'))).toMatchObject({ status: 409 });
+    expect(await refusalOf(aks.managedClusters.abortLatestOperation('g2', 'c2'))).toMatchObject({ status: 409 });
     await aks.managedClusters.delete('g2', 'c2', polling).pollUntilDone();
-    expect(byName('c2')).toEqual([]);
+    expect(resourcesNamed('c2')).toEqual([]);
   });
 
   it('reports why a creation failed, and the percentage while it runs', async () => {
@@ -124,7 +128,7 @@ describe('the fake ARM', () => {
     arm.faults.percent = 40;
     const poller = aks.managedClusters.createOrUpdate('g3', 'c3', cluster(), polling);
     await poller.submitted();
-    const latest = async (version: string) => {
+    const readLatestOperation = async (version: string) => {
       let body: unknown;
       const id = `subscriptions/${arm.subscription_id}/resourceGroups/g3/providers/Microsoft.ContainerService/managedClusters/c3/operations/latest`;
       const onResponse = ({ bodyAsText }: { bodyAsText?: string | null }) => {
@@ -133,13 +137,13 @@ describe('the fake ARM', () => {
       await groups.resources.getById(id, version, { onResponse }).catch(() => {});
       return body;
     };
-    expect(await latest('2026-06-02-preview')).toMatchObject({
+    expect(await readLatestOperation('2026-06-02-preview')).toMatchObject({
       status: 'InProgress',
       percentComplete: 40,
       startTime: expect.any(String),
     });
-    expect(await latest('2026-06-01')).toMatchObject({ error: { code: 'InvalidResourceType' } });
-    arm.letGo();
+    expect(await readLatestOperation('2026-06-01')).toMatchObject({ error: { code: 'InvalidResourceType' } });
+    arm.release();
     await expect(poller.pollUntilDone()).rejects.toThrow(/ErrCode_InsufficientVCPUQuota/);
     expect(await aks.managedClusters.get('g3', 'c3')).toMatchObject({
       ...{ provisioningState: 'Failed', status: { provisioningError: { code: 'ErrCode_InsufficientVCPUQuota' } } },
@@ -151,13 +155,13 @@ describe('the fake ARM', () => {
     const scope = `subscriptions/${arm.subscription_id}/resourceGroups/g4`;
     const wanted = { roleDefinitionId: `/${scope}/r`, principalId: randomUUID(), principalType: 'User' };
     const name = randomUUID();
-    arm.faults.next({ method: 'PUT', path: paths.role_assignment, does: refusals.principalNotFound() });
-    expect(await refused(roles.roleAssignments.create(scope, name, wanted))).toMatchObject({
+    arm.faults.next({ method: 'PUT', path: paths.role_assignment, effect: refusals.principalNotFound() });
+    expect(await refusalOf(roles.roleAssignments.create(scope, name, wanted))).toMatchObject({
       code: 'PrincipalNotFound',
     });
     await roles.roleAssignments.create(scope, name, wanted);
     await roles.roleAssignments.create(scope, name, wanted);
-    expect(await refused(roles.roleAssignments.create(scope, randomUUID(), wanted))).toMatchObject({
+    expect(await refusalOf(roles.roleAssignments.create(scope, randomUUID(), wanted))).toMatchObject({
       ...{ status: 409, code: 'RoleAssignmentExists' },
     });
     const listed = await allOf(roles.roleAssignments.listForScope(scope, { filter: 'atScope()' }));
@@ -166,7 +170,7 @@ describe('the fake ARM', () => {
     await roles.roleAssignments.delete(scope, name);
     await roles.roleAssignments.create(scope, name, wanted);
     await groups.resourceGroups.delete('g4', polling).pollUntilDone();
-    expect(byName('g4')).toEqual([]);
+    expect(resourcesNamed('g4')).toEqual([]);
   });
 
   it('lists by tag over several pages, and omits the tags from filtered results', async () => {
@@ -176,9 +180,9 @@ describe('the fake ARM', () => {
       foreign: { group: 'g5', name: 'vm', type: 'Microsoft.Compute/vm', location: 'x', tags: { owner: 'us' } },
     });
     await aks.managedClusters.createOrUpdate('g5', 'c5', cluster({ owner: 'us' }), polling);
-    const found = await allOf(groups.resourceGroups.list({ filter }));
+    const taggedGroups = await allOf(groups.resourceGroups.list({ filter }));
     // AKS copies the cluster's tags to the node resource group.
-    expect(found.map((group) => group.name)).toEqual(['g5', 'g6', 'g7', 'MC_g5_c5_westeurope']);
+    expect(taggedGroups.map((group) => group.name)).toEqual(['g5', 'g6', 'g7', 'MC_g5_c5_westeurope']);
     const resources = await allOf(groups.resources.list({ filter }));
     expect(resources.map(({ name, tags }) => [name, tags])).toEqual([
       ['c5', undefined],
@@ -189,17 +193,17 @@ describe('the fake ARM', () => {
   });
 
   it('throttles, disconnects before and after the effect, and rejects foreign tokens', async () => {
-    arm.faults.next({ path: paths.group, does: refusals.throttled(7) });
-    expect(await refused(groups.resourceGroups.get('g5'))).toMatchObject({ status: 429, retry: '7' });
+    arm.faults.next({ path: paths.group, effect: refusals.throttled(7) });
+    expect(await refusalOf(groups.resourceGroups.get('g5'))).toMatchObject({ status: 429, retry: '7' });
     const put = () => groups.resourceGroups.createOrUpdate('g8', { location: 'westeurope' });
-    arm.faults.next({ method: 'PUT', does: 'cut_before' });
+    arm.faults.next({ method: 'PUT', effect: 'cut_before' });
     await expect(put()).rejects.toThrow();
-    expect(byName('g8')).toEqual([]);
-    arm.faults.next({ method: 'PUT', does: 'cut_after' });
+    expect(resourcesNamed('g8')).toEqual([]);
+    arm.faults.next({ method: 'PUT', effect: 'cut_after' });
     await expect(put()).rejects.toThrow();
-    expect(byName('g8')).toHaveLength(1);
+    expect(resourcesNamed('g8')).toHaveLength(1);
     arm.revokeTokens();
-    expect(await refused(put())).toMatchObject({ status: 401, code: 'InvalidAuthenticationToken' });
+    expect(await refusalOf(put())).toMatchObject({ status: 401, code: 'InvalidAuthenticationToken' });
     const wrong = new ClientSecretCredential(arm.tenant_id, arm.client_id, 'guessed', {
       ...{ authorityHost: arm.authority_host, disableInstanceDiscovery: true, tlsOptions: { ca: arm.ca } },
     });

@@ -12,7 +12,7 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { certificateAuthority } from '../../../src/probe/testing/self-signed.ts';
 import { asyncOperationRoutes } from './async-operations.ts';
 import { type ArmFaults, plannedFaults } from './faults.ts';
-import { httpFront, type SeenRequest } from './http-front.ts';
+import { httpFront, type RecordedRequest } from './http-front.ts';
 import { listingRoutes } from './listing.ts';
 import { managedClusterRoutes } from './managed-clusters.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
@@ -52,13 +52,13 @@ export interface Arm {
   subscription_id: string;
   tenant_id: string;
   client_id: string;
-  /** Recognisable, so that a test can search for leaks of it. */
+  /** Has a recognisable prefix, so that a test can search for leaks. */
   client_secret: string;
   environment(): Record<string, string>;
   pace: ArmPace;
   faults: ArmFaults;
-  requests: SeenRequest[];
-  /** How many PUTs started the creation of a cluster. */
+  requests: RecordedRequest[];
+  /** Counts the PUTs that started the creation of a cluster. */
   clustersCreated(): number;
   resources(): ArmResource[];
   /** Adds a group or a foreign resource that existed before the test. */
@@ -67,14 +67,16 @@ export interface Arm {
   alter(cluster: { group?: string; name: string }, change: Partial<Pick<Cluster, 'state' | 'power' | 'tags'>>): void;
   /** Stops progress at this phase until the returned function is called. */
   hold(phase: ArmPhase): () => void;
-  letGo(phase?: ArmPhase): void;
+  /** Ends the hold at this phase, or at all phases. */
+  release(phase?: ArmPhase): void;
   revokeTokens(): void;
   /** Removes all resources and faults, for the next test. */
   reset(): void;
   down(): Promise<void>;
   up(): Promise<void>;
+  /** Accepts requests without answering until `resume` is called. */
   hang(): void;
-  goOn(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -94,8 +96,8 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
     client_id: randomUUID(),
     client_secret: `arm-planted-secret-${randomBytes(12).toString('hex')}`,
   };
-  const paceAtFirst = { ...tinyPace, ...options.pace };
-  const subscription = new FakeSubscription(clock, randomUUID(), { ...paceAtFirst });
+  const initialPace = { ...tinyPace, ...options.pace };
+  const subscription = new FakeSubscription(clock, randomUUID(), { ...initialPace });
   const faults = plannedFaults();
   const authority = certificateAuthority('Slipway test Azure');
   let url = '';
@@ -111,8 +113,8 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
   ]);
 
   const answer = (request: ArmRequest): ArmAnswer => {
-    const identified = signIn(request);
-    if (identified) return identified;
+    const tokenAnswer = signIn(request);
+    if (tokenAnswer) return tokenAnswer;
     const { authorization } = request.headers;
     tokens.admit(typeof authorization === 'string' ? authorization : undefined);
     refuseWithoutVersion(request);
@@ -120,9 +122,9 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
       throw new Refusal(404, 'SubscriptionNotFound', 'The subscription could not be found.');
     }
     subscription.settle();
-    const managed = manage(request);
-    if (managed) return managed;
-    throw new Refusal(404, 'InvalidResourceType', `No such address here: ${request.method} ${request.path}`);
+    const managementAnswer = manage(request);
+    if (managementAnswer) return managementAnswer;
+    throw new Refusal(404, 'InvalidResourceType', `The fake ARM has no such route: ${request.method} ${request.path}`);
   };
 
   const front = await httpFront(authority.issue('localhost', '127.0.0.1'), faults, answer);
@@ -177,7 +179,7 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
     plant: (what) => {
       if ('foreign' in what) return void subscription.foreign.push(what.foreign);
       const { group: name, location, tags = {} } = what;
-      subscription.groups.push({ name, location, tags, state: 'Succeeded', put_ms: 0, seen: true });
+      subscription.groups.push({ name, location, tags, state: 'Succeeded', put_ms: 0, visible: true });
     },
     alter: ({ group, name }, change) => {
       const cluster = subscription.clusters.find(
@@ -189,19 +191,19 @@ export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace>
     hold: (phase) => {
       // Operations that were already due finish first.
       subscription.settle();
-      subscription.held.add(phase);
-      return () => void subscription.held.delete(phase);
+      subscription.heldPhases.add(phase);
+      return () => void subscription.heldPhases.delete(phase);
     },
-    letGo: (phase) => void (phase ? subscription.held.delete(phase) : subscription.held.clear()),
+    release: (phase) => void (phase ? subscription.heldPhases.delete(phase) : subscription.heldPhases.clear()),
     revokeTokens: tokens.revokeAll,
     reset: () => {
       subscription.empty();
       faults.clear();
-      front.goOn();
+      front.resume();
       front.requests.length = 0;
-      Object.assign(subscription.pace, paceAtFirst);
+      Object.assign(subscription.pace, initialPace);
     },
-    ...{ down: front.down, up: front.up, hang: front.hang, goOn: front.goOn },
+    ...{ down: front.down, up: front.up, hang: front.hang, resume: front.resume },
     stop: async () => {
       await front.stop();
       await rm(scratch, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Long-running operations as ARM shows them: signed polling addresses and their answers. */
+/** ARM's interface to long-running operations: signed polling addresses and their answers. */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { moment } from '../../../src/base/clock.ts';
 import { type ArmAnswer, Refusal } from './refusal.ts';
@@ -8,8 +8,8 @@ import type { FakeSubscription, Operation } from './subscription.ts';
 const key = randomBytes(32);
 const iso = (ms: number) => moment(ms).toISOString();
 
-/** The query parameters by which ARM recognises an address that it issued. */
-function signed(address: string, now_ms: number): string {
+/** Adds the query parameters by which ARM recognises an address that it issued. */
+function signAddress(address: string, now_ms: number): string {
   const query = new URLSearchParams({
     'api-version': '2017-08-31',
     t: String(638_000_000_000_000_000 + Math.round(now_ms)),
@@ -37,18 +37,18 @@ function refuseUnsigned({ path, query }: ArmRequest): void {
 export const newOperation = (
   subscription: FakeSubscription,
   location: string,
-  does: Pick<Operation, 'seconds' | 'finish'> & Partial<Pick<Operation, 'advance'>>,
+  behaviour: Pick<Operation, 'seconds' | 'finish'> & Partial<Pick<Operation, 'advance'>>,
 ): Operation =>
   subscription.begin({
     id: randomUUID(),
     location,
     status: 'InProgress',
     began_ms: subscription.clock.nowMs(),
-    ...does,
+    ...behaviour,
   });
 
 const addressOf = (subscription: FakeSubscription, url: string, kind: string, { location, id }: Operation) =>
-  signed(
+  signAddress(
     `${url}/subscriptions/${subscription.subscription_id}/providers/Microsoft.ContainerService/locations/${location}/${kind}/${id}`,
     subscription.clock.nowMs(),
   );
@@ -62,9 +62,9 @@ export const locationHeader = (subscription: FakeSubscription, url: string, oper
   location: addressOf(subscription, url, 'operationresults', operation),
 });
 
-/** ARM itself deletes groups, so the polling address is one of ARM, not of AKS. */
+/** ARM itself deletes groups, so the polling address belongs to ARM and not to AKS. */
 export const groupLocationHeader = (subscription: FakeSubscription, url: string, operation: Operation) => ({
-  location: signed(
+  location: signAddress(
     `${url}/subscriptions/${subscription.subscription_id}/operationresults/${operation.id}`,
     subscription.clock.nowMs(),
   ),
@@ -81,14 +81,14 @@ export function statusOf(operation: Operation): Record<string, unknown> {
   };
 }
 
-/** Derived from the elapsed time; below 100 until the operation is done. */
+/** Derives the percentage from the elapsed time. It stays below 100 until the operation is done. */
 export function percentOf(subscription: FakeSubscription, operation: Operation): number {
   if (operation.status !== 'InProgress') return 100;
   const share = subscription.elapsed(operation.began_ms) / operation.seconds();
   return Math.min(99, Math.floor(share * 100));
 }
 
-function found(subscription: FakeSubscription, id: string | undefined): Operation {
+function findOperation(subscription: FakeSubscription, id: string | undefined): Operation {
   const operation = subscription.operations.get(id ?? '');
   if (!operation) throw new Refusal(404, 'NotFound', `The operation ${id} was not found.`);
   return operation;
@@ -97,21 +97,21 @@ function found(subscription: FakeSubscription, id: string | undefined): Operatio
 export function asyncOperationRoutes(subscription: FakeSubscription): Route[] {
   const status = (request: ArmRequest, id: string | undefined): ArmAnswer => {
     refuseUnsigned(request);
-    const operation = found(subscription, id);
+    const operation = findOperation(subscription, id);
     const headers = { 'retry-after': String(subscription.pace.retry_after) };
     return { status: 200, headers: operation.status === 'InProgress' ? headers : {}, body: statusOf(operation) };
   };
   const result = (request: ArmRequest, id: string | undefined, done: number): ArmAnswer => {
     refuseUnsigned(request);
-    const operation = found(subscription, id);
+    const operation = findOperation(subscription, id);
     if (operation.error) throw new Refusal(409, operation.error.code, operation.error.message);
     if (operation.status !== 'InProgress') return { status: done };
     return { status: 202, headers: { location: request.url, 'retry-after': String(subscription.pace.retry_after) } };
   };
-  const ofAks = '/subscriptions/:sub/providers/Microsoft.ContainerService/locations/:location';
+  const aksPath = '/subscriptions/:sub/providers/Microsoft.ContainerService/locations/:location';
   return [
-    { method: 'GET', path: `${ofAks}/operations/:id`, answer: (request, { id }) => status(request, id) },
-    { method: 'GET', path: `${ofAks}/operationresults/:id`, answer: (request, { id }) => result(request, id, 204) },
+    { method: 'GET', path: `${aksPath}/operations/:id`, answer: (request, { id }) => status(request, id) },
+    { method: 'GET', path: `${aksPath}/operationresults/:id`, answer: (request, { id }) => result(request, id, 204) },
     {
       method: 'GET',
       path: '/subscriptions/:sub/operationresults/:id',

@@ -1,6 +1,6 @@
 /**
- * The long-running operations on a cluster: create or update, abort, delete. Like AKS, it runs at
- * most one at a time.
+ * The long-running operations on a cluster: create or update, abort, delete. Like AKS, a cluster
+ * runs at most one at a time.
  */
 import { newOperation } from './async-operations.ts';
 import type { ArmFaults } from './faults.ts';
@@ -24,32 +24,32 @@ export function create(
   cluster: Cluster,
   state: 'Creating' | 'Updating',
 ): Operation {
-  const waiting = cluster.pools.filter((pool) => pool.state !== 'Succeeded');
+  const pendingPools = cluster.pools.filter((pool) => pool.state !== 'Succeeded');
   const readyAfter = (count: number) => {
     let seconds = subscription.seconds('cluster_create', subscription.pace.cluster_create);
-    for (const pool of waiting.slice(0, count))
+    for (const pool of pendingPools.slice(0, count))
       seconds += subscription.seconds(`pool:${pool.name}`, subscription.pace.agent_pool);
     return seconds;
   };
   cluster.state = state;
-  for (const pool of waiting) pool.state = state;
+  for (const pool of pendingPools) pool.state = state;
   const operation = newOperation(subscription, cluster.location, {
-    seconds: () => readyAfter(waiting.length),
+    seconds: () => readyAfter(pendingPools.length),
     advance: (elapsed) => {
-      for (const [index, pool] of waiting.entries()) {
+      for (const [index, pool] of pendingPools.entries()) {
         if (elapsed < readyAfter(index + 1)) return;
-        const refused = faults.pools_fail.get(pool.name);
-        pool.state = refused ? 'Failed' : 'Succeeded';
-        if (refused) pool.error = detailOf(refused);
+        const refusal = faults.pools_fail.get(pool.name);
+        pool.state = refusal ? 'Failed' : 'Succeeded';
+        if (refusal) pool.error = detailOf(refusal);
       }
     },
     finish: (): Refusal | undefined => {
-      const failed = waiting.map(({ name }) => faults.pools_fail.get(name)).find(Boolean);
-      const refused = faults.cluster_fails ?? failed;
-      cluster.state = refused ? 'Failed' : 'Succeeded';
-      if (refused) cluster.error = detailOf(refused);
+      const failed = pendingPools.map(({ name }) => faults.pools_fail.get(name)).find(Boolean);
+      const refusal = faults.cluster_fails ?? failed;
+      cluster.state = refusal ? 'Failed' : 'Succeeded';
+      if (refusal) cluster.error = detailOf(refusal);
       else delete cluster.error;
-      return refused;
+      return refusal;
     },
   });
   cluster.latest = operation;
@@ -57,11 +57,11 @@ export function create(
 }
 
 export function abort(subscription: FakeSubscription, cluster: Cluster): Operation {
-  const aborted = cluster.latest;
+  const abortedOperation = cluster.latest;
   cluster.state = 'Canceling';
-  if (aborted) {
-    aborted.status = 'Canceled';
-    aborted.ended_ms = subscription.clock.nowMs();
+  if (abortedOperation) {
+    abortedOperation.status = 'Canceled';
+    abortedOperation.ended_ms = subscription.clock.nowMs();
   }
   const operation = newOperation(subscription, cluster.location, {
     seconds: () => subscription.seconds('abort', subscription.pace.abort),

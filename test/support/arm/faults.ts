@@ -1,12 +1,12 @@
 /**
- * Faults that a test plans: for the next requests of a kind, or for everything of a kind from now
- * on.
+ * Faults that a test plans, either for the next matching requests or for every operation of a kind
+ * until `clear`.
  */
 import type { Refusal } from './refusal.ts';
 
 export interface ArmFault {
   method?: string;
-  /** Matched against the path without the query; ids come in any case. */
+  /** Matched against the path without the query. Must ignore case, as ARM does for ids. */
   path?: RegExp;
   /** How many requests fail; 1 by default. */
   times?: number;
@@ -14,7 +14,7 @@ export interface ArmFault {
    * `cut_before` disconnects without any effect; `cut_after` disconnects after the effect; `hang`
    * accepts and never answers; `hang_after` takes effect and never answers.
    */
-  does: Refusal | 'cut_before' | 'cut_after' | 'hang' | 'hang_after';
+  effect: Refusal | 'cut_before' | 'cut_after' | 'hang' | 'hang_after';
 }
 
 export const paths = {
@@ -35,18 +35,19 @@ export interface ArmFaults {
   clear(): void;
   /** The error with which cluster creation fails. */
   cluster_fails: Refusal | null;
-  /** Pools that end `Failed`, which makes the cluster fail too. */
+  /** Agent pools that end `Failed`, with their errors. One of them makes the cluster fail too. */
   pools_fail: Map<string, Refusal>;
   /** Refuses every role assignment. */
   role_assignments: Refusal | null;
   /** Whether `operations/latest` exists, and whether it reports a percentage. */
   operations_latest: 'percent' | 'no_percent' | 'missing';
-  /** Reported instead of the percentage derived from the elapsed time. */
+  /** The percentage to report, instead of one derived from the elapsed time. */
   percent: number | null;
 }
 
 export interface PlannedFaults extends ArmFaults {
-  meets(method: string, path: string): ArmFault['does'] | undefined;
+  /** Returns the effect of the first planned fault that matches, and uses that fault up. */
+  takeEffect(method: string, path: string): ArmFault['effect'] | undefined;
 }
 
 const noFaults = () => ({
@@ -68,13 +69,13 @@ export function plannedFaults(): PlannedFaults {
       planned = [];
       Object.assign(faults, noFaults());
     },
-    meets(method, path) {
-      const met = planned.find(
+    takeEffect(method, path) {
+      const match = planned.find(
         (fault) => fault.times > 0 && (fault.method ?? method) === method && (fault.path?.test(path) ?? true),
       );
-      if (!met) return undefined;
-      met.times -= 1;
-      return met.does;
+      if (!match) return undefined;
+      match.times -= 1;
+      return match.effect;
     },
   };
   return faults;

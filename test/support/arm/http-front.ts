@@ -1,4 +1,4 @@
-/** The HTTPS server: reads requests, applies planned faults, answers, and records the requests. */
+/** The HTTPS server of the fake ARM. It applies the planned faults and records every request. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -10,11 +10,11 @@ import { type ArmAnswer, Refusal } from './refusal.ts';
 import type { ArmRequest } from './route.ts';
 
 /** A recorded request, without its credentials. */
-export interface SeenRequest {
+export interface RecordedRequest {
   method: string;
   path: string;
   query: string;
-  /** The status that was sent or, after a disconnect, would have been sent; 0 if there was none. */
+  /** The status that was sent, or that a disconnect kept from being sent. 0 if the request hung. */
   status: number;
   correlation: string | null;
   body: unknown;
@@ -22,12 +22,12 @@ export interface SeenRequest {
 
 export interface HttpFront {
   port: number;
-  requests: SeenRequest[];
+  requests: RecordedRequest[];
   down(): Promise<void>;
   up(): Promise<void>;
-  /** Accepts requests without answering until `goOn` is called. */
+  /** Accepts requests without answering until `resume` is called. */
   hang(): void;
-  goOn(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ async function textOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-const bodyKept = (path: string, text: string): unknown => {
+const recordedBody = (path: string, text: string): unknown => {
   if (!text || path.includes('/oauth2/')) return null;
   try {
     return JSON.parse(text);
@@ -56,12 +56,12 @@ export async function httpFront(
   faults: PlannedFaults,
   answer: (request: ArmRequest) => ArmAnswer,
 ): Promise<HttpFront> {
-  const requests: SeenRequest[] = [];
+  const requests: RecordedRequest[] = [];
   const sockets = new Set<Duplex>();
   let hanging = false;
   let port = 0;
 
-  const answered = (request: ArmRequest): ArmAnswer => {
+  const answerOrRefuse = (request: ArmRequest): ArmAnswer => {
     try {
       return answer(request);
     } catch (error) {
@@ -80,24 +80,24 @@ export async function httpFront(
       ...{ method, text, url: address.toString(), path: address.pathname, query: address.searchParams },
       headers: message.headers,
     };
-    const kept: SeenRequest = {
+    const record: RecordedRequest = {
       ...{ method, path: address.pathname, query: address.search, status: 0 },
       correlation: headerOf(message, 'x-ms-correlation-request-id') ?? headerOf(message, 'x-ms-client-request-id'),
-      body: bodyKept(address.pathname, text),
+      body: recordedBody(address.pathname, text),
     };
-    requests.push(kept);
+    requests.push(record);
     if (hanging) return;
-    const fault = faults.meets(method, address.pathname);
+    const fault = faults.takeEffect(method, address.pathname);
     if (fault === 'hang') return;
     if (fault === 'cut_before') return message.socket.destroy();
-    const { status, headers, body } = fault instanceof Refusal ? fault.answer() : answered(request);
-    kept.status = status;
+    const { status, headers, body } = fault instanceof Refusal ? fault.answer() : answerOrRefuse(request);
+    record.status = status;
     if (fault === 'cut_after') return message.socket.destroy();
     if (fault === 'hang_after') return;
     response.writeHead(status, {
       ...(body !== undefined && { 'content-type': 'application/json; charset=utf-8' }),
       'x-ms-request-id': randomUUID(),
-      'x-ms-correlation-request-id': kept.correlation ?? randomUUID(),
+      'x-ms-correlation-request-id': record.correlation ?? randomUUID(),
       ...headers,
     });
     response.end(body === undefined || method === 'HEAD' ? undefined : JSON.stringify(body));
@@ -108,7 +108,7 @@ export async function httpFront(
     server = createServer(certificate, (message, response) => {
       serve(message, response).catch((error: unknown) => {
         response.writeHead(500, { 'content-type': 'text/plain' });
-        response.end(`the test's own server failed: ${error}`);
+        response.end(`the fake ARM failed: ${error}`);
       });
     });
     server.on('connection', (socket) => {
@@ -131,7 +131,7 @@ export async function httpFront(
     hang: () => {
       hanging = true;
     },
-    goOn: () => {
+    resume: () => {
       hanging = false;
     },
     stop: down,

@@ -8,21 +8,24 @@ import { wireCluster } from './wire-cluster.ts';
 /** Small, so that a caller that ignores the next page is caught. */
 const page_size = 2;
 
-interface Wanted {
+interface Filter {
   tag: { name: string; value: string | undefined } | null;
   type: string | null;
 }
 
-function wantedOf(request: ArmRequest): Wanted {
-  const filter = request.query.get('$filter') ?? '';
-  const named = (word: string) =>
-    new RegExp(`${word} eq '((?:[^']|'')*)'`, 'i').exec(filter)?.[1]?.replaceAll("''", "'");
-  const name = named('tagName');
-  return { tag: name === undefined ? null : { name, value: named('tagValue') }, type: named('resourceType') ?? null };
+function readFilter(request: ArmRequest): Filter {
+  const text = request.query.get('$filter') ?? '';
+  const readOperand = (word: string) =>
+    new RegExp(`${word} eq '((?:[^']|'')*)'`, 'i').exec(text)?.[1]?.replaceAll("''", "'");
+  const name = readOperand('tagName');
+  return {
+    tag: name === undefined ? null : { name, value: readOperand('tagValue') },
+    type: readOperand('resourceType') ?? null,
+  };
 }
 
 /** Tag names are case-insensitive, tag values are not. */
-const carries = (tags: Tags, { tag }: Wanted) =>
+const hasTag = (tags: Tags, { tag }: Filter) =>
   !tag ||
   Object.entries(tags).some(
     ([name, value]) => sameName(name, tag.name) && (tag.value === undefined || value === tag.value),
@@ -40,7 +43,7 @@ function page(request: ArmRequest, all: object[]): ArmAnswer {
 }
 
 export function listingRoutes(subscription: FakeSubscription): Route[] {
-  const generic = () => [
+  const listResources = () => [
     ...subscription.clusters
       .filter((cluster) => subscription.clusterVisible(cluster))
       .map((cluster) => ({ group: cluster.group, wire: wireCluster(subscription, cluster) })),
@@ -58,16 +61,16 @@ export function listingRoutes(subscription: FakeSubscription): Route[] {
 
   /** ARM omits the tags from results that were filtered by tag. */
   const resources = (request: ArmRequest, group?: string): ArmAnswer => {
-    const wanted = wantedOf(request);
-    const found = generic().filter(
-      ({ group: inside, wire }) =>
-        carries(wire.tags, wanted) &&
-        (!wanted.type || sameName(wire.type, wanted.type)) &&
-        (!group || sameName(inside, group)),
+    const filter = readFilter(request);
+    const matches = listResources().filter(
+      ({ group: resourceGroup, wire }) =>
+        hasTag(wire.tags, filter) &&
+        (!filter.type || sameName(wire.type, filter.type)) &&
+        (!group || sameName(resourceGroup, group)),
     );
-    const wires = found.map(({ wire: { id, name, type, location, tags } }) => ({
+    const wires = matches.map(({ wire: { id, name, type, location, tags } }) => ({
       ...{ id, name, type, location },
-      ...(!wanted.tag && { tags }),
+      ...(!filter.tag && { tags }),
     }));
     return page(request, wires);
   };
@@ -81,24 +84,24 @@ export function listingRoutes(subscription: FakeSubscription): Route[] {
     );
 
   const groups = (request: ArmRequest): ArmAnswer => {
-    const wanted = wantedOf(request);
-    const found = subscription.groups.filter(
-      (group) => subscription.groupVisible(group) && carries(group.tags, wanted),
+    const filter = readFilter(request);
+    const matches = subscription.groups.filter(
+      (group) => subscription.groupVisible(group) && hasTag(group.tags, filter),
     );
     return page(
       request,
-      found.map((group) => wireGroup(subscription, group)),
+      matches.map((group) => wireGroup(subscription, group)),
     );
   };
 
   const subscriptionPath = '/subscriptions/:sub';
   const inGroup = `${subscriptionPath}/resourcegroups/:group`;
-  const ofAks = 'providers/Microsoft.ContainerService/managedClusters';
+  const aksPath = 'providers/Microsoft.ContainerService/managedClusters';
   return [
     { method: 'GET', path: `${subscriptionPath}/resourcegroups`, answer: groups },
     { method: 'GET', path: `${subscriptionPath}/resources`, answer: (request) => resources(request) },
     { method: 'GET', path: `${inGroup}/resources`, answer: (request, { group }) => resources(request, group) },
-    { method: 'GET', path: `${subscriptionPath}/${ofAks}`, answer: (request) => clusters(request) },
-    { method: 'GET', path: `${inGroup}/${ofAks}`, answer: (request, { group }) => clusters(request, group) },
+    { method: 'GET', path: `${subscriptionPath}/${aksPath}`, answer: (request) => clusters(request) },
+    { method: 'GET', path: `${inGroup}/${aksPath}`, answer: (request, { group }) => clusters(request, group) },
   ];
 }

@@ -1,4 +1,4 @@
-/** Managed clusters and their agent pools: the routes of AKS. */
+/** AKS's routes for managed clusters and their agent pools. */
 import { randomUUID } from 'node:crypto';
 import { asyncOperationHeader, locationHeader, percentOf, statusOf } from './async-operations.ts';
 import { abort, create, isBusy, refuseWhileBusy, remove } from './cluster-operations.ts';
@@ -46,17 +46,17 @@ const poolOf = ({
 });
 
 export function managedClusterRoutes(subscription: FakeSubscription, faults: ArmFaults, url: () => string): Route[] {
-  const seen = ({ group = '', cluster: name = '' }: Parameters): Cluster => {
-    const inside = subscription.group(group);
-    if (!inside || !subscription.groupVisible(inside)) throw groupNotFound(group);
+  const visibleCluster = ({ group = '', cluster: name = '' }: Parameters): Cluster => {
+    const parent = subscription.group(group);
+    if (!parent || !subscription.groupVisible(parent)) throw groupNotFound(group);
     const cluster = subscription.cluster(group, name);
     if (!cluster || !subscription.clusterVisible(cluster)) throw notFound(group, name);
     return cluster;
   };
 
   const refusePreconditions = ({ headers }: ArmRequest, cluster: Cluster | undefined) => {
-    const wanted = headers['if-match'];
-    const unmet = (cluster && headers['if-none-match'] === '*') || (wanted && wanted !== `"${cluster?.etag}"`);
+    const etag = headers['if-match'];
+    const unmet = (cluster && headers['if-none-match'] === '*') || (etag && etag !== `"${cluster?.etag}"`);
     if (unmet)
       throw new Refusal(412, 'PreconditionFailed', 'The etag of the resource is not the one that was asked for.');
   };
@@ -77,10 +77,10 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
     if (!systemPool) {
       throw new Refusal(400, 'InvalidParameter', 'Must define at least one agent pool with mode System.');
     }
-    const before = subscription.cluster(group, name);
-    refusePreconditions(request, before);
-    if (before) refuseWhileBusy(subscription, before);
-    const cluster: Cluster = before ?? {
+    const existing = subscription.cluster(group, name);
+    refusePreconditions(request, existing);
+    if (existing) refuseWhileBusy(subscription, existing);
+    const cluster: Cluster = existing ?? {
       ...{ group, name, location, tags, pools: [], latest: null, state: 'Creating', power: 'Running', etag: 0 },
       kubernetes_version: properties.kubernetesVersion ?? '1.33.4',
       node_group: properties.nodeResourceGroup ?? `MC_${group}_${name}_${location}`,
@@ -89,18 +89,18 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
     };
     cluster.etag += 1;
     cluster.tags = tags;
-    cluster.pools = poolsAfter(before, properties.agentPoolProfiles);
-    if (!before) {
+    cluster.pools = poolsAfter(existing, properties.agentPoolProfiles);
+    if (!existing) {
       subscription.clusters.push(cluster);
       subscription.groups.push({
         ...{ name: cluster.node_group, location, tags, state: 'Succeeded', put_ms: cluster.put_ms },
-        seen: true,
+        visible: true,
         managed_by: subscription.clusterId(cluster),
       });
     }
-    const operation = create(subscription, faults, cluster, before ? 'Updating' : 'Creating');
+    const operation = create(subscription, faults, cluster, existing ? 'Updating' : 'Creating');
     return {
-      status: before ? 200 : 201,
+      status: existing ? 200 : 201,
       headers: asyncOperationHeader(subscription, url(), operation),
       body: wireCluster(subscription, cluster),
     };
@@ -123,7 +123,7 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
   };
 
   const abortLatest = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
-    const cluster = seen(parameters);
+    const cluster = visibleCluster(parameters);
     if (!isBusy(cluster) || !['Creating', 'Updating'].includes(cluster.state)) {
       throw new Refusal(
         409,
@@ -141,9 +141,9 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
     };
   };
 
-  /** Only preview API versions have it, and not every region reports a percentage. */
+  /** Only preview API versions have this route, and not every region reports a percentage. */
   const latestOperation = (request: ArmRequest, parameters: Parameters): ArmAnswer => {
-    const cluster = seen(parameters);
+    const cluster = visibleCluster(parameters);
     const version = request.query.get('api-version') ?? '';
     if (faults.operations_latest === 'missing' || !version.endsWith('-preview')) {
       throw new Refusal(
@@ -166,14 +166,14 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
   };
 
   const pool = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
-    const cluster = seen(parameters);
-    const found = cluster.pools.find(({ name }) => name === parameters.pool);
-    if (!found) throw new Refusal(404, 'NotFound', `The agent pool '${parameters.pool}' was not found.`);
-    return { status: 200, body: wirePool(subscription, cluster, found) };
+    const cluster = visibleCluster(parameters);
+    const match = cluster.pools.find(({ name }) => name === parameters.pool);
+    if (!match) throw new Refusal(404, 'NotFound', `The agent pool '${parameters.pool}' was not found.`);
+    return { status: 200, body: wirePool(subscription, cluster, match) };
   };
 
   const pools = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
-    const cluster = seen(parameters);
+    const cluster = visibleCluster(parameters);
     return { status: 200, body: { value: cluster.pools.map((each) => wirePool(subscription, cluster, each)) } };
   };
 
@@ -184,7 +184,7 @@ export function managedClusterRoutes(subscription: FakeSubscription, faults: Arm
     {
       method: 'GET',
       path,
-      answer: (_request, parameters) => ({ status: 200, body: wireCluster(subscription, seen(parameters)) }),
+      answer: (_request, parameters) => ({ status: 200, body: wireCluster(subscription, visibleCluster(parameters)) }),
     },
     { method: 'DELETE', path, answer: erase },
     { method: 'POST', path: `${path}/abort`, answer: abortLatest },

@@ -35,32 +35,32 @@ export function groupToWriteInto(subscription: FakeSubscription, name: string): 
 function put(subscription: FakeSubscription, name: string, request: ArmRequest) {
   const { location, tags = {} } = jsonOf<{ location: string; tags: Tags }>(request);
   if (!location) throw new Refusal(400, 'LocationRequired', 'The location property is required for this definition.');
-  const before = subscription.group(name);
-  if (!before) {
+  const existing = subscription.group(name);
+  if (!existing) {
     const group: Group = { name, location, tags, state: 'Succeeded', put_ms: subscription.clock.nowMs() };
     subscription.groups.push(group);
     return { status: 201, body: wireGroup(subscription, group) };
   }
-  if (before.state === 'Deleting') groupToWriteInto(subscription, name);
-  if (!sameName(before.location, location)) {
+  if (existing.state === 'Deleting') groupToWriteInto(subscription, name);
+  if (!sameName(existing.location, location)) {
     throw new Refusal(
       409,
       'InvalidResourceGroupLocation',
-      `Invalid resource group location '${location}'. The Resource group already exists in location '${before.location}'.`,
+      `Invalid resource group location '${location}'. The Resource group already exists in location '${existing.location}'.`,
     );
   }
-  before.tags = tags;
-  return { status: 200, body: wireGroup(subscription, before) };
+  existing.tags = tags;
+  return { status: 200, body: wireGroup(subscription, existing) };
 }
 
-function seen(subscription: FakeSubscription, name: string): Group {
+function visibleGroup(subscription: FakeSubscription, name: string): Group {
   const group = subscription.group(name);
   if (!group || !subscription.groupVisible(group)) throw groupNotFound(name);
   return group;
 }
 
 function remove(subscription: FakeSubscription, url: string, name: string) {
-  const group = seen(subscription, name);
+  const group = visibleGroup(subscription, name);
   if (group.state === 'Deleting') return { status: 202, headers: {} };
   const busy = subscription.clusters.find(
     (cluster) => sameName(cluster.group, name) && cluster.latest?.status === 'InProgress',
@@ -91,12 +91,15 @@ export function resourceGroupRoutes(subscription: FakeSubscription, url: () => s
     {
       method: 'GET',
       path,
-      answer: (_request, { group = '' }) => ({ status: 200, body: wireGroup(subscription, seen(subscription, group)) }),
+      answer: (_request, { group = '' }) => ({
+        status: 200,
+        body: wireGroup(subscription, visibleGroup(subscription, group)),
+      }),
     },
     {
       method: 'HEAD',
       path,
-      answer: (_request, { group = '' }) => ({ status: seen(subscription, group) && 204 }),
+      answer: (_request, { group = '' }) => ({ status: visibleGroup(subscription, group) && 204 }),
     },
     { method: 'DELETE', path, answer: (_request, { group = '' }) => remove(subscription, url(), group) },
   ];

@@ -63,20 +63,20 @@ export function roleAssignmentRoutes(subscription: FakeSubscription, faults: Arm
       ...{ name, scope, role_definition_id: properties.roleDefinitionId, principal_id: properties.principalId },
       principal_type: properties.principalType ?? 'ServicePrincipal',
     };
-    const alike = (each: Assignment) =>
+    const isSameAssignment = (each: Assignment) =>
       sameName(each.scope, scope) &&
       sameName(each.role_definition_id, assignment.role_definition_id) &&
       sameName(each.principal_id, assignment.principal_id);
-    const before = find(scope, name);
-    if (before && alike(before)) return { status: 200, body: wireAssignment(before) };
-    if (before) {
+    const existing = find(scope, name);
+    if (existing && isSameAssignment(existing)) return { status: 200, body: wireAssignment(existing) };
+    if (existing) {
       throw new Refusal(
         409,
         'RoleAssignmentUpdateNotPermitted',
         'Tenant ID, application ID, principal ID, and scope are not allowed to be updated.',
       );
     }
-    if (subscription.assignments.some(alike)) {
+    if (subscription.assignments.some(isSameAssignment)) {
       throw new Refusal(409, 'RoleAssignmentExists', 'The role assignment already exists.');
     }
     subscription.assignments.push(assignment);
@@ -84,19 +84,19 @@ export function roleAssignmentRoutes(subscription: FakeSubscription, faults: Arm
   };
 
   const get = (_request: ArmRequest, { scope = '', name = '' }: Parameters): ArmAnswer => {
-    const found = find(scope, name);
-    if (found) return { status: 200, body: wireAssignment(found) };
+    const assignment = find(scope, name);
+    if (assignment) return { status: 200, body: wireAssignment(assignment) };
     throw new Refusal(404, 'RoleAssignmentNotFound', `The role assignment '${name}' is not found.`);
   };
 
   const erase = (_request: ArmRequest, { scope = '', name = '' }: Parameters): ArmAnswer => {
-    const found = find(scope, name);
-    if (!found) return { status: 204 };
-    subscription.assignments = subscription.assignments.filter((each) => each !== found);
-    return { status: 200, body: wireAssignment(found) };
+    const assignment = find(scope, name);
+    if (!assignment) return { status: 204 };
+    subscription.assignments = subscription.assignments.filter((each) => each !== assignment);
+    return { status: 200, body: wireAssignment(assignment) };
   };
 
-  /** Lists assignments at the scope and above it, and below it too unless `atScope()` is given. */
+  /** Lists assignments at and above the scope, and those below unless the filter is `atScope()`. */
   const list = (request: ArmRequest, { scope = '' }: Parameters): ArmAnswer => {
     const filter = request.query.get('$filter') ?? '';
     const principal = /principalId eq '([^']+)'/i.exec(filter)?.[1];

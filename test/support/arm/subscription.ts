@@ -1,6 +1,6 @@
 /**
- * The resources of the fake Azure and its running operations. It has no timers: every read first
- * finishes what is due by the clock, so a virtual clock works as well as a real one.
+ * The resources of the fake Azure subscription and the operations on them. There are no timers:
+ * every read first finishes the operations that are due by the clock, so a virtual clock works too.
  */
 import type { Clock } from '../../../src/base/clock.ts';
 import type { Refusal } from './refusal.ts';
@@ -50,7 +50,7 @@ export interface Group {
   tags: Tags;
   state: 'Succeeded' | 'Deleting';
   put_ms: number;
-  seen?: boolean;
+  visible?: boolean;
   /** The cluster that AKS created this group for. */
   managed_by?: string;
 }
@@ -77,10 +77,10 @@ export interface Cluster {
   pools: Pool[];
   principal_id: string;
   put_ms: number;
-  seen?: boolean;
+  visible?: boolean;
   etag: number;
   error?: { code: string; message: string };
-  /** The latest operation on it, also after it ended. */
+  /** The latest operation on the cluster, also after the operation ended. */
   latest: Operation | null;
 }
 
@@ -92,7 +92,7 @@ export interface Assignment {
   principal_type: string;
 }
 
-/** A resource in a group that does not belong to us. */
+/** A resource that Slipway did not create. */
 export interface Foreign {
   group: string;
   name: string;
@@ -108,9 +108,9 @@ export interface Operation {
   began_ms: number;
   ended_ms?: number;
   error?: { code: string; message: string };
-  /** How long it takes at the current pace; infinite while a test holds it. */
+  /** The duration at the current pace; infinite while a test holds the operation. */
   seconds(): number;
-  /** Applies what has been reached so far. */
+  /** Applies the partial results that the elapsed time has produced. */
   advance?(elapsed_seconds: number): void;
   finish(): Refusal | undefined;
 }
@@ -124,7 +124,7 @@ export class FakeSubscription {
   readonly clock: Clock;
   readonly subscription_id: string;
   readonly pace: ArmPace;
-  readonly held = new Set<ArmPhase>();
+  readonly heldPhases = new Set<ArmPhase>();
   groups: Group[] = [];
   clusters: Cluster[] = [];
   assignments: Assignment[] = [];
@@ -138,7 +138,7 @@ export class FakeSubscription {
   }
 
   seconds(phase: ArmPhase, pace: number): number {
-    return this.held.has(phase) ? Number.POSITIVE_INFINITY : pace;
+    return this.heldPhases.has(phase) ? Number.POSITIVE_INFINITY : pace;
   }
 
   elapsed(since_ms: number): number {
@@ -167,27 +167,27 @@ export class FakeSubscription {
   }
 
   /** Once visible, a resource stays visible. */
-  private show(what: Group | Cluster, phase: ArmPhase, pace: number): boolean {
-    what.seen ||= this.elapsed(what.put_ms) >= this.seconds(phase, pace);
-    return what.seen;
+  private isVisible(resource: Group | Cluster, phase: ArmPhase, pace: number): boolean {
+    resource.visible ||= this.elapsed(resource.put_ms) >= this.seconds(phase, pace);
+    return resource.visible;
   }
 
   groupVisible(group: Group): boolean {
-    return this.show(group, 'group_visible', this.pace.group_visible);
+    return this.isVisible(group, 'group_visible', this.pace.group_visible);
   }
 
   clusterVisible(cluster: Cluster): boolean {
-    return this.show(cluster, 'cluster_visible', this.pace.cluster_visible);
+    return this.isVisible(cluster, 'cluster_visible', this.pace.cluster_visible);
   }
 
-  /** Removes everything. */
+  /** Removes all resources, operations and holds. */
   empty(): void {
     this.groups = [];
     this.clusters = [];
     this.assignments = [];
     this.foreign = [];
     this.operations.clear();
-    this.held.clear();
+    this.heldPhases.clear();
   }
 
   begin(operation: Operation): Operation {
@@ -195,7 +195,7 @@ export class FakeSubscription {
     return operation;
   }
 
-  /** Makes visible and finishes everything that is due. */
+  /** Applies everything that is due: resources become visible, operations advance and finish. */
   settle(): void {
     for (const group of this.groups) this.groupVisible(group);
     for (const cluster of this.clusters) this.clusterVisible(cluster);

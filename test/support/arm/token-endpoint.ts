@@ -1,6 +1,6 @@
 /**
- * The directory: the discovery endpoints that msal reads, and tokens for clients with the right
- * secret.
+ * The fake Entra directory. It serves the discovery endpoints that msal reads, and issues tokens to
+ * clients with the right secret.
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../src/base/clock.ts';
@@ -29,7 +29,7 @@ const oauthError = (error: string, code: number, description: string): ArmAnswer
 });
 
 export function tokenEndpoint(directory: Directory, clock: Clock, url: () => string): TokenEndpoint {
-  const ends = new Map<string, number>();
+  const expiresMs = new Map<string, number>();
 
   const grant = (form: URLSearchParams): ArmAnswer => {
     if (form.get('grant_type') !== 'client_credentials') {
@@ -45,7 +45,7 @@ export function tokenEndpoint(directory: Directory, clock: Clock, url: () => str
       return oauthError('invalid_scope', 70011, 'The provided value for the input parameter scope is not valid.');
     }
     const access_token = `arm-planted-token-${randomBytes(24).toString('base64url')}`;
-    ends.set(access_token, clock.nowMs() + token_seconds * 1000);
+    expiresMs.set(access_token, clock.nowMs() + token_seconds * 1000);
     return {
       status: 200,
       body: { token_type: 'Bearer', expires_in: token_seconds, ext_expires_in: token_seconds, access_token },
@@ -92,11 +92,11 @@ export function tokenEndpoint(directory: Directory, clock: Clock, url: () => str
       if (!authorization) {
         throw new Refusal(401, 'AuthenticationFailed', "Authentication failed. The 'Authorization' header is missing.");
       }
-      const ends_ms = ends.get(authorization.replace(/^Bearer /, ''));
-      if (ends_ms === undefined) {
+      const expires_ms = expiresMs.get(authorization.replace(/^Bearer /, ''));
+      if (expires_ms === undefined) {
         throw new Refusal(401, 'InvalidAuthenticationToken', 'The access token is invalid.');
       }
-      if (ends_ms < clock.nowMs()) {
+      if (expires_ms < clock.nowMs()) {
         throw new Refusal(
           401,
           'ExpiredAuthenticationToken',
@@ -104,6 +104,6 @@ export function tokenEndpoint(directory: Directory, clock: Clock, url: () => str
         );
       }
     },
-    revokeAll: () => ends.clear(),
+    revokeAll: () => expiresMs.clear(),
   };
 }

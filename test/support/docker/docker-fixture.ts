@@ -1,6 +1,6 @@
 /**
- * The fixture for the docker driver's conformance tests: a real engine, and calls to it that bypass
- * the driver.
+ * The fixture of the docker driver's conformance tests. It runs the driver against a real engine
+ * and lets tests call the engine directly.
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -60,54 +60,55 @@ export const newTarget = (installation_id: string, spec: DockerSpec): EnsureTarg
   },
 });
 
-/** All tests of a file share the engine; the fixture removes the containers of its own test. */
+/** All tests of a file share the engine. `close` removes the containers of one fixture. */
 export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverOptions> = {}): DockerFixture {
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
-  const complete = driverOptions(engine.docker_host, options);
+  const driverSettings = driverOptions(engine.docker_host, options);
   const defaultSpec: DockerSpec = { image: engine.image, agent: 'image', network: 'host' };
-  const open = () => createDockerDriver(complete);
-  const made: EnsureTarget[] = [];
+  const open = () => createDockerDriver(driverSettings);
+  const targets: EnsureTarget[] = [];
   let silent: SilentListener | undefined;
-  const target = (owner: string, spec: Partial<DockerSpec> = {}) => {
-    const one = newTarget(owner, { ...defaultSpec, ...spec });
-    made.push(one);
-    return one;
+  const targetOf = (owner: string, spec: Partial<DockerSpec> = {}) => {
+    const target = newTarget(owner, { ...defaultSpec, ...spec });
+    targets.push(target);
+    return target;
   };
-  const containersOf = (of: DriverTarget) => engine.containers(instanceLabels(of));
-  const running = async (of: DriverTarget) => (await containersOf(of)).filter(({ State }) => State === 'running');
-  const killMachine = async (of: DriverTarget) => {
-    for (const { Id } of await running(of)) await engine.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
-    await until('killed container to be gone', async () => ((await running(of)).length === 0 ? true : undefined));
+  const containersOf = (target: DriverTarget) => engine.containers(instanceLabels(target));
+  const running = async (target: DriverTarget) =>
+    (await containersOf(target)).filter(({ State }) => State === 'running');
+  const killMachine = async (target: DriverTarget) => {
+    for (const { Id } of await running(target)) await engine.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
+    await until('the killed container to exit', async () => ((await running(target)).length === 0 ? true : undefined));
   };
-  const createContainer = async (of: EnsureTarget) => {
-    const { name, ...body } = containerOptions(complete, of, dockerSpec(of.spec));
+  const createContainer = async (target: EnsureTarget) => {
+    const { name, ...body } = containerOptions(driverSettings, target, dockerSpec(target.spec));
     const { status } = await engine.call('POST', `/containers/create?name=${name}`, body);
-    if (status !== 201) throw new Error(`nothing was planted: ${status}`);
+    if (status !== 201) throw new Error(`the engine did not create the container: ${status}`);
   };
   return {
-    options: complete,
+    options: driverSettings,
     installation_id,
     open,
-    target,
-    withSpec: (spec) => target(installation_id, spec),
+    target: targetOf,
+    withSpec: (spec) => targetOf(installation_id, spec),
     containersOf,
-    machines: async (of) => (await running(of)).length,
+    machines: async (target) => (await running(target)).length,
     killMachine,
     halfDone: [
       { name: 'a container without its files, never started', leave: createContainer },
       {
         name: 'a running container that was never recorded',
-        async leave(of) {
-          await open().ensure(of);
-          of.state = {};
+        async leave(target) {
+          await open().ensure(target);
+          target.state = {};
         },
       },
       {
         name: 'a container that was started and killed',
-        async leave(of) {
-          await open().ensure(of);
-          await killMachine(of);
-          of.state = {};
+        async leave(target) {
+          await open().ensure(target);
+          await killMachine(target);
+          target.state = {};
         },
       },
     ],
@@ -115,14 +116,14 @@ export function dockerFixture(engine: TestEngine, options: Partial<DockerDriverO
     async silence() {
       const path = join(tmpdir(), `${installation_id}.sock`);
       silent = await silentListener({ path });
-      complete.docker_host = `unix://${path}`;
-      for (const { state } of made) if (state.docker_host) state.docker_host = complete.docker_host;
+      driverSettings.docker_host = `unix://${path}`;
+      for (const { state } of targets) if (state.docker_host) state.docker_host = driverSettings.docker_host;
     },
     async close() {
       await silent?.close();
       rmSync(join(tmpdir(), `${installation_id}.sock`), { force: true });
-      for (const one of made)
-        for (const { Id } of await containersOf(one)) await engine.call('DELETE', `/containers/${Id}?force=true`);
+      for (const target of targets)
+        for (const { Id } of await containersOf(target)) await engine.call('DELETE', `/containers/${Id}?force=true`);
     },
   };
 }

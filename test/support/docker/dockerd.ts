@@ -1,6 +1,6 @@
 /**
- * Docker's own daemon, from unpacked packages. Needs root. It leaves the host's network alone:
- * containers use `network: host`.
+ * Starts Docker's own daemon from unpacked packages. Needs root. The daemon leaves the host's
+ * network alone, because containers use `network: host`.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
@@ -22,23 +22,23 @@ const containerdPidFile = (directory: string) => join(directory, 'exec', 'contai
 const noNetwork = ['--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-forward=false', '--ip-masq=false'];
 
 /**
- * `place` is the directory of the unpacked packages. Docker accepts plain HTTP from a registry on
- * loopback without a setting.
+ * `packages` is the directory of the unpacked packages. Docker accepts plain HTTP from a registry
+ * on loopback without a setting.
  */
 export const dockerdIn =
-  (place: string, { live_restore }: DockerdOptions): StartEngine =>
+  (packages: string, { live_restore }: DockerdOptions): StartEngine =>
   () =>
     startEngine({
       name: 'dockerd',
       launch(directory, socket) {
-        const programs = ['usr/sbin', 'usr/bin'].map((each) => join(place, each));
-        const places = [
+        const programs = ['usr/sbin', 'usr/bin'].map((each) => join(packages, each));
+        const paths = [
           ...['--data-root', join(directory, 'data')],
           ...['--exec-root', join(directory, 'exec')],
           ...['--pidfile', pidFile(directory)],
           ...['--host', `unix://${socket}`],
         ];
-        const args = [...places, ...noNetwork, `--live-restore=${live_restore}`, '--log-level=warn'];
+        const args = [...paths, ...noNetwork, `--live-restore=${live_restore}`, '--log-level=warn'];
         return spawn('dockerd', args, {
           // dockerd looks up containerd, its shim and runc on the path.
           env: { ...process.env, PATH: [...programs, process.env.PATH].join(delimiter) },
@@ -46,11 +46,11 @@ export const dockerdIn =
         });
       },
       async afterKill(directory) {
-        // The kernel kills containerd together with its parent. A daemon started before that would
-        // adopt it.
+        // The kernel kills containerd together with dockerd. A daemon that starts before containerd
+        // has exited would adopt it.
         const pid =
           existsSync(containerdPidFile(directory)) && readFileSync(containerdPidFile(directory), 'utf8').trim();
-        if (pid) await until('containerd to end', () => !existsSync(`/proc/${pid}`));
+        if (pid) await until('containerd to exit', () => !existsSync(`/proc/${pid}`));
         rmSync(pidFile(directory), { force: true });
         rmSync(containerdPidFile(directory), { force: true });
       },

@@ -1,6 +1,6 @@
 /**
- * Tests of the docker driver that run against every real engine: how it handles the engine's
- * answers, and that no answer holds a secret.
+ * Tests of the docker driver that run against every real engine. They check how the driver handles
+ * the engine's answers, and that no answer holds a secret.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       return fixture;
     };
 
-    /** In the format of `docker login`. */
+    /** Writes a login in the format of `docker login`. */
     function authFile(password: string): string {
       const path = join(directory, `${password}.json`);
       const auth = Buffer.from(`${login.username}:${password}`).toString('base64');
@@ -38,8 +38,8 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       return path;
     }
 
-    /** Replaces Node, and with it the agent, in containers that mount this host's Node. */
-    function standIn(script: string): Partial<DockerDriverOptions> {
+    /** Replaces the Node program, and so the agent, in containers that mount this host's Node. */
+    function fakeNode(script: string): Partial<DockerDriverOptions> {
       const node = join(mkdtempSync(join(directory, 'node-')), 'node');
       const bundle = join(directory, 'agent.mjs');
       writeFileSync(node, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
@@ -68,21 +68,23 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
     };
 
     const waitForExit = (fixture: DockerFixture, target: EnsureTarget) =>
-      until('its end', async () => ((await fixture.open().observe(target)).state === 'exited' ? true : undefined));
+      until('the container to exit', async () =>
+        (await fixture.open().observe(target)).state === 'exited' ? true : undefined,
+      );
 
     it('pulls an image that the engine does not have, and reports progress', async () => {
       const fixture = fixtureWith({ auth_file: authFile(login.password) });
       const target = fixture.withSpec({ image: registry.image });
       const driver = fixture.open();
-      const halfWay = await until('the pull to be half-way', async () => {
+      const partial = await until('the pull to be partly done', async () => {
         const answer = await driver.ensure(target);
-        // A busy engine may answer too late; then the outcome names no phase.
+        // A busy engine may answer too late. Then the driver returns no parts, and we retry.
         expect(answer.outcome).toBe('wait');
         return answer.outcome === 'wait' && answer.parts?.length ? answer : undefined;
       });
-      expect(halfWay.phase).toBe('pull_image');
-      expect(halfWay.message).toMatch(/pulling image 127\.0\.0\.1:\d+\/worker:1: 0 of \d layers/);
-      expect(halfWay.parts?.[0]).toMatchObject({ kind: 'layer', tone: 'busy' });
+      expect(partial.phase).toBe('pull_image');
+      expect(partial.message).toMatch(/pulling image 127\.0\.0\.1:\d+\/worker:1: 0 of \d layers/);
+      expect(partial.parts?.[0]).toMatchObject({ kind: 'layer', tone: 'busy' });
       registry.release();
       // The image has nothing to run, so only the existence of its container matters.
       await until('a container of the image', async () => {
@@ -94,8 +96,8 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
     it.each([
       ['an image that the registry does not have', login.password, 'nothing:9', 'image_missing'],
       ['a name that no image can have', login.password, 'Upper/Case:1', 'image_missing'],
-      ['a registry that does not let us in', 'wrong-horse-battery', 'worker:2', 'image_denied'],
-    ])('fails at once with a code for %s', async (_, password, image, code) => {
+      ['a registry that refuses our password', 'wrong-horse-battery', 'worker:2', 'image_denied'],
+    ])('fails at once with an error code for %s', async (_, password, image, code) => {
       const fixture = fixtureWith({ auth_file: authFile(password) });
       const machine = handle(fixture, fixture.withSpec({ image: `${registry.address}/${image}` }));
       const failure = await machine.ended('ensure');
@@ -107,13 +109,13 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
         phase: 'pull_image',
       });
       expect(failure.message).toContain(image);
-      expect(failure.message, 'words of the client').not.toContain('HTTP code');
+      expect(failure.message, 'an internal phrase of the HTTP client').not.toContain('HTTP code');
       for (const secret of [password, Buffer.from(`${login.username}:${password}`).toString('base64')])
         expect(JSON.stringify(failure)).not.toContain(secret);
       expect(await fixture.containersOf(machine.target)).toEqual([]);
     });
 
-    it('waits for a registry that is unreachable', async () => {
+    it('retries while the registry is unreachable', async () => {
       const fixture = fixtureWith();
       const target = fixture.withSpec({ image: 'localhost:1/nothing:1' });
       const driver = fixture.open();
@@ -122,18 +124,18 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
         return outcome.message.includes('tried again') ? outcome : undefined;
       });
       expect(answer).toMatchObject({ outcome: 'wait', retry_seconds: 5, phase: 'pull_image' });
-      // The error stays in the answer while the next try runs or fails, so a passing deadline can
-      // name it.
+      // The error stays in the answer while the next try runs, so that a deadline that passes then
+      // can name it.
       for (let times = 0; times < 3; times++) {
         const next = await driver.ensure(target);
-        // A busy engine may also answer too late.
+        // A busy engine may answer too late, which is a different code.
         expect(['image_pull_failed', 'not_answered']).toContain(next.outcome === 'wait' && next.error?.code);
       }
     });
 
     it('passes the enrolment token in a file that inspection does not show', async () => {
       const fixture = fixtureWith(
-        standIn('echo "$(cat /var/lib/slipway/agent.json)"; trap "exit 0" TERM; sleep 1000 & wait'),
+        fakeNode('echo "$(cat /var/lib/slipway/agent.json)"; trap "exit 0" TERM; sleep 1000 & wait'),
       );
       const { target, done } = handle(
         fixture,
@@ -141,17 +143,19 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       );
       const answer = await done('ensure');
       const { enrollment_token } = target.bootstrap;
-      const shown = `${await inspect(fixture, target)} ${JSON.stringify(answer)}`;
-      expect(shown).not.toContain(enrollment_token);
-      expect(shown).not.toContain('only-for-the-command');
+      const output = `${await inspect(fixture, target)} ${JSON.stringify(answer)}`;
+      expect(output).not.toContain(enrollment_token);
+      expect(output).not.toContain('only-for-the-command');
       // The script printed its configuration, so the token arrived; the diagnosis redacts it.
-      const log = await until('its output', async () => (await fixture.open().diagnose(target)).attachments.at(0));
+      const log = await until('the output of the container', async () =>
+        (await fixture.open().diagnose(target)).attachments.at(0),
+      );
       expect(log.text).toContain(`"enrollment_token":"${redactionMark}"`);
       expect(log.text).toContain('only-for-the-command');
     });
 
     it('does not restart a container that exited, and reports how it exited', async () => {
-      const fixture = fixtureWith(standIn('echo password=hunter2hunter2; echo no licence >&2; exit 7'));
+      const fixture = fixtureWith(fakeNode('echo password=hunter2hunter2; echo no licence >&2; exit 7'));
       const { target, done, ended } = handle(fixture, fixture.withSpec({ agent: 'mounted' }));
       await done('ensure');
       await waitForExit(fixture, target);
@@ -170,14 +174,14 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
 
     it("reports the agent's exit reason", async () => {
       const exitReport = JSON.stringify({ code: 'registration_refused', reason: 'the token was used up' });
-      const fixture = fixtureWith(standIn(`echo '${exitReport}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
+      const fixture = fixtureWith(fakeNode(`echo '${exitReport}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
       const { target, done } = handle(fixture, fixture.withSpec({ agent: 'mounted' }));
       await done('ensure');
       await waitForExit(fixture, target);
       // Podman hides a container's files for a moment while it cleans up.
-      const diagnosis = await until('its last word', async () => {
-        const seen = await fixture.open().diagnose(target);
-        return seen.code ? seen : undefined;
+      const diagnosis = await until('the exit report', async () => {
+        const current = await fixture.open().diagnose(target);
+        return current.code ? current : undefined;
       });
       expect(diagnosis).toMatchObject({
         code: 'registration_refused',
@@ -186,19 +190,21 @@ export function describeDockerDriver(name: string, start: StartEngine): void {
       });
     });
 
-    it('leaves a container alone that has its name but not its labels', async () => {
+    it('does not touch a container of the same name without its labels', async () => {
       const fixture = fixtureWith();
       const { target, ended, done } = handle(fixture, fixture.withSpec({}));
       const { body } = await engine.call<{ Id: string }>('POST', `/containers/create?name=${containerName(target)}`, {
         Image: engine.image,
-        Labels: { theirs: 'yes' },
+        Labels: { owner: 'someone else' },
       });
       expect(await ended('ensure')).toMatchObject({ outcome: 'failed', code: 'name_of_another', retryable: false });
       await done('destroy');
-      expect((await engine.call('DELETE', `/containers/${body.Id}`)).status, 'theirs is still there').toBe(204);
+      expect((await engine.call('DELETE', `/containers/${body.Id}`)).status, 'the foreign container still exists').toBe(
+        204,
+      );
     });
 
-    it('fails with a code where no container can reach the server', async () => {
+    it('fails with server_unreachable when no container can reach the server', async () => {
       const fixture = fixtureWith();
       const machine = handle(fixture, fixture.withSpec({ network: 'bridge' }));
       const failure = { outcome: 'failed', owner_layer: 'control_plane', code: 'server_unreachable', retryable: false };

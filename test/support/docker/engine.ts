@@ -1,6 +1,6 @@
 /**
- * A real container engine for tests that keeps everything in a temporary directory and can be
- * stopped and started again. It needs no registry: its image is built from files of this host.
+ * A real container engine for tests. It keeps everything in a temporary directory and can be
+ * stopped and restarted. It needs no registry, because its image is built from files of this host.
  */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { until } from '../until.ts';
 import { imageLayer } from './image-layer.ts';
 
 /** Runs until SIGTERM, like an agent. */
-const standIn = ['/bin/sh', '-c', 'trap "exit 0" TERM; echo stand-in; sleep 100000 & wait'];
+const fakeAgent = ['/bin/sh', '-c', 'trap "exit 0" TERM; echo started; sleep 100000 & wait'];
 
 export interface WireContainer {
   Id: string;
@@ -22,22 +22,22 @@ export interface WireContainer {
 
 export interface TestEngine {
   docker_host: string;
-  /** Its entrypoint stands in for an agent. */
+  /** An image with an entrypoint that runs until SIGTERM, like an agent. */
   image: string;
   /** Calls the engine directly, without the driver. */
   call<T>(method: string, path: string, body?: object): Promise<{ status: number; body: T }>;
   containers(labels?: Record<string, string>): Promise<WireContainer[]>;
-  /** Does nothing if it already runs. */
+  /** Does nothing if the engine already runs. */
   start(): Promise<void>;
   /** Kills the engine, not its containers. */
   stop(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts an engine. `registry` is the address of a registry that speaks plain HTTP. */
+/** Starts an engine. `registry` is the address of a registry that serves plain HTTP. */
 export type StartEngine = (options?: { registry?: string }) => Promise<TestEngine>;
 
-/** The parts that differ between engines. */
+/** The parts of the fixture that differ between engines. */
 export interface EngineProgram {
   name: string;
   /** Starts the process that listens on the socket. */
@@ -100,7 +100,7 @@ export async function startEngine({ name, launch, afterKill }: EngineProgram): P
     await until(`${name} to answer`, async () => {
       if (starting.exitCode !== null)
         throw new Error(
-          `${name} ended with ${starting.exitCode} instead of serving:\n${lastLines(readFileSync(log, 'utf8'))}`,
+          `${name} exited with ${starting.exitCode} instead of serving:\n${lastLines(readFileSync(log, 'utf8'))}`,
         );
       if (!existsSync(socket)) return undefined;
       return (await call('GET', '/_ping').catch(() => undefined))?.status === 200 ? true : undefined;
@@ -120,12 +120,12 @@ export async function startEngine({ name, launch, afterKill }: EngineProgram): P
   };
   const importImage = async () => {
     const [repo = '', tag = ''] = image.split(':');
-    const changes = `ENTRYPOINT ${JSON.stringify(standIn)}`;
+    const changes = `ENTRYPOINT ${JSON.stringify(fakeAgent)}`;
     const query = new URLSearchParams({ fromSrc: '-', repo, tag, changes });
     const { status, text } = await send(socket, 'POST', `/images/create?${query}`, imageLayer());
     if (status !== 200 || text.includes('"error"')) throw new Error(`${name} did not import the image: ${text}`);
   };
-  /** Clean-up processes of the engine may outlive it and mount and unmount for a moment longer. */
+  /** Retries, because clean-up processes of the engine may still mount and unmount for a moment. */
   const removeDirectory = () =>
     until(`the directory of ${name} to be removed`, () => {
       for (const path of mountsBelow(directory)) spawnSync('umount', [path]);

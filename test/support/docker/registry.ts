@@ -1,6 +1,6 @@
 /**
- * An image registry for tests: one image of one layer, behind a password. It sends the layer's
- * second half when the test says so, so that a test can observe a pull half-way.
+ * An image registry for tests. It serves one image of one layer behind a password. It sends the
+ * second half of the layer only after `release`, so that a test can observe an unfinished pull.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 import { archived } from '../../../src/base/files/tar.ts';
 
 export interface Registry {
-  /** Speaks plain HTTP. */
+  /** The host and port, which serve plain HTTP. */
   address: string;
   image: string;
   /** Sends the rest of the layer. */
@@ -27,13 +27,13 @@ function imageOf(file: Buffer) {
   const architecture = arch === 'x64' ? 'amd64' : arch;
   const rootfs = { type: 'layers', diff_ids: [digestOf(tar)] };
   const config = Buffer.from(JSON.stringify({ architecture, os: 'linux', config: { Cmd: ['/nothing'] }, rootfs }));
-  const described = (mediaType: string, bytes: Buffer) => ({ mediaType, size: bytes.length, digest: digestOf(bytes) });
+  const descriptor = (mediaType: string, bytes: Buffer) => ({ mediaType, size: bytes.length, digest: digestOf(bytes) });
   const manifest = Buffer.from(
     JSON.stringify({
       schemaVersion: 2,
       mediaType: manifestType,
-      config: described('application/vnd.docker.container.image.v1+json', config),
-      layers: [described('application/vnd.docker.image.rootfs.diff.tar.gzip', layer)],
+      config: descriptor('application/vnd.docker.container.image.v1+json', config),
+      layers: [descriptor('application/vnd.docker.image.rootfs.diff.tar.gzip', layer)],
     }),
   );
   return { layer, config, manifest };
@@ -42,12 +42,12 @@ function imageOf(file: Buffer) {
 export async function startRegistry(login: { username: string; password: string }): Promise<Registry> {
   const { layer, config, manifest } = imageOf(Buffer.alloc(400_000, 'slipway'));
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  const wanted = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`;
+  const expectedAuthorization = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`;
 
   const answer = async ({ url = '', headers }: IncomingMessage, reply: ServerResponse) => {
     const send = (status: number, type: string, body: Buffer | string) =>
       reply.writeHead(status, { 'content-type': type, 'content-length': body.length }).end(body);
-    if (headers.authorization !== wanted) {
+    if (headers.authorization !== expectedAuthorization) {
       reply.setHeader('www-authenticate', 'Basic realm="slipway"');
       return send(401, 'application/json', '{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}');
     }

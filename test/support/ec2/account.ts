@@ -12,7 +12,9 @@ export interface FakeInstance {
   reason: string | null;
   tags: Record<string, string>;
   token: string;
-  /** Of the request without its token: EC2 refuses a reused token with another request. */
+  /**
+   * The digest of the request without its token. EC2 refuses a token reused for another request.
+   */
   request_digest: string;
   fields: URLSearchParams;
   spot: boolean;
@@ -30,18 +32,18 @@ export interface FakePart {
 const newId = (prefix: string) => `${prefix}-0${randomBytes(8).toString('hex')}`;
 
 const digestOf = (fields: URLSearchParams) => {
-  const kept = [...fields].filter(([name]) => name !== 'ClientToken');
-  return createHash('sha256').update(JSON.stringify(kept)).digest('hex');
+  const comparedFields = [...fields].filter(([name]) => name !== 'ClientToken');
+  return createHash('sha256').update(JSON.stringify(comparedFields)).digest('hex');
 };
 
-/** The next state, which is entered after the current one was read. */
-const next: Partial<Record<FakeInstance['state'], FakeInstance['state']>> = {
+/** The state that follows each state, entered after the current one was read. */
+const nextState: Partial<Record<FakeInstance['state'], FakeInstance['state']>> = {
   pending: 'running',
   stopping: 'stopped',
   'shutting-down': 'terminated',
 };
 
-/** Hooks for tests that really boot instances. */
+/** Hooks for tests that run the user-data of their instances. */
 export interface Boots {
   launched?(instance: FakeInstance): void;
   ended?(instance: FakeInstance): void;
@@ -52,23 +54,23 @@ export function createAccount(images: string[], boots: Boots = {}) {
   const parts = new Map<string, FakePart>();
   let console_text: string | null = null;
   /** The state reason that the next launched instance gets at once. */
-  let doomed: string | null = null;
+  let nextFailure: string | null = null;
 
-  const carriesAll = (tags: Record<string, string>, fields: URLSearchParams) =>
+  const hasAllTags = (tags: Record<string, string>, fields: URLSearchParams) =>
     tagFilters(fields).every(([name, values]) => values.includes(tags[name] ?? ''));
 
-  const named = (fields: URLSearchParams): FakeInstance[] =>
+  const findNamed = (fields: URLSearchParams): FakeInstance[] =>
     listOf(fields, 'InstanceId').map((id) => {
-      const found = instances.get(id);
-      if (!found) throw new Ec2Refusal('InvalidInstanceID.NotFound', `The instance ID '${id}' does not exist`);
-      return found;
+      const instance = instances.get(id);
+      if (!instance) throw new Ec2Refusal('InvalidInstanceID.NotFound', `The instance ID '${id}' does not exist`);
+      return instance;
     });
 
   const dispose = (instance: FakeInstance) => {
     for (const part of [...parts.values()]) if (part.instance === instance.id) parts.delete(part.id);
   };
-  const pass = (instance: FakeInstance) => {
-    const after = next[instance.state];
+  const advance = (instance: FakeInstance) => {
+    const after = nextState[instance.state];
     if (!after) return;
     instance.state = after;
     if (after === 'terminated') dispose(instance);
@@ -81,9 +83,9 @@ export function createAccount(images: string[], boots: Boots = {}) {
       throw new Ec2Refusal('InvalidAMIID.NotFound', `The image id '[${image}]' does not exist`);
     const token = fields.get('ClientToken') ?? '';
     const request_digest = digestOf(fields);
-    const before = token && [...instances.values()].find((each) => each.token === token);
-    if (before) {
-      if (before.request_digest === request_digest) return before;
+    const existing = token && [...instances.values()].find((each) => each.token === token);
+    if (existing) {
+      if (existing.request_digest === request_digest) return existing;
       throw new Ec2Refusal(
         'IdempotentParameterMismatch',
         'Arguments on this idempotent request are inconsistent with arguments used in previous request(s).',
@@ -92,8 +94,8 @@ export function createAccount(images: string[], boots: Boots = {}) {
     const instance: FakeInstance = {
       id: newId('i'),
       region,
-      state: doomed ? 'terminated' : 'pending',
-      reason: doomed,
+      state: nextFailure ? 'terminated' : 'pending',
+      reason: nextFailure,
       tags: tagsFor(fields, 'instance'),
       token,
       request_digest,
@@ -101,7 +103,7 @@ export function createAccount(images: string[], boots: Boots = {}) {
       spot: fields.get('InstanceMarketOptions.MarketType') === 'spot',
       console: '',
     };
-    doomed = null;
+    nextFailure = null;
     instances.set(instance.id, instance);
     for (const kind of instance.state === 'terminated' ? [] : (['volume', 'network-interface'] as const)) {
       const id = newId(kind === 'volume' ? 'vol' : 'eni');
@@ -119,25 +121,26 @@ export function createAccount(images: string[], boots: Boots = {}) {
     },
     consoleText: (id: string) => console_text ?? instances.get(id)?.console ?? '',
     doom: (reason: string) => {
-      doomed = reason;
+      nextFailure = reason;
     },
     image: (id: string) => images.includes(id),
     run,
-    named,
+    named: findNamed,
     dispose,
     /**
      * Returns the instances in the query's region that match its ids or tags. Each advances by one
      * state after it was returned.
      */
     look(query: Query): FakeInstance[] {
-      const candidates = listOf(query.fields, 'InstanceId').length > 0 ? named(query.fields) : [...instances.values()];
-      const found = candidates.filter((each) => each.region === query.region && carriesAll(each.tags, query.fields));
-      const shown = found.map((each) => ({ ...each }));
-      found.forEach(pass);
-      return shown;
+      const candidates =
+        listOf(query.fields, 'InstanceId').length > 0 ? findNamed(query.fields) : [...instances.values()];
+      const matches = candidates.filter((each) => each.region === query.region && hasAllTags(each.tags, query.fields));
+      const copies = matches.map((each) => ({ ...each }));
+      matches.forEach(advance);
+      return copies;
     },
     partsOf: (kind: FakePart['kind'], fields: URLSearchParams): FakePart[] =>
-      [...parts.values()].filter((part) => part.kind === kind && carriesAll(part.tags, fields)),
+      [...parts.values()].filter((part) => part.kind === kind && hasAllTags(part.tags, fields)),
   };
 }
 

@@ -1,4 +1,6 @@
-/** The EC2 actions that the driver uses, on an account in memory, answered in EC2's format. */
+/**
+ * Runs the EC2 actions that the driver uses on an account in memory, and answers in EC2's format.
+ */
 import type { FakeAccount, FakeInstance, FakePart } from './account.ts';
 import { Ec2Refusal, type Query, responseXml } from './query.ts';
 
@@ -6,7 +8,7 @@ const codes = { pending: 0, running: 16, 'shutting-down': 32, terminated: 48, st
 const stateOf = (state: FakeInstance['state']) => ({ code: codes[state], name: state });
 const tagSet = (tags: Record<string, string>) => Object.entries(tags).map(([key, value]) => ({ key, value }));
 
-const shown = (instance: FakeInstance) => ({
+const toXmlInstance = (instance: FakeInstance) => ({
   instanceId: instance.id,
   imageId: instance.fields.get('ImageId') ?? '',
   instanceState: stateOf(instance.state),
@@ -19,26 +21,26 @@ const shown = (instance: FakeInstance) => ({
   }),
 });
 
-const attached = ({ instance }: FakePart, yes: string) => (instance === null ? 'available' : yes);
+const attachmentStatus = ({ instance }: FakePart) => (instance === null ? 'available' : 'in-use');
 
 type Action = (account: FakeAccount, query: Query) => string;
 
-const change =
+const changeStates =
   (what: string, to: (instance: FakeInstance) => FakeInstance['state']): Action =>
   (account, { fields }) => {
-    const changed = account.named(fields).map((instance) => {
+    const changes = account.named(fields).map((instance) => {
       const before = instance.state;
       instance.state = to(instance);
       return { instanceId: instance.id, currentState: stateOf(instance.state), previousState: stateOf(before) };
     });
-    return responseXml(what, { instancesSet: changed });
+    return responseXml(what, { instancesSet: changes });
   };
 
-const over = ({ state }: FakeInstance) => state === 'terminated' || state === 'shutting-down';
+const hasEnded = ({ state }: FakeInstance) => state === 'terminated' || state === 'shutting-down';
 
-function stopped(instance: FakeInstance): FakeInstance['state'] {
+function stopState(instance: FakeInstance): FakeInstance['state'] {
   if (instance.spot) throw new Ec2Refusal('UnsupportedOperation', `You can't stop the Spot Instance '${instance.id}'`);
-  if (over(instance) || instance.state === 'pending')
+  if (hasEnded(instance) || instance.state === 'pending')
     throw new Ec2Refusal(
       'IncorrectInstanceState',
       `The instance '${instance.id}' is not in a state from which it can be stopped.`,
@@ -46,7 +48,7 @@ function stopped(instance: FakeInstance): FakeInstance['state'] {
   return instance.state === 'stopped' ? 'stopped' : 'stopping';
 }
 
-const removal =
+const deletePart =
   (what: string, field: string): Action =>
   (account, { fields }) => {
     const id = fields.get(field) ?? '';
@@ -59,36 +61,36 @@ const removal =
 
 export const actions: Record<string, Action> = {
   RunInstances: (account, query) =>
-    responseXml('RunInstances', { reservationId: 'r-1', instancesSet: [shown(account.run(query))] }),
+    responseXml('RunInstances', { reservationId: 'r-1', instancesSet: [toXmlInstance(account.run(query))] }),
   DescribeInstances(account, query) {
-    const found = account.look(query);
+    const instances = account.look(query);
     const size = Number(query.fields.get('MaxResults') ?? 1000);
     const from = Number(query.fields.get('NextToken') ?? 0);
-    const page = found.slice(from, from + size);
+    const page = instances.slice(from, from + size);
     return responseXml('DescribeInstances', {
-      reservationSet: page.map((each) => ({ reservationId: `r-${each.id}`, instancesSet: [shown(each)] })),
-      ...(found.length > from + size && { nextToken: String(from + size) }),
+      reservationSet: page.map((each) => ({ reservationId: `r-${each.id}`, instancesSet: [toXmlInstance(each)] })),
+      ...(instances.length > from + size && { nextToken: String(from + size) }),
     });
   },
-  StartInstances: change('StartInstances', () => 'pending'),
-  StopInstances: change('StopInstances', stopped),
-  TerminateInstances: change('TerminateInstances', (instance) =>
+  StartInstances: changeStates('StartInstances', () => 'pending'),
+  StopInstances: changeStates('StopInstances', stopState),
+  TerminateInstances: changeStates('TerminateInstances', (instance) =>
     instance.state === 'terminated' ? 'terminated' : 'shutting-down',
   ),
   DescribeVolumes: (account, { fields }) =>
     responseXml('DescribeVolumes', {
       volumeSet: account
         .partsOf('volume', fields)
-        .map((part) => ({ volumeId: part.id, status: attached(part, 'in-use'), tagSet: tagSet(part.tags) })),
+        .map((part) => ({ volumeId: part.id, status: attachmentStatus(part), tagSet: tagSet(part.tags) })),
     }),
   DescribeNetworkInterfaces: (account, { fields }) =>
     responseXml('DescribeNetworkInterfaces', {
       networkInterfaceSet: account
         .partsOf('network-interface', fields)
-        .map((part) => ({ networkInterfaceId: part.id, status: attached(part, 'in-use'), tagSet: tagSet(part.tags) })),
+        .map((part) => ({ networkInterfaceId: part.id, status: attachmentStatus(part), tagSet: tagSet(part.tags) })),
     }),
-  DeleteVolume: removal('DeleteVolume', 'VolumeId'),
-  DeleteNetworkInterface: removal('DeleteNetworkInterface', 'NetworkInterfaceId'),
+  DeleteVolume: deletePart('DeleteVolume', 'VolumeId'),
+  DeleteNetworkInterface: deletePart('DeleteNetworkInterface', 'NetworkInterfaceId'),
   DescribeImages: (account, { fields }) =>
     responseXml('DescribeImages', {
       imagesSet: account.image(fields.get('ImageId.1') ?? '')

@@ -1,6 +1,6 @@
 /**
- * Instances that really run their user-data. A directory stands for the disk, with only the
- * programs of a small image.
+ * Runs the user-data of fake instances as real processes. A directory takes the place of the disk
+ * and holds only the programs of a small image.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ const places = ['/var/lib/slipway', '/opt/slipway', '/etc/systemd', '/run/system
 export interface BootingMachines extends Boots {
   diskOf(instance: FakeInstance): string;
   /** Whether images launched from now on contain Node. */
-  giveNode(yes: boolean): void;
-  /** From now on images have systemd: a `systemctl` that only prints its arguments. */
-  giveSystemd(): void;
+  setHasNode(hasNode: boolean): void;
+  /** From now on images have a fake systemd: a `systemctl` that only prints its arguments. */
+  addSystemd(): void;
   close(): void;
 }
 
@@ -37,17 +37,17 @@ export function bootingMachines(): BootingMachines {
     try {
       process.kill(-pid, 'SIGKILL');
     } catch (error) {
-      // It had exited already.
+      // The process had exited already.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   };
 
   return {
     diskOf,
-    giveNode: (yes) => {
-      node = yes;
+    setHasNode: (hasNode) => {
+      node = hasNode;
     },
-    giveSystemd: () => {
+    addSystemd: () => {
       systemd = true;
     },
     ended,
@@ -63,8 +63,8 @@ export function bootingMachines(): BootingMachines {
         writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\necho "systemctl $*"\n', { mode: 0o755 });
       }
       const script = Buffer.from(instance.fields.get('UserData') ?? '', 'base64').toString('utf8');
-      const moved = places.reduce((text, place) => text.replaceAll(place, join(disk, place)), script);
-      const machine = spawn(join(bin, 'sh'), ['-c', moved], {
+      const redirectedScript = places.reduce((text, place) => text.replaceAll(place, join(disk, place)), script);
+      const machine = spawn(join(bin, 'sh'), ['-c', redirectedScript], {
         detached: true,
         env: { PATH: bin },
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,6 +1,6 @@
 /**
- * The fixture for the ec2 driver's conformance tests: a fake account behind EC2's protocol, and
- * direct access to the account.
+ * The fixture of the ec2 driver's conformance tests. It runs the driver against a fake EC2 endpoint
+ * and gives tests direct access to the account behind it.
  */
 import { systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
@@ -12,7 +12,7 @@ import { tagNames } from '../../../src/drivers/ec2/tags.ts';
 import type { FakeInstance } from './account.ts';
 import { type Ec2Server, someImage, startEc2 } from './ec2-server.ts';
 
-/** The credentials as the server finds them in its environment. */
+/** The credentials that the server reads from its environment. */
 export const accountSecrets = {
   AWS_ACCESS_KEY_ID: 'AKIDOFNOBODYATALL123',
   AWS_SECRET_ACCESS_KEY: 'a-secret-key-that-nobody-may-ever-see+/=',
@@ -63,25 +63,25 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
     [...server.account.instances.values()].filter(
       ({ tags }) => tags[tagNames.node_instance_id] === target.node_instance_id,
     );
-  const up = (target: DriverTarget) =>
+  const running = (target: DriverTarget) =>
     instancesOf(target).filter(({ state }) => state === 'pending' || state === 'running');
-  /** Requests the instance and stops there, whatever the answer was. */
+  /** Requests the instance and ignores the answer. */
   const requestOnly = async (target: EnsureTarget) => {
     const driver = open();
     for (let tries = 0; instancesOf(target).length === 0 && tries < 5; tries++) {
       const answer = await driver.ensure(target);
       if (answer.outcome !== 'failed' && answer.state) target.state = answer.state;
     }
-    if (instancesOf(target).length !== 1) throw new Error('nothing was planted');
+    if (instancesOf(target).length !== 1) throw new Error('the driver requested no instance');
   };
   return {
     server,
     open,
     instancesOf,
     target: (installation_id) => newTarget(installation_id),
-    machines: async (target) => up(target).length,
+    machines: async (target) => running(target).length,
     async killMachine(target) {
-      for (const instance of up(target)) {
+      for (const instance of running(target)) {
         instance.state = 'stopped';
         instance.reason = 'Client.InstanceInitiatedShutdown: Instance initiated shutdown';
       }
@@ -113,7 +113,7 @@ export async function ec2Fixture(): Promise<Ec2Fixture> {
         name: 'an instance that was stopped from outside',
         async leave(target) {
           await requestOnly(target);
-          for (const instance of up(target)) instance.state = 'stopped';
+          for (const instance of running(target)) instance.state = 'stopped';
         },
       },
       {

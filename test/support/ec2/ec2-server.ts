@@ -1,4 +1,4 @@
-/** A server that speaks EC2's query protocol and can be told to fail in the ways EC2 does. */
+/** A fake EC2 endpoint that serves the query protocol and can fail in the ways EC2 does. */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Boots, createAccount, type FakeAccount } from './account.ts';
@@ -6,8 +6,8 @@ import { actions } from './actions.ts';
 import { Ec2Refusal, type Query, readQuery, responseXml } from './query.ts';
 
 /**
- * How the next requests of an action fail: refused, disconnected before or after they take effect,
- * never answered, or, for a list, answered as if it were empty.
+ * How the next requests of an action fail. They are refused, disconnected before or after they take
+ * effect, or never answered. A list can also be answered as if it were empty.
  */
 export type Fault =
   | { refuse: string; message?: string; status?: number }
@@ -23,6 +23,7 @@ export interface Ec2Server {
   queries: Query[];
   /** Applies to the given number of requests of that action, or to all of them. */
   plant(action: string, fault: Fault, times?: number): void;
+  /** Removes all planted faults. */
   heal(): void;
   /** Limits the page size of lists, whatever the request says. */
   pageSize(max: number): void;
@@ -35,13 +36,13 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
   const account = createAccount([someImage], boots);
   const queries: Query[] = [];
   let page: number | null = null;
-  const planted = new Map<string, { fault: Fault; left: number }>();
+  const planted = new Map<string, { fault: Fault; remaining: number }>();
 
   const faultFor = (action: string): Fault | null => {
-    const found = planted.get(action) ?? planted.get('*');
-    if (!found || found.left <= 0) return null;
-    found.left--;
-    return found.fault;
+    const entry = planted.get(action) ?? planted.get('*');
+    if (!entry || entry.remaining <= 0) return null;
+    entry.remaining--;
+    return entry.fault;
   };
   const answer = (query: Query): string => {
     const action = actions[query.action];
@@ -79,7 +80,7 @@ export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     account,
     queries,
-    plant: (action, fault, times = Number.POSITIVE_INFINITY) => planted.set(action, { fault, left: times }),
+    plant: (action, fault, times = Number.POSITIVE_INFINITY) => planted.set(action, { fault, remaining: times }),
     heal: () => planted.clear(),
     pageSize: (max) => {
       page = max;

@@ -15,25 +15,25 @@ export async function readQuery(request: IncomingMessage): Promise<Query> {
   return { action: fields.get('Action') ?? '', fields, region: scope?.[1] ?? 'us-east-1' };
 }
 
-/** `InstanceId.1`, `InstanceId.2` … */
+/** Reads a numbered list: `InstanceId.1`, `InstanceId.2` … */
 export function listOf(fields: URLSearchParams, name: string): string[] {
-  const found: string[] = [];
-  for (let index = 1; fields.has(`${name}.${index}`); index++) found.push(fields.get(`${name}.${index}`) ?? '');
-  return found;
+  const values: string[] = [];
+  for (let index = 1; fields.has(`${name}.${index}`); index++) values.push(fields.get(`${name}.${index}`) ?? '');
+  return values;
 }
 
-/** `Filter.1.Name` with `Filter.1.Value.1` … Only tag filters are supported. */
+/** Reads `Filter.1.Name` with `Filter.1.Value.1` … Only tag filters are supported. */
 export function tagFilters(fields: URLSearchParams): [name: string, values: string[]][] {
-  const found: [string, string[]][] = [];
+  const filters: [string, string[]][] = [];
   for (let index = 1; fields.has(`Filter.${index}.Name`); index++) {
     const name = fields.get(`Filter.${index}.Name`) ?? '';
     if (!name.startsWith('tag:')) throw new Error(`this server filters by tags only, not by ${name}`);
-    found.push([name.slice('tag:'.length), listOf(fields, `Filter.${index}.Value`)]);
+    filters.push([name.slice('tag:'.length), listOf(fields, `Filter.${index}.Value`)]);
   }
-  return found;
+  return filters;
 }
 
-/** The tags of one kind of resource in a launch request. */
+/** Reads the tags that a launch request sets on one kind of resource. */
 export function tagsFor(fields: URLSearchParams, kind: string): Record<string, string> {
   const tags: Record<string, string> = {};
   for (let spec = 1; fields.has(`TagSpecification.${spec}.ResourceType`); spec++) {
@@ -48,7 +48,7 @@ export function tagsFor(fields: URLSearchParams, kind: string): Record<string, s
 
 type Xml = string | number | boolean | Xml[] | { [name: string]: Xml };
 
-const escaped = (text: string) =>
+const escapeXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
 /** Writes a list as repeated `<item>` elements. */
@@ -58,13 +58,13 @@ export function toXml(value: Xml): string {
     return Object.entries(value)
       .map(([name, inner]) => `<${name}>${toXml(inner)}</${name}>`)
       .join('');
-  return escaped(String(value));
+  return escapeXml(String(value));
 }
 
 export const responseXml = (action: string, body: Xml): string =>
   `<?xml version="1.0" encoding="UTF-8"?><${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>00000000-0000-0000-0000-000000000000</requestId>${toXml(body)}</${action}Response>`;
 
-/** A refusal in EC2's format. */
+/** An error answer in EC2's format. */
 export class Ec2Refusal extends Error {
   readonly code: string;
   readonly status: number;
@@ -74,6 +74,6 @@ export class Ec2Refusal extends Error {
     this.status = status;
   }
   xml(): string {
-    return `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>${this.code}</Code><Message>${escaped(this.message)}</Message></Error></Errors><RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>`;
+    return `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>${this.code}</Code><Message>${escapeXml(this.message)}</Message></Error></Errors><RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>`;
   }
 }

@@ -9,7 +9,7 @@ import { EmbeddedPostgresError } from '../../../src/store/pg/embedded/embedded-e
 
 const [, , dataDir = '', relocateTo] = process.argv;
 const log: string[] = [];
-const report = (value: object) => process.stdout.write(`${JSON.stringify({ ...value, log })}\n`);
+const print = (value: object) => process.stdout.write(`${JSON.stringify({ ...value, log })}\n`);
 
 try {
   const { url, application_url, pid, adopted, clusterDir, stop } = await startEmbeddedPostgres({
@@ -19,8 +19,8 @@ try {
     ...(relocateTo === undefined ? {} : { relocateTo }),
   });
   process.once('SIGTERM', () => stop().then(() => process.exit(0)));
-  report({ url, application_url, pid, adopted, clusterDir });
+  print({ url, application_url, pid, adopted, clusterDir });
 } catch (error) {
   if (!(error instanceof EmbeddedPostgresError)) throw error;
-  report({ refused: error.code, message: error.message, remedy: error.remedy });
+  print({ refused: error.code, message: error.message, remedy: error.remedy });
 }

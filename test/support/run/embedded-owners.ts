@@ -1,6 +1,6 @@
 /**
- * Starts `embedded-owner.ts` processes that a test can kill. `endOwners` stops and removes what
- * they leave behind.
+ * Starts `embedded-owner.ts` processes that a test can kill. `endOwners` stops the PostgreSQL
+ * servers that they leave running and removes their directories.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,14 +36,14 @@ const directories = new Set<string>();
 const postmasters = new Set<number>();
 
 export async function startOwner(dataDir: string, launch: Launch = {}): Promise<Owner> {
-  const { program = ownerProgram, relocateTo, ...as } = launch;
+  const { program = ownerProgram, relocateTo, ...identity } = launch;
   const args = [program, dataDir, ...(relocateTo === undefined ? [] : [relocateTo])];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...as });
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...identity });
   children.add(child);
   const [line] = await Promise.race([
     once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>,
     once(child, 'close').then(([code]): never => {
-      throw new Error(`the owner ended with ${code} and said nothing; its error stands above`);
+      throw new Error(`the owner exited with ${code} without a report; its error is printed above`);
     }),
   ]);
   const owner = { child, ...(JSON.parse(line) as Omit<Owner, 'child'>) };
@@ -99,7 +99,7 @@ export async function endOwners(): Promise<void> {
   for (const set of [children, directories, postmasters]) set.clear();
 }
 
-/** Launches as `nobody` when the tests run as root. */
+/** Makes the process run as `nobody` when the tests run as root. */
 export async function asPlainUser(dataDir: string): Promise<Launch> {
   if (!isRoot) return {};
   await chown(dataDir, nobodyUid, nobodyUid);

@@ -1,12 +1,12 @@
 /**
- * The order in which test files start. All suites share the workers. Files that mostly wait (for
- * deadlines, for booting machines) are interleaved with files that mostly compute, so that the CPUs
- * stay busy. The slowest files start first, so that none of them runs alone at the end.
+ * Decides the order in which test files start. All suites share the workers. Files that mostly wait
+ * (for deadlines, for booting machines) are interleaved with files that mostly compute, so that the
+ * CPUs stay busy. The slowest files start first, so that none of them runs alone at the end.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
- * The slowest files, by the end of their path. A missing entry only makes the end of a run a little
+ * The ends of the paths of the slowest files. A missing entry only makes the end of a run a little
  * longer.
  */
 export const slowestFiles = [
@@ -58,8 +58,8 @@ const rank = ({ moduleId }: TestSpecification): number => {
 
 /** Merges two lists evenly and keeps the order of each. */
 export function interleave<T>(some: readonly T[], others: readonly T[]): T[] {
-  const placed = [some, others].flatMap((list) => list.map((item, i) => ({ item, at: i / list.length })));
-  return placed.sort((a, b) => a.at - b.at).map(({ item }) => item);
+  const items = [some, others].flatMap((list) => list.map((item, i) => ({ item, at: i / list.length })));
+  return items.sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
 
 export class FileOrder extends BaseSequencer {

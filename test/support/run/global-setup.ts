@@ -18,8 +18,8 @@ import { createTemplate } from './template.ts';
 const prefix = 'slipway-test-run-';
 
 /**
- * A run creates and drops hundreds of databases of a thousand files each. On a RAM disk with enough
- * space that takes a tenth less CPU time; nothing outlives the run anyway.
+ * A run creates and drops hundreds of databases of a thousand files each. A RAM disk saves a tenth
+ * of the CPU time. Nothing needs to outlive the run.
  */
 const memoryDirectory = '/dev/shm';
 const enoughBytes = 4 * 2 ** 30;
@@ -31,12 +31,12 @@ const hasRoom = (path: string) => {
 const runsDirectory = () => (hasRoom(memoryDirectory) ? memoryDirectory : tmpdir());
 
 /**
- * A PostgreSQL started outside for the run, such as an older version
+ * The address of a PostgreSQL that somebody else started for this run, such as an older version
  * (test/outsiders/postgresql.test.ts).
  */
-const givenUrl = process.env.SLIPWAY_TEST_POSTGRES_URL;
+const externalUrl = process.env.SLIPWAY_TEST_POSTGRES_URL;
 
-async function useGiven(project: TestProject, url: string): Promise<void> {
+async function useExternalPostgres(project: TestProject, url: string): Promise<void> {
   const { host } = new URL(url);
   await execute(url, `CREATE ROLE ${application} LOGIN PASSWORD 'application'`);
   await createTemplate(url);
@@ -46,13 +46,13 @@ async function useGiven(project: TestProject, url: string): Promise<void> {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  if (givenUrl) {
-    await useGiven(project, givenUrl);
+  if (externalUrl) {
+    await useExternalPostgres(project, externalUrl);
     return async () => {};
   }
   for (const runs of [tmpdir(), memoryDirectory].filter((path) => existsSync(path))) await removeAbandonedRuns(runs);
   const dataDir = await mkdtemp(join(runsDirectory(), `${prefix}${process.pid}-`));
-  // When the tests run as root, the unprivileged account enters it too.
+  // When the tests run as root, PostgreSQL runs as another user, which must enter the directory.
   await chmod(dataDir, 0o711);
   const postgres = await startEmbeddedPostgres({
     dataDir,
@@ -72,8 +72,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * A run connects thousands of times, and each connection hashes a password with all iterations. One
- * iteration is enough here.
+ * A run connects thousands of times, and each connection hashes a password. One iteration instead
+ * of thousands is enough here.
  */
 const quickPasswords = { scram_iterations: '1' };
 
@@ -84,12 +84,12 @@ async function hashQuickly(url: string): Promise<void> {
 }
 
 /**
- * A killed run leaves its PostgreSQL running. A server would adopt it again; a test run never does.
+ * A killed run leaves its PostgreSQL running. No later run adopts it, so it is stopped and removed.
  */
 async function removeAbandonedRuns(runs: string): Promise<void> {
   for (const name of await readdir(runs)) {
     if (!name.startsWith(prefix) || isProcessAlive(Number.parseInt(name.slice(prefix.length), 10))) continue;
-    // Skips another user's run, and one that its own process is removing right now.
+    // Skips the run of another user, and a run that its own process is just removing.
     if (statSync(join(runs, name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
     const clusterDir = join(runs, name, 'postgres');
     const postmaster = existsSync(clusterDir) ? findPostmaster(clusterDir) : undefined;

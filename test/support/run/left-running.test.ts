@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { registerStop, stopLeftovers } from './left-running.ts';
 
-test('stops everything left running, and nothing twice', async () => {
+test('stops each registered service once, whether or not the test file stopped it', async () => {
   const stopped: string[] = [];
   const first = registerStop(async () => void stopped.push('first'));
   registerStop(async () => void stopped.push('second'));

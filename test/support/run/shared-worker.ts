@@ -8,14 +8,14 @@ import { afterAll, expect, vi } from 'vitest';
 import { stopLeftovers } from './left-running.ts';
 
 /** Kept on globalThis, because this module is loaded again for each file. */
-const worker = globalThis as { slipway_modules_replaced?: boolean };
+const worker = globalThis as { slipway_modules_mocked?: boolean };
 
 const { testPath } = expect.getState();
-const replaces = testPath !== undefined && readFileSync(testPath, 'utf8').includes('vi.mock(');
+const mocksModules = testPath !== undefined && readFileSync(testPath, 'utf8').includes('vi.mock(');
 // `vi.mock` does not affect modules that are already loaded, and modules loaded with a mock must
 // not be reused.
-if (replaces || worker.slipway_modules_replaced) vi.resetModules();
-worker.slipway_modules_replaced = replaces;
+if (mocksModules || worker.slipway_modules_mocked) vi.resetModules();
+worker.slipway_modules_mocked = mocksModules;
 
 // The hook registered first runs last, after the file's own clean-up.
 afterAll(stopLeftovers);
