@@ -19,8 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Sent on a stream, by a relay, for one heartbeat of a batch, or outside any operation. */
-const elsewhere = [
+/** Codes that no operation documents: sent on a stream, by a relay, or for a beat of a batch. */
+const undocumented = [
   'stream_replaced',
   'stream_silent',
   'stream_overrun',
@@ -33,7 +33,7 @@ const elsewhere = [
 const codes = [...Object.keys(errorCatalogue), ...Object.keys(pathFaults)].sort();
 
 describe('the error catalogue', () => {
-  it.each(Object.entries(contractDocs))('%s is what the contract says', (path, render) => {
+  it.each(Object.entries(contractDocs))('%s is generated from the current contract', (path, render) => {
     expect(readFileSync(fromRoot(path), 'utf8')).toBe(render());
   });
 
@@ -138,32 +138,32 @@ describe('the OpenAPI document', () => {
     }
     const answered = new Set([...addresses.keys()].flatMap((name) => [...(documentedProblems(name) ?? [])]));
     const unanswered = Object.keys(errorCatalogue).filter((code) => !answered.has(code as ErrorCode));
-    expect(unanswered.sort()).toEqual([...elsewhere].sort());
+    expect(unanswered.sort()).toEqual([...undocumented].sort());
   });
 
   it('excludes NUL from all text that a caller may send', () => {
     const { schemas } = document.components;
     const seen = new Set<string>();
-    const open: string[] = [];
-    const look = (schema: unknown, at: string): void => {
+    const violations: string[] = [];
+    const checkSchema = (schema: unknown, at: string): void => {
       if (typeof schema !== 'object' || schema === null) return;
       const { $ref, type, pattern, enum: values } = schema as Record<string, unknown>;
       if (typeof $ref === 'string' && !seen.has($ref)) {
         seen.add($ref);
-        look(schemas[$ref.split('/').at(-1) ?? ''], $ref);
+        checkSchema(schemas[$ref.split('/').at(-1) ?? ''], $ref);
       }
       if (type === 'string' && !values && (typeof pattern !== 'string' || new RegExp(pattern, 'u').test('a=a\0')))
-        open.push(at);
-      for (const [key, each] of Object.entries(schema)) look(each, `${at}/${key}`);
+        violations.push(at);
+      for (const [key, each] of Object.entries(schema)) checkSchema(each, `${at}/${key}`);
     };
     for (const { operationId, parameters, requestBody } of operationsOf(document)) {
-      look(parameters, `${operationId}/parameters`);
-      look(requestBody, `${operationId}/body`);
+      checkSchema(parameters, `${operationId}/parameters`);
+      checkSchema(requestBody, `${operationId}/body`);
     }
-    expect(open).toEqual([]);
+    expect(violations).toEqual([]);
   });
 
-  it('refuses text with NUL or half of a surrogate pair as the document says', async () => {
+  it('refuses text with NUL or a lone surrogate, as documented', async () => {
     for (const reason of ['a\\u0000b', 'a\\ud800b']) {
       const { status, body } = await send(server.url, 'POST', '/v1/brake/resume', {
         bearer: server.token,
@@ -175,10 +175,10 @@ describe('the OpenAPI document', () => {
 
   it('has no dangling and no unused references', () => {
     const referred = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref));
-    const there = (['schemas', 'responses', 'parameters', 'headers'] as const).flatMap((kind) =>
+    const defined = (['schemas', 'responses', 'parameters', 'headers'] as const).flatMap((kind) =>
       Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
     );
-    expect([...referred].sort()).toEqual(there.sort());
+    expect([...referred].sort()).toEqual(defined.sort());
     expect(JSON.stringify(document)).not.toContain('"$id"');
   });
 
@@ -198,17 +198,17 @@ describe('the OpenAPI document', () => {
 it.each([
   ['/docs', 'Claim a node of a pool'],
   ['/docs/errors', 'allocation_not_found'],
-])('%s loads in a browser without complaint', async (path, shown) => {
+])('%s loads in a browser without errors', async (path, expectedText) => {
   const browser = await openBrowser();
   try {
     const page = await browser.newPage();
-    const complaints: string[] = [];
-    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-    page.on('pageerror', (error) => complaints.push(error.message));
-    page.on('requestfailed', (request) => complaints.push(request.url()));
+    const errors: string[] = [];
+    page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+    page.on('pageerror', (error) => errors.push(error.message));
+    page.on('requestfailed', (request) => errors.push(request.url()));
     await page.goto(server.url + path, { timeout: 90_000 });
-    await page.getByText(shown).first().waitFor({ timeout: 90_000 });
-    expect(complaints).toEqual([]);
+    await page.getByText(expectedText).first().waitFor({ timeout: 90_000 });
+    expect(errors).toEqual([]);
   } finally {
     await browser.close();
   }

@@ -26,8 +26,8 @@ const withAccess = <K extends Access['kind']>(kind: K) =>
     return access.kind === kind ? [{ name, access: access as Extract<Access, { kind: K }> }] : [];
   });
 
-/** Finished, so that nothing changes by itself while a test compares tables. */
-async function answeredPing(): Promise<string> {
+/** A finished ping, so that no row changes by itself while a test compares tables. */
+async function createAnsweredPing(): Promise<string> {
   const { machine } = fixture.acme;
   const { task_id } = await fixture.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
   const params = { id: machine.node_id, task_id };
@@ -46,7 +46,7 @@ beforeAll(async () => {
   bearers.relay = (await fixture.tokenFor('relay', { pool: 'outside' })).token;
   bearers.machine = fixture.acme.machine.credential;
   const join = await fixture.client.call('join-token-create', { params: { pool: 'outside' } });
-  const task_id = await answeredPing();
+  const task_id = await createAnsweredPing();
   examples = examplesFor(fixture, { join_token_id: join.token_id, task_id });
   // A machine whose node was enrolled again: the old instance is fenced.
   const old = await readyMachine(fixture, 'twice');
@@ -71,7 +71,7 @@ const refuses = (name: OperationName, ...all: [Sent, ErrorCode][]): Promise<void
     }
   });
 
-it('has exactly the public routes of the specification, public keys, and the agent, which holds no secret', async () => {
+it('has exactly these public routes: health, public keys, and the agent bundle, which holds no secret', async () => {
   expect(withAccess('public').map(({ name }) => name)).toEqual([
     'health-get',
     'readiness-get',
@@ -98,7 +98,7 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     );
   });
 
-  it('refuses a page of another origin', async () => {
+  it('refuses a request from a page of another origin', async () => {
     await refuses(
       name,
       [{ bearer: bearers.admin, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
@@ -145,13 +145,13 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
 });
 
 /**
- * The routes that a relay token opens besides batches, in which each heartbeat carries its
+ * The routes that accept a relay token, besides batches. In a batch each heartbeat has its own
  * credential.
  */
 const forRelays: OperationName[] = ['agent-stream'];
 
 describe.each(withAccess('agent'))('$name', ({ name, access }) => {
-  it('refuses callers that are no live machine', async () => {
+  it('refuses callers that are not an unfenced machine', async () => {
     await refuses(
       name,
       [{}, 'token_missing'],
@@ -198,7 +198,7 @@ describe('credentials in the body', () => {
   });
 
   it.each(['expired', 'revoked', 'machine', 'relay'] as const)(
-    'a session is not opened by a token that is %s',
+    'a session is refused for a token that is %s',
     async (kind) => {
       const answer = await callRoute(fixture.url, 'session-create', { body: { token: bearers[kind] } });
       const codes = { expired: 'token_expired', relay: 'role_insufficient' } as const;
@@ -235,8 +235,8 @@ describe('credentials in the body', () => {
 });
 
 it('records every denial in the audit, with actor and operation', async () => {
-  // The sign-in page checks whether a session exists; that none does is no refusal.
-  const notKept = 'session-get token_missing';
+  // The sign-in page checks whether a session exists, so a missing session is not a denial.
+  const unrecorded = 'session-get token_missing';
   const expected = [
     ...withAccess('person').flatMap(({ name, access }) => {
       const codes = ['token_missing', 'token_unknown', 'token_expired', 'origin_refused'];
@@ -247,9 +247,9 @@ it('records every denial in the audit, with actor and operation', async () => {
     ...withAccess('agent').map(({ name }) => `${name} credential_unknown`),
     'agent-register join_token_invalid',
     ...Object.keys(protocolRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
-  ].filter((each) => each !== notKept);
+  ].filter((each) => each !== unrecorded);
   let missing = expected;
-  // The audit shows a fact once no older one can still be committed.
+  // The audit shows a row once no older transaction can still commit.
   await until('the audit to have every denial', async () => {
     const pages = await Promise.all(
       (['newest', 'oldest'] as const).map((order) =>
@@ -257,7 +257,7 @@ it('records every denial in the audit, with actor and operation', async () => {
       ),
     );
     const recorded = new Set(pages.flatMap(({ items }) => items.map(({ data }) => `${data.operation} ${data.code}`)));
-    expect(recorded).not.toContain(notKept);
+    expect(recorded).not.toContain(unrecorded);
     missing = expected.filter((each) => !recorded.has(each));
     return missing.length === 0;
   }).catch((error) => {
@@ -266,7 +266,7 @@ it('records every denial in the audit, with actor and operation', async () => {
 });
 
 describe('a refused action', () => {
-  const found = (query: { target_id: string; actor?: string; action: string; code: ErrorCode }) =>
+  const waitForAudit = (query: { target_id: string; actor?: string; action: string; code: ErrorCode }) =>
     until(`${query.action} of ${query.target_id} in the audit`, async () => {
       const { items } = await fixture.client.call('audit-list', { query });
       return items.length > 0 ? items : undefined;
@@ -286,7 +286,7 @@ describe('a refused action', () => {
       ['operation-cancel', workflow_id ?? ''],
     ] as const) {
       const code = target_id === allocation_id ? 'allocation_not_found' : 'operation_not_found';
-      const facts = await found({ target_id, action, code });
+      const facts = await waitForAudit({ target_id, action, code });
       expect(facts, `${action} is recorded once`).toHaveLength(1);
       expect(facts[0]).toMatchObject({ kind: 'action.refused', allocation_id: null, data: { target_id } });
       expect(tokens.find(({ token_id }) => token_id === facts[0]?.actor?.id)).toMatchObject({ tenant: 'globex' });
@@ -297,12 +297,12 @@ describe('a refused action', () => {
     }
   });
 
-  it('is found by its target also if the role was insufficient or the caller unknown', async () => {
+  it('is found by its target when the role was insufficient or the caller unknown', async () => {
     const { node_id } = fixture.acme.machine;
     for (const sent of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
       await callRoute(fixture.url, 'node-act', examples['node-act'], sent);
     for (const code of ['role_insufficient', 'token_missing', 'token_unknown'] as const)
-      expect((await found({ target_id: node_id, action: 'extend-deadline', code }))[0]).toMatchObject({
+      expect((await waitForAudit({ target_id: node_id, action: 'extend-deadline', code }))[0]).toMatchObject({
         kind: 'request.denied',
         node_id: code === 'role_insufficient' ? node_id : null,
       });
@@ -328,7 +328,7 @@ describe('a refused action', () => {
     ] as const) {
       const call = { params: { id: target_id }, body: { reason: 'away with it' } };
       expectProblem(await callRoute(fixture.url, name, call, { bearer: bearers.operator }), 'action_illegal');
-      expect((await found({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
+      expect((await waitForAudit({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
         node_id,
         node_instance_id,
         data: { target_id, reason: 'away with it' },

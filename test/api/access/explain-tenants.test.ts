@@ -1,5 +1,5 @@
 /**
- * An explanation joins many tables; a tenant must see nothing of another tenant in it, even on its
+ * An explanation joins many tables. It must show a tenant no data of another tenant, even on its
  * own machine.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -26,9 +26,9 @@ afterAll(async () => {
   await fixture.stop();
 });
 
-const explained = (client: Client) => client.call('node-explain', { params: { id: fixture.globex.machine.node_id } });
+const readExplanation = (client: Client) => client.call('node-explain', { params: { id: fixture.globex.machine.node_id } });
 
-/** As if the machine of globex had served this tenant before. */
+/** Ids of a row as if the machine of globex had served this tenant before. */
 const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({
   node_id: fixture.globex.machine.node_id as NodeId,
   node_instance_id: fixture.globex.machine.node_instance_id as NodeInstanceId,
@@ -38,15 +38,15 @@ const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({
 it('cites only evidence of the tenant', async () => {
   const fact = { at: now(systemClock), layer: 'rule', kind: 'node.explained', data: {} } as const;
   await recordEvidence(db, [
-    { ...fact, summary: 'told of acme', ...idsOf(fixture.acme) },
-    { ...fact, summary: 'told of globex', ...idsOf(fixture.globex) },
+    { ...fact, summary: 'about acme', ...idsOf(fixture.acme) },
+    { ...fact, summary: 'about globex', ...idsOf(fixture.globex) },
   ]);
   const summaries = async (client: Client) => {
-    const { because } = await explained(client);
-    return because.evidence.map(({ summary }) => summary).filter((summary) => summary.startsWith('told of'));
+    const { because } = await readExplanation(client);
+    return because.evidence.map(({ summary }) => summary).filter((summary) => summary.startsWith('about'));
   };
-  await until('operators to be told of both', async () => (await summaries(fixture.client)).length === 2);
-  expect(await summaries(fixture.globex.client)).toEqual(['told of globex']);
+  await until('both rows in the view of operators', async () => (await summaries(fixture.client)).length === 2);
+  expect(await summaries(fixture.globex.client)).toEqual(['about globex']);
 });
 
 it('shows neither findings nor residue, which may concern an earlier tenant', async () => {
@@ -62,25 +62,25 @@ it('shows neither findings nor residue, which may concern an earlier tenant', as
      values ('res_acme', 'external', 'outside', 'machine', 'disk of acme', $1, $2, $3, 'force-release', 'no proof', now())`,
     ids,
   );
-  const seen = async (client: Client) => {
-    const { findings, residue } = await explained(client);
+  const readFindings = async (client: Client) => {
+    const { findings, residue } = await readExplanation(client);
     return { findings: findings.map(({ finding_id }) => finding_id), residue };
   };
-  expect(await seen(fixture.client)).toEqual({ findings: ['find_acme'], residue: ['res_acme'] });
-  expect(await seen(fixture.globex.client)).toEqual({ findings: [], residue: [] });
-  expect(JSON.stringify(await explained(fixture.globex.client))).not.toContain('acme');
+  expect(await readFindings(fixture.client)).toEqual({ findings: ['find_acme'], residue: ['res_acme'] });
+  expect(await readFindings(fixture.globex.client)).toEqual({ findings: [], residue: [] });
+  expect(JSON.stringify(await readExplanation(fixture.globex.client))).not.toContain('acme');
 });
 
-it('names no holder that got the machine during the request', async () => {
+it('does not name a holder that got the machine during the request', async () => {
   const { allocation_id, node_id } = idsOf(fixture.globex);
   const ownedBy = (tenant: string) =>
     fixture.tables.query('update allocations set tenant = $1 where allocation_id = $2', [tenant, allocation_id]);
   let reads = 0;
-  const overtaken: Database = {
+  const racingDb: Database = {
     ...db,
     async query(text, values, how) {
       const rows = await db.query<never>(text, values, how);
-      // The first read finds the machine as one of the tenant.
+      // The first read still finds the machine assigned to the tenant.
       if (reads++ === 0) await ownedBy('acme');
       return rows;
     },
@@ -90,7 +90,7 @@ it('names no holder that got the machine during the request', async () => {
     ...{ expires_at: null, session_id: null },
   });
   const callBy = (tenant: string) => ({ params: { id: node_id }, person: () => person(tenant) }) as never;
-  const services = { db: overtaken, clock: systemClock, drivers: new Map() } as unknown as ApiServices;
+  const services = { db: racingDb, clock: systemClock, drivers: new Map() } as unknown as ApiServices;
   try {
     expect((await explanationHandlers['node-explain'](callBy('globex'), services))?.holder).toBeNull();
     expect((await explanationHandlers['node-explain'](callBy('acme'), services))?.holder).toMatchObject({

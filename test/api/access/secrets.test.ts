@@ -1,4 +1,4 @@
-/** Secrets and privileged pool fields over the API, with machines that really run. */
+/** Secrets and privileged pool fields over the API, with machines that run real processes. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -30,7 +30,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
 const asDocument = ({ generation: _, created_at: __, updated_at: ___, nodes: ____, ...document }: Pool): PoolDocument =>
   document;
 
-describe('a server', () => {
+describe('secrets and pool fields', () => {
   let server: TestServer;
   let viewer: Client;
   let operator: Client;
@@ -43,7 +43,7 @@ describe('a server', () => {
 
   const put = (client: Client, pool: string, body: PoolDocument) => client.call('pool-put', { params: { pool }, body });
 
-  it('launches a process that sees the secret, and shows it nowhere', async () => {
+  it('passes the secret to the process, and shows it in no answer or log', async () => {
     const { client } = server;
     const stored = await client.call('secret-put', { params: { name: 'greeting' }, body: { value } });
     expect(stored).toMatchObject({ name: 'greeting', version: 1, readable: true, used_by: [] });
@@ -58,12 +58,12 @@ describe('a server', () => {
     await put(client, 'greeted', { driver: 'local', spec });
     const { allocation, node } = await allocate(client, 'greeted');
     expect(await readFile(seen, 'utf8')).toBe(`${value} in the open`);
-    await until('its last line', async () => {
+    await until('the last log line', async () => {
       const { items } = await client.call('node-logs', { params: { id: node }, query: { limit: 200 } });
       return items.some(({ line }) => line.startsWith('running with'));
     });
     await client.call('allocation-release', { params: { id: allocation } });
-    await until('its release', async () => {
+    await until('the allocation to be released', async () => {
       const { status } = await client.call('allocation-get', { params: { id: allocation } });
       return status === 'released';
     });
@@ -91,7 +91,7 @@ describe('a server', () => {
     expect(await codeOf(client.call('secret-delete', { params, query: { force: true } }))).toBe('done');
     expect(await codeOf(client.call('secret-delete', { params, query: {} }))).toBe('secret_not_found');
     const { allocation } = await client.call('allocation-create', { body: { pool: 'needy', name: 'waits' } });
-    const failed = await until('the failure', async () => {
+    const failed = await until('the allocation to fail', async () => {
       const found = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
       return found.status === 'failed' ? found : undefined;
     });
@@ -160,7 +160,7 @@ describe('a server', () => {
     ).toBe('masked_value_unknown');
   });
 
-  it('names the field and who may set it', async () => {
+  it('names a privileged field, and the setting that allows it', async () => {
     const body = {
       driver: 'ec2',
       spec: {
@@ -197,7 +197,7 @@ describe('a server', () => {
   });
 });
 
-describe('the settings file', () => {
+describe('operators_may in the settings file', () => {
   let server: SpawnedServer;
   beforeAll(async () => {
     const config = join(process.env.TMPDIR ?? '/tmp', `slipway-operators-may-${process.pid}.yaml`);
@@ -220,7 +220,7 @@ describe('the settings file', () => {
 });
 
 describe('a key file', () => {
-  it('can be rotated under a running server; without it launches fail and name the file', async () => {
+  it('can be rotated under a running server; a replica without the key fails launches and names the file', async () => {
     const first = await spawnServer();
     try {
       const { client } = first;
@@ -243,7 +243,7 @@ describe('a key file', () => {
         expect(items).toMatchObject([{ name: 'kept', kid, readable: false }]);
         await first.kill();
         const { allocation } = await second.client.call('allocation-create', { body: { pool: 'kept', name: 'later' } });
-        const failed = await until('the failure', async () => {
+        const failed = await until('the allocation to fail', async () => {
           const found = await second.client.call('allocation-get', { params: { id: allocation.allocation_id } });
           return found.status === 'failed' ? found : undefined;
         });
@@ -261,9 +261,9 @@ describe('a key file', () => {
 async function allocate(client: Client, pool: string): Promise<{ allocation: string; node: string }> {
   const { allocation } = await client.call('allocation-create', { body: { pool, name: 'one' } });
   const id = allocation.allocation_id;
-  const node = await until('the machine', async () => {
+  const node = await until('the machine to be active', async () => {
     const found = await client.call('allocation-get', { params: { id } });
-    if (found.status === 'failed') throw new Error(`it failed: ${found.reason}`);
+    if (found.status === 'failed') throw new Error(`the allocation failed: ${found.reason}`);
     return found.status === 'active' ? (found.node_id ?? undefined) : undefined;
   });
   return { allocation: id, node };

@@ -1,4 +1,4 @@
-/** Sessions of the console. */
+/** Console sessions: sign-in, listing, revocation, and limits. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -17,11 +17,11 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const by = (cookie: string) => ({ headers: { cookie } });
-const statusOf = async (cookie: string) => (await callRoute(server.url, 'session-get', {}, by(cookie))).status;
-type Listed = { session_id: string; name: string; current: boolean; user_agent: string | null; address: string | null };
-const listed = async (cookie: string) =>
-  (await callRoute(server.url, 'session-list', {}, by(cookie))).body.items as Listed[];
+const withCookie = (cookie: string) => ({ headers: { cookie } });
+const statusOf = async (cookie: string) => (await callRoute(server.url, 'session-get', {}, withCookie(cookie))).status;
+type ListedSession = { session_id: string; name: string; current: boolean; user_agent: string | null; address: string | null };
+const listSessions = async (cookie: string) =>
+  (await callRoute(server.url, 'session-list', {}, withCookie(cookie))).body.items as ListedSession[];
 
 it('stores only the hash of the cookie', async () => {
   const cookie = await signIn(server.url, server.token);
@@ -33,42 +33,42 @@ it('stores only the hash of the cookie', async () => {
 
 it('ends only this session on sign-out, and clears both cookies', async () => {
   const [one, other] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
-  const { status, headers } = await callRoute(server.url, 'session-delete', {}, by(one));
+  const { status, headers } = await callRoute(server.url, 'session-delete', {}, withCookie(one));
   expect(status).toBe(204);
   expect(headers.getSetCookie().map((line) => line.split('=')[0])).toEqual([
     'slipway_session',
     '__Host-slipway_session',
   ]);
   expect([await statusOf(one), await statusOf(other)]).toEqual([401, 200]);
-  expectProblem(await callRoute(server.url, 'session-get', {}, by(one)), 'token_unknown');
+  expectProblem(await callRoute(server.url, 'session-get', {}, withCookie(one)), 'token_unknown');
 });
 
-it('lists and ends sessions of the own token; an admin sees all', async () => {
+it('lets a token list and end its own sessions, and shows an admin all', async () => {
   const { token = '' } = await server.client.call('token-create', { body: { name: 'own', role: 'viewer' } });
   const [admin, one, two] = [
     await signIn(server.url, server.token),
     await signIn(server.url, token),
     await signIn(server.url, token),
   ];
-  const own = await listed(one);
+  const own = await listSessions(one);
   expect(own.map(({ name }) => name)).toEqual(['own', 'own']);
   expect(own.map(({ current }) => current)).toEqual([true, false]);
   expect(own[0]?.address).toMatch(/^(127\.0\.0\.1|::1)$/);
-  expect((await listed(admin)).map(({ name }) => name)).toEqual(expect.arrayContaining(['admin', 'own']));
+  expect((await listSessions(admin)).map(({ name }) => name)).toEqual(expect.arrayContaining(['admin', 'own']));
   const params = { id: own[1]?.session_id ?? '' };
-  expect((await callRoute(server.url, 'session-revoke', { params }, by(one))).status).toBe(204);
+  expect((await callRoute(server.url, 'session-revoke', { params }, withCookie(one))).status).toBe(204);
   expect([await statusOf(one), await statusOf(two)]).toEqual([200, 401]);
-  expectProblem(await callRoute(server.url, 'session-revoke', { params }, by(one)), 'session_not_found');
+  expectProblem(await callRoute(server.url, 'session-revoke', { params }, withCookie(one)), 'session_not_found');
 });
 
-it('ends an open stream with its session, but no other', async () => {
-  const [gone, kept] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
-  const [goneStream, keptStream] = [await openStreamBy(server.url, gone), await openStreamBy(server.url, kept)];
-  await callRoute(server.url, 'session-delete', {}, by(gone));
-  await until('the stream to end', () => goneStream.ended());
+it('closes the stream of an ended session, and no other stream', async () => {
+  const [ended, other] = [await signIn(server.url, server.token), await signIn(server.url, server.token)];
+  const [endedStream, otherStream] = [await openStreamBy(server.url, ended), await openStreamBy(server.url, other)];
+  await callRoute(server.url, 'session-delete', {}, withCookie(ended));
+  await until('the stream to end', () => endedStream.ended());
   await server.client.call('token-create', { body: { name: 'shown-to-the-other', role: 'viewer' } });
-  await until('the other to go on', () => keptStream.text().includes('shown-to-the-other'));
-  keptStream.close();
+  await until('the other stream to continue', () => otherStream.text().includes('shown-to-the-other'));
+  otherStream.close();
 });
 
 it('ends the sessions of a revoked token', async () => {
@@ -80,7 +80,7 @@ it('ends the sessions of a revoked token', async () => {
   expect(await statusOf(cookie)).toBe(401);
 });
 
-it('keeps a hundred sessions per token, and ends the least recently used one for the next', async () => {
+it('limits a token to a hundred sessions, and ends the least recently used one for a new one', async () => {
   const { token = '', token_id } = await server.client.call('token-create', { body: { name: 'many', role: 'viewer' } });
   const first = await signIn(server.url, token);
   for (let more = 0; more < 100; more++) await signIn(server.url, token);

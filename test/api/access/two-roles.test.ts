@@ -8,7 +8,7 @@ import { emptyDatabase, execute, type TestDatabase } from '../../support/databas
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/** It may log in, and has no other rights. */
+/** A role that may log in and has no other rights. */
 const role = `server_${randomBytes(6).toString('hex')}`;
 const password = randomBytes(12).toString('hex');
 
@@ -16,7 +16,7 @@ let database: TestDatabase;
 let server: TestServer;
 let asServer: Client;
 
-const addressOf = (url: string) => {
+const urlAsRole = (url: string) => {
   const address = new URL(url);
   address.username = role;
   address.password = password;
@@ -26,7 +26,7 @@ const addressOf = (url: string) => {
 beforeAll(async () => {
   database = await emptyDatabase();
   await execute(database.url, `create role ${role} login password '${password}'`);
-  const application = addressOf(database.url);
+  const application = urlAsRole(database.url);
   server = await inProcessServer({ database_url: application, args: ['--owner-database-url', database.url] });
   asServer = new Client({ connectionString: application });
   await asServer.connect();
@@ -43,10 +43,10 @@ afterAll(async () => {
 });
 
 describe('a server whose role only uses the tables', () => {
-  it('works from an empty database', async () => {
+  it('starts from an empty database and serves requests', async () => {
     const { node } = await server.client.call('node-create', { body: { pool: 'outside' } });
     const timeline = () => server.client.call('node-timeline', { params: { id: node.node_id } });
-    await until('evidence of it', async () => (await timeline()).items.length > 0);
+    await until('evidence about the node', async () => (await timeline()).items.length > 0);
     const { rows } = await asServer.query(`select tableowner from pg_tables where tablename = 'evidence'`);
     expect(rows[0]?.tableowner).not.toBe(role);
     // The settings show neither password.
@@ -72,11 +72,11 @@ describe('a server whose role only uses the tables', () => {
   });
 });
 
-it('refuses two different databases before it changes anything', async () => {
+it('refuses to start when the two URLs name different databases', async () => {
   const other = await emptyDatabase();
   try {
     const args = ['--owner-database-url', other.url];
-    await expect(inProcessServer({ database_url: addressOf(database.url), args })).rejects.toThrow(
+    await expect(inProcessServer({ database_url: urlAsRole(database.url), args })).rejects.toThrow(
       /are different databases/,
     );
   } finally {

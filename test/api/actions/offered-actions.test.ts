@@ -59,14 +59,14 @@ describe.each(nodeStatusNames)('for a node that is %s', (node) => {
     { allocation: 'release_failed', bound: true, hasOptionalFields: true },
     { allocation: 'failed', bound: true, hasOptionalFields: true },
   ] as const)(
-    'offers the actions of the table, with an allocation that is $allocation (optional fields: $hasOptionalFields)',
-    async (around) => {
-      await fixture.setStatuses({ node, ...around });
+    'offers the actions of the table with an allocation that is $allocation (optional fields: $hasOptionalFields)',
+    async (statuses) => {
+      await fixture.setStatuses({ node, ...statuses });
       const before = await snapshot();
-      const subject = await fixture.subjectNow(around.allocation);
+      const subject = await fixture.subjectNow(statuses.allocation);
       const { items } = await fixture.server.client.call('node-actions', { params: { id: fixture.node_id } });
       // After a failed release, its retry comes first.
-      const first = around.allocation === 'release_failed' ? (['retry-release'] as const) : [];
+      const first = statuses.allocation === 'release_failed' ? (['retry-release'] as const) : [];
       expect(items.map(({ action }) => action)).toEqual([...new Set([...first, ...nodeActionNames])]);
       for (const { action, open, why_not } of items) {
         expect(why_not, action).toBe(whyNotOnNode(action, subject));
@@ -88,16 +88,16 @@ describe.each(allocationStatusNames)('for an allocation that is %s', (allocation
     { node: 'retired', bound: true, hasOptionalFields: true },
     { node: 'cleaning', bound: true, hasOptionalFields: false },
   ] as const)(
-    'offers the actions of the table, with a node that is $node (bound: $bound, optional fields: $hasOptionalFields)',
-    async (around) => {
-      await fixture.setStatuses({ allocation, ...around });
+    'offers the actions of the table with a node that is $node (bound: $bound, optional fields: $hasOptionalFields)',
+    async (statuses) => {
+      await fixture.setStatuses({ allocation, ...statuses });
       const before = await snapshot();
       const node = await fixture.readNode();
       const own = node.allocation_id === fixture.allocation_id ? await fixture.subjectNow(allocation) : null;
       const subject = {
         status: allocation,
-        deadline_at: around.hasOptionalFields ? someday : null,
-        node_id: around.bound ? fixture.node_id : null,
+        deadline_at: statuses.hasOptionalFields ? someday : null,
+        node_id: statuses.bound ? fixture.node_id : null,
         node: own,
       };
       const { items } = await fixture.server.client.call('allocation-actions', {
@@ -162,10 +162,10 @@ describe('to a tenant', () => {
 });
 
 it('offers nothing to a viewer', async () => {
-  const looker = fixture.server.as(fixture.viewer_token);
+  const viewer = fixture.server.as(fixture.viewer_token);
   const offered = [
-    ...(await looker.call('node-actions', { params: { id: fixture.node_id } })).items,
-    ...(await looker.call('allocation-actions', { params: { id: fixture.allocation_id } })).items,
+    ...(await viewer.call('node-actions', { params: { id: fixture.node_id } })).items,
+    ...(await viewer.call('allocation-actions', { params: { id: fixture.allocation_id } })).items,
   ];
   expect(new Set(offered.map(({ open, why_not }) => `${open} ${why_not}`))).toEqual(
     new Set(['false Your token is read-only; this needs the role operator.']),
@@ -182,9 +182,9 @@ it('refuses a retry while the pool is paused, also as a dry run', async () => {
     ['allocation-act', fixture.allocation_id],
   ] as const)
     for (const dry_run of [true, false]) {
-      const wanted = { params: { id, action: 'retry' }, body: { reason: 'again', dry_run } };
+      const request = { params: { id, action: 'retry' }, body: { reason: 'again', dry_run } };
       expectProblem(
-        await callRoute(fixture.server.url, route, wanted, { bearer: fixture.server.token }),
+        await callRoute(fixture.server.url, route, request, { bearer: fixture.server.token }),
         'pool_paused',
         route,
       );
@@ -197,8 +197,8 @@ it.each([
   ['allocation-act', () => ({ id: fixture.allocation_id, action: 'retry' })],
   ['allocation-release', () => ({ id: fixture.allocation_id })],
 ] as const)('refuses a blank reason: %s', async (route, params) => {
-  const wanted = { params: params(), body: { reason: ' \t ' } };
-  const answer = await callRoute(fixture.server.url, route, wanted, { bearer: fixture.server.token });
+  const request = { params: params(), body: { reason: ' \t ' } };
+  const answer = await callRoute(fixture.server.url, route, request, { bearer: fixture.server.token });
   expectProblem(answer, 'invalid_request');
   expect(answer.body).toMatchObject({ detail: '/body/reason must not be blank.' });
 });

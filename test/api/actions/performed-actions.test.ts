@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture?.stop());
 
-const audited = (kind: string, action: string) =>
+const waitForAudit = (kind: string, action: string) =>
   until(`${kind} of ${action} in the audit`, async () => {
     const { items } = await fixture.server.client.call('audit-list', { query: { kind, limit: 500 } });
     return items.find((fact) => fact.data.action === action);
@@ -33,7 +33,7 @@ describe('the audit', () => {
       );
     for (const reason of ['let it go', 'let it go at last'])
       expectProblem(await refuse(fixture.node_id, 'node-act', 'retire', reason), 'action_illegal');
-    expect(await audited('action.refused', 'retire')).toMatchObject({
+    expect(await waitForAudit('action.refused', 'retire')).toMatchObject({
       layer: 'operator',
       summary: 'retire was refused: An allocation uses it; release the allocation first.',
       data: { action: 'retire', operation: 'node-act', code: 'action_illegal', reason: 'let it go' },
@@ -42,20 +42,20 @@ describe('the audit', () => {
       allocation_id: fixture.allocation_id,
     });
     expectProblem(await refuse(fixture.allocation_id, 'allocation-act', 'retry', 'again'), 'action_illegal');
-    expect(await audited('action.refused', 'retry')).toMatchObject({
+    expect(await waitForAudit('action.refused', 'retry')).toMatchObject({
       data: { reason: 'again', why_not: 'It is active; this needs failed.' },
       node_id: fixture.node_id,
       allocation_id: fixture.allocation_id,
     });
     const { items } = await fixture.server.client.call('audit-list', { query: { kind: 'action.refused' } });
-    expect(items.map(({ data }) => data.action).toSorted(), 'repeats are only counted').toEqual(['retire', 'retry']);
+    expect(items.map(({ data }) => data.action).toSorted(), 'actions with a recorded refusal').toEqual(['retire', 'retry']);
   });
 
   /**
    * Statuses in which each action works without a machine that answers. A missing action does not
    * compile.
    */
-  const doable = {
+  const legalStatuses = {
     retry: { node: 'failed', allocation: 'failed', bound: true },
     'extend-deadline': { node: 'starting', hasOptionalFields: true },
     drain: { node: 'ready' },
@@ -79,7 +79,7 @@ describe('the audit', () => {
       bound,
       key,
       ...statuses
-    }: Partial<SubjectStatuses> & { node: NodeStatus; pool?: string; key?: string } = doable[action];
+    }: Partial<SubjectStatuses> & { node: NodeStatus; pool?: string; key?: string } = legalStatuses[action];
     await fixture.setStatuses({ allocation: 'released', bound: bound ?? false, hasOptionalFields: false, ...statuses });
     await fixture.db.query('update nodes set pool = $1', [pool ?? 'outside']);
     if (key === 'unproven')
@@ -100,7 +100,7 @@ describe('the audit', () => {
     const { predicts, node } = answer.body as unknown as NodeActed;
     if (predicts.status === node.status && bound === undefined)
       expect(predicts.deadline_at, 'as predicted').toBe(node.deadline_at);
-    expect(await audited('action.done', action)).toMatchObject({
+    expect(await waitForAudit('action.done', action)).toMatchObject({
       layer: 'operator',
       data: { action, reason },
       actor: { kind: 'token', name: 'admin' },
@@ -115,38 +115,38 @@ describe('for an allocation whose machine is gone', () => {
       params: { id: fixture.allocation_id, action },
       body: { reason: `${action} was needed`, ...more },
     });
-  const done = async (action: string) =>
+  const countDone = async (action: string) =>
     fixture.db.countRows(
       `select 1 from evidence where kind = 'action.done' and allocation_id = $1 and data ->> 'action' = $2 and data ->> 'reason' = $3`,
       [fixture.allocation_id, action, `${action} was needed`],
     );
 
-  /** No operation runs here, so an earlier forced release must not count for the next test. */
-  const forgetForced = () =>
+  /** Operations are not run here, so this cancels the forced release of an earlier test. */
+  const cancelForcedRelease = () =>
     fixture.db.query(
       `update operations set status = 'cancelled', finished_at = now() where kind = 'allocation-force-release' and status = 'queued'`,
     );
 
   it('retries a failed release', async () => {
-    await forgetForced();
+    await cancelForcedRelease();
     await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
-    const before = await done('retry-release');
+    const before = await countDone('retry-release');
     const { allocation, operation, predicts } = await act('retry-release');
     expect(allocation.status).toBe('releasing');
     expect(operation).toMatchObject({ kind: 'allocation-release', status: 'queued' });
     expect(predicts.status).toBe('releasing');
     const difference = Date.parse(predicts.deadline_at ?? '') - Date.parse(allocation.deadline_at ?? '');
     expect(Math.abs(difference), 'as predicted').toBeLessThan(1_000);
-    expect(await done('retry-release')).toBe(before + 1);
+    expect(await countDone('retry-release')).toBe(before + 1);
   });
 
-  it('refuses a retry that lost to a forced release, and names that', async () => {
+  it('refuses a retry after a forced release, and names its operation', async () => {
     await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
-    await forgetForced();
+    await cancelForcedRelease();
     const forced = (await act('force-release')).operation?.workflow_id;
-    // The state that the other caller saw, before the forced release was committed.
+    // Restores the statuses that another caller saw before the forced release was committed.
     await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
-    const before = await done('retry-release');
+    const before = await countDone('retry-release');
     const params = { id: fixture.allocation_id, action: 'retry-release' };
     const answer = await callRoute(
       fixture.server.url,
@@ -156,29 +156,29 @@ describe('for an allocation whose machine is gone', () => {
     );
     expectProblem(answer, 'action_illegal');
     expect(answer.body.detail).toContain(`forced by now, by operation ${forced}`);
-    expect(await done('retry-release')).toBe(before);
-    await forgetForced();
+    expect(await countDone('retry-release')).toBe(before);
+    await cancelForcedRelease();
   });
 
   it('forces a release', async () => {
     await fixture.setStatuses({ node: 'retired', allocation: 'release_failed', bound: true, hasOptionalFields: false });
-    await forgetForced();
-    const before = await done('force-release');
+    await cancelForcedRelease();
+    const before = await countDone('force-release');
     const { allocation, operation, predicts } = await act('force-release');
     expect(allocation.status).toBe('releasing');
     expect(operation).toMatchObject({ kind: 'allocation-force-release', status: 'queued' });
     expect(predicts.status).toBe('released');
-    expect(await done('force-release')).toBe(before + 1);
-    await forgetForced();
+    expect(await countDone('force-release')).toBe(before + 1);
+    await cancelForcedRelease();
   });
 
   it('retries a failed allocation, then releases it', async () => {
     await fixture.setStatuses({ node: 'retired', allocation: 'failed', bound: true, hasOptionalFields: false });
-    const before = await done('retry');
+    const before = await countDone('retry');
     expect((await act('retry')).operation).toMatchObject({ kind: 'node-provision', status: 'queued' });
-    expect(await done('retry')).toBe(before + 1);
+    expect(await countDone('retry')).toBe(before + 1);
     expect((await act('release')).allocation.status).toBe('releasing');
-    expect(await done('release')).toBe(1);
+    expect(await countDone('release')).toBe(1);
   });
 
   it('extends the deadline of an allocation, and of the step it waits in', async () => {
@@ -193,11 +193,11 @@ describe('for an allocation whose machine is gone', () => {
     expect(allocation.deadline_at).toBe('2099-01-01T00:10:00.000Z');
     expect(before.length).toBeGreaterThan(0);
     expect(await steps()).toEqual(before.map(({ within_seconds }) => ({ within_seconds: within_seconds + 600 })));
-    expect(await done('extend-deadline')).toBe(1);
+    expect(await countDone('extend-deadline')).toBe(1);
   });
 });
 
-it('predicts a forced release by what can be proven now', async () => {
+it('predicts the status after a forced release from what can be proven now', async () => {
   await fixture.setStatuses({ node: 'cleaning', allocation: 'release_failed', bound: true, hasOptionalFields: false });
   const predicted = async (pool: string) => {
     await fixture.db.query('update nodes set pool = $1, pool_generation = 1', [pool]);
@@ -209,12 +209,12 @@ it('predicts a forced release by what can be proven now', async () => {
     expect(predicts.says, 'both outcomes are explained').toMatch(/retired.*quarantined/);
     return predicts.status;
   };
-  expect(await predicted('outside'), 'only its agent could prove it clean').toBe('quarantined');
+  expect(await predicted('outside'), 'only the agent could prove the machine clean').toBe('quarantined');
   await fixture.server.client.call('pool-put', {
     params: { pool: 'let-go' },
     body: { driver: 'external', reuse: false },
   });
-  expect(await predicted('let-go'), 'ending its credential is the proof').toBe('retired');
-  expect(await predicted('local'), 'its driver finds nothing of it').toBe('retired');
+  expect(await predicted('let-go'), 'a revoked credential is the proof').toBe('retired');
+  expect(await predicted('local'), 'the driver proves that nothing exists').toBe('retired');
   await fixture.db.query(`update nodes set pool = 'outside'`);
 });

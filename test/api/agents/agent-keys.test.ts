@@ -1,5 +1,6 @@
 /**
- * An agent changes its key while its machine serves: signed changes pass, others wait for a person.
+ * An agent changes its key while its machine serves. A change signed by the former key is accepted,
+ * any other needs an operator.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
@@ -15,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function serving(name: string): Promise<{ machine: Machine; id: string }> {
+async function allocateMachine(name: string): Promise<{ machine: Machine; id: string }> {
   const heartbeat = { stale_after_seconds: 24 * 3600 };
   await server.client.call('pool-put', { params: { pool: name }, body: { driver: 'external', heartbeat } });
   const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: name } });
@@ -35,49 +36,49 @@ async function changeKey(machine: Machine, isSigned: boolean) {
   machine.private_key = next;
 }
 
-const stands = async (id: string) => (await server.client.call('allocation-get', { params: { id } })).status;
+const readStatus = async (id: string) => (await server.client.call('allocation-get', { params: { id } })).status;
 
-const worksUntil = (machine: Machine, id: string, ...ends: string[]) =>
-  machine.work(async () => ends.includes(await stands(id)));
+const workUntil = (machine: Machine, id: string, ...ends: string[]) =>
+  machine.work(async () => ends.includes(await readStatus(id)));
 
 const release = async (machine: Machine, id: string) => {
   await server.client.call('allocation-release', { params: { id }, body: {} });
-  await worksUntil(machine, id, 'released', 'release_failed');
-  return stands(id);
+  await workUntil(machine, id, 'released', 'release_failed');
+  return readStatus(id);
 };
 
 const nodeOf = ({ node_id }: Machine) => server.client.call('node-get', { params: { id: node_id } });
 
-const changes = ({ node_id }: Machine) =>
+const readKeyChanges = ({ node_id }: Machine) =>
   server.tables.query<{ data: object }>(
     "select data from evidence where kind = 'credential.key_changed' and node_id = $1 order by at",
     [node_id],
   );
 
-it('accepts proofs by the first key, also after another registration', async () => {
-  const { machine, id } = await serving('first-key');
+it('accepts proofs by the first key, also after the agent registered again', async () => {
+  const { machine, id } = await allocateMachine('first-key');
   const body = { version: 'test', agent_public_key: publicKeyOf(machine.private_key) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
   expect(await release(machine, id)).toBe('released');
   expect(await nodeOf(machine)).toMatchObject({ status: 'ready', occupancy: 'free' });
-  expect(await changes(machine)).toEqual([]);
+  expect(await readKeyChanges(machine)).toEqual([]);
 });
 
 it('accepts proofs by a key that the former key signed', async () => {
-  const { machine, id } = await serving('signed-change');
+  const { machine, id } = await allocateMachine('signed-change');
   await changeKey(machine, true);
   expect(await release(machine, id)).toBe('released');
-  expect(await changes(machine)).toMatchObject([
+  expect(await readKeyChanges(machine)).toMatchObject([
     { data: { proven: true, needs_acceptance: false, via: 'credential' } },
   ]);
 });
 
-it('rejects proofs by another key until an operator accepts it, and keeps the machine from tenants', async () => {
-  const { machine, id } = await serving('unsigned-change');
+it('rejects proofs by an unsigned key until an operator accepts it, and keeps the machine from tenants', async () => {
+  const { machine, id } = await allocateMachine('unsigned-change');
   await changeKey(machine, false);
   expect(await release(machine, id)).toBe('release_failed');
   expect(await nodeOf(machine)).toMatchObject({ status: 'cleaning', occupancy: 'cleanup' });
-  expect(await changes(machine)).toMatchObject([{ data: { proven: false, needs_acceptance: true } }]);
+  expect(await readKeyChanges(machine)).toMatchObject([{ data: { proven: false, needs_acceptance: true } }]);
   const [failure] = await server.tables.query<{ data: object }>(
     "select data from evidence where kind = 'allocation.release_failed' and allocation_id = $1",
     [id],
@@ -91,23 +92,23 @@ it('rejects proofs by another key until an operator accepts it, and keeps the ma
   });
   const offers = await server.client.call('allocation-actions', { params: { id } });
   expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: true });
-  const looked = await server.client.call('node-act', { ...act, body: { ...act.body, dry_run: true } });
-  const { fingerprint = '' } = looked.predicts;
+  const preview = await server.client.call('node-act', { ...act, body: { ...act.body, dry_run: true } });
+  const { fingerprint = '' } = preview.predicts;
   expect(fingerprint).toBe(fingerprintOf(publicKeyOf(machine.private_key)));
   await expect(server.client.call('node-act', act)).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
   const accepting = { ...act, body: { ...act.body, fingerprint } };
   await server.client.call('node-act', accepting);
   const again = { params: { id, action: 'retry-release' as const }, body: { reason: 'the key is accepted' } };
   await server.client.call('allocation-act', again);
-  await worksUntil(machine, id, 'released');
+  await workUntil(machine, id, 'released');
   expect(await nodeOf(machine)).toMatchObject({ status: 'ready', occupancy: 'free' });
   await expect(server.client.call('node-act', accepting)).rejects.toMatchObject({
     problem: { code: 'action_illegal' },
   });
 });
 
-it('accepts proofs by the last proven key, even after it was replaced', async () => {
-  const { machine, id } = await serving('robbed');
+it('accepts proofs by the last proven key, even after unproven keys replaced it', async () => {
+  const { machine, id } = await allocateMachine('robbed');
   const own = machine.private_key;
   await changeKey(machine, false);
   await changeKey(machine, true);
@@ -115,19 +116,19 @@ it('accepts proofs by the last proven key, even after it was replaced', async ()
   expect(await release(machine, id)).toBe('released');
 });
 
-it('trusts an agent again that returns to its last proven key', async () => {
-  const { machine, id } = await serving('back-again');
+it('trusts an agent that returns to its last proven key', async () => {
+  const { machine, id } = await allocateMachine('back-again');
   const own = machine.private_key;
   await changeKey(machine, false);
   const body = { version: 'test', agent_public_key: publicKeyOf(own) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
-  expect(await changes(machine)).toMatchObject([{ data: { proven: false } }, { data: { proven: true } }]);
+  expect(await readKeyChanges(machine)).toMatchObject([{ data: { proven: false } }, { data: { proven: true } }]);
   const offers = await server.client.call('allocation-actions', { params: { id } });
   expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: false });
 });
 
-it('distrusts a key stored by an earlier version, but not the one before it', async () => {
-  const { machine, id } = await serving('older-replica');
+it('distrusts a key stored by an earlier version, and still trusts the key before it', async () => {
+  const { machine, id } = await allocateMachine('older-replica');
   const stranger = publicKeyOf(newKeyPair());
   // As version 0.1.0 wrote it, which does not mark unproven keys.
   await server.tables.query('update instances set agent_public_key = $2 where node_instance_id = $1', [

@@ -1,6 +1,6 @@
 /**
- * The agent protocol: four situations with four codes, lost replies, join tokens, rotation,
- * batches, and the cost of a heartbeat.
+ * The agent protocol: codes for refused agents, lost replies, join tokens, rotation, batches, and the
+ * cost of a heartbeat.
  */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -52,8 +52,8 @@ async function quarantine(machine: Machine): Promise<void> {
   await db.close();
 }
 
-describe('four situations, four codes', () => {
-  it('tells a replaced instance that it is fenced', async () => {
+describe('codes for refused agents', () => {
+  it('refuses a replaced instance with instance_fenced', async () => {
     const old = await readyMachine(server, 'replaced');
     await old.beat('stopping');
     const params = { id: old.node_id, action: 're-enroll' } as const;
@@ -63,12 +63,12 @@ describe('four situations, four codes', () => {
     expectProblem(await register({ version: '1' }, old.credential), 'instance_fenced');
   });
 
-  it('gives a fenced node no task and refuses its registration', async () => {
+  it('refuses tasks and registration of a fenced node with node_fenced', async () => {
     const { enrollment_token } = await expectMachine('fenced');
     const machine = await startMachine(server.url, { enrollment_token });
     await machine.beat('ready');
     await quarantine(machine);
-    const answer = await until('the replica to know', async () => {
+    const answer = await until('the replica to refuse the node', async () => {
       const next = await machine.call('agent-task-next');
       return next.status === 200 ? undefined : next;
     });
@@ -77,12 +77,12 @@ describe('four situations, four codes', () => {
     expect((await machine.beat('ready')).body.node_status).toBe('quarantined');
   });
 
-  it('does not know a credential that was never issued', async () => {
+  it('refuses a credential that was never issued with credential_unknown', async () => {
     expectProblem(await register({ version: '1' }, 'swc_nobody'), 'credential_unknown');
     expectProblem(await callRoute(server.url, 'agent-heartbeat', {}, { bearer: 'swc_nobody' }), 'credential_unknown');
   });
 
-  it('lets a machine wait for its record, but refuses a forged token', async () => {
+  it('answers enrollment_pending before the record exists, and enrollment_invalid to a forged token', async () => {
     const claims = {
       pool: externalPool,
       node_id: newNodeId(systemClock),
@@ -108,7 +108,7 @@ describe('four situations, four codes', () => {
 });
 
 describe('registration', () => {
-  it('survives a lost reply until the credential is used', async () => {
+  it('can be repeated after a lost reply, until the credential is used', async () => {
     const { enrollment_token, node } = await expectMachine('lost-reply');
     const lost = await register(registration({ enrollment_token }));
     const second = await startMachine(server.url, { enrollment_token });
@@ -122,7 +122,7 @@ describe('registration', () => {
     expect((await second.beat()).body.node_status).toBe('ready');
   });
 
-  it('with the credential is a restart: counted, without a transition', async () => {
+  it('with a credential counts as a restart, without a transition', async () => {
     const machine = await readyMachine(server, 'restarting');
     const before = await server.client.call('node-get', { params: { id: machine.node_id } });
     const again = await register({ version: '2' }, machine.credential);
@@ -136,7 +136,7 @@ describe('registration', () => {
     });
   });
 
-  it('by join token is limited in uses and time, ends by revocation, and is for new names only', async () => {
+  it('by join token is limited in uses and time', async () => {
     const twice = await joinToken({ max_uses: 2 });
     const token = twice.token ?? '';
     expect((await join('one', token)).status).toBe(201);
@@ -150,7 +150,7 @@ describe('registration', () => {
     expect(items.find(({ token_id }) => token_id === twice.token_id)).toMatchObject({ uses: 2, max_uses: 2 });
   });
 
-  it('requires the credential or key of a known name, never a join token alone', async () => {
+  it('of a known name needs its credential or key, never a join token alone', async () => {
     const { token = '', token_id } = await joinToken({});
     const private_key = newKeyPair();
     const agent_public_key = publicKeyOf(private_key);
@@ -188,7 +188,7 @@ it('replaces the former credential at the first use of a rotated one', async () 
 });
 
 describe('heartbeats', () => {
-  it('keep their order per instance in a batch', async () => {
+  it('of a batch are processed in order per instance', async () => {
     const machines = await Promise.all(
       Array.from({ length: 6 }, (_, index) => readyMachine(server, `ordered-${index}`)),
     );
@@ -196,16 +196,16 @@ describe('heartbeats', () => {
     const beats = turns.flatMap((status) => machines.map(({ credential }) => ({ credential, status })));
     const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
     const { results } = body as unknown as { results: { node_status: string }[] };
-    const heard = machines.map((_, index) =>
+    const answeredStatuses = machines.map((_, index) =>
       turns.map((__, turn) => results[turn * machines.length + index]?.node_status),
     );
-    expect(heard).toEqual(machines.map(() => ['degraded', 'ready', 'offline', 'ready', 'degraded']));
-    expect(await Promise.all(machines.map(statusOf)), 'and all of it is durable').toEqual(
+    expect(answeredStatuses).toEqual(machines.map(() => ['degraded', 'ready', 'offline', 'ready', 'degraded']));
+    expect(await Promise.all(machines.map(statusOf)), 'the stored statuses').toEqual(
       machines.map(() => 'degraded'),
     );
   });
 
-  it('of a batch each have their own result', async () => {
+  it('of a batch have one result each', async () => {
     const [well, leaving] = [await readyMachine(server, 'well'), await readyMachine(server, 'leaving')];
     const beats = [
       { credential: well.credential, health_score: 90 },
@@ -234,7 +234,7 @@ describe('heartbeats', () => {
     }
   });
 
-  /** Includes every statement of every rule, but none of its own. */
+  /** Statements that only open or close a transaction. */
   const isFrame = (text: string) => /^(begin|commit|set local \w+ = \w+)$/i.test(text);
 
   it('that change nothing cost no query', async () => {
@@ -242,7 +242,7 @@ describe('heartbeats', () => {
     await machine.beat();
     const statements = new Map<string, number>();
     const spy = vi.spyOn(pg.Client.prototype, 'query');
-    // Many at once, so that periodic statements stay few beside them, however slow the machine.
+    // Many at once, so that periodic statements are few in comparison, also on a slow machine.
     const [rounds, together] = [15, 20];
     const beats = rounds * together;
     for (let round = 0; round < rounds; round++) {
@@ -251,7 +251,7 @@ describe('heartbeats', () => {
     }
     for (const [query] of spy.mock.calls as unknown[][]) {
       const text = typeof query === 'string' ? query : String((query as { text?: string }).text);
-      // The tail polls while transactions of other tests on the same cluster hold facts back;
+      // The evidence tail polls while transactions of other tests on the same cluster delay rows;
       // heartbeats are not involved.
       if (text.includes('as settled from evidence') || isFrame(text)) continue;
       statements.set(text, (statements.get(text) ?? 0) + 1);
@@ -268,37 +268,37 @@ describe('heartbeats', () => {
 });
 
 it('sends no task to a poll whose connection was closed', async () => {
-  const [gone, sentinel] = await Promise.all([readyMachine(server, 'hung-up'), readyMachine(server, 'sentinel')]);
+  const [closed, sentinel] = await Promise.all([readyMachine(server, 'hung-up'), readyMachine(server, 'sentinel')]);
   const probe = ({ node_id }: Machine) =>
     server.client.call('node-act', { params: { id: node_id, action: 'probe' }, body: { reason: 'is it there' } });
   const abort = new AbortController();
   const poll = fetch(`${server.url}/v1/agent/tasks/next?wait=60`, {
-    headers: { authorization: `Bearer ${gone.credential}` },
+    headers: { authorization: `Bearer ${closed.credential}` },
     signal: abort.signal,
   });
-  await gone.beat();
+  await closed.beat();
   abort.abort();
   await expect(poll).rejects.toThrow();
-  await probe(gone);
+  await probe(closed);
   // The second task is queued later; once it is delivered, the server has seen both.
   const waiting = sentinel.call('agent-task-next', { query: { wait: 60 } });
   await probe(sentinel);
   expect((await waiting).body.task).not.toBeNull();
   const statuses = () =>
     server.tables.query<{ status: string }>('select status from tasks where node_instance_id = $1', [
-      gone.node_instance_id,
+      closed.node_instance_id,
     ]);
-  await until('its task to be queued', async () => (await statuses()).length > 0);
+  await until('the task to be queued', async () => (await statuses()).length > 0);
   expect(await statuses()).toEqual([{ status: 'queued' }]);
-  expect((await gone.call('agent-task-next')).body.task).not.toBeNull();
+  expect((await closed.call('agent-task-next')).body.task).not.toBeNull();
 });
 
-it('records a thousand refused calls of unknown callers in a few facts', async () => {
+it('records repeated refused calls of unknown callers in few rows', async () => {
   const denials = () =>
     server.tables.query(`select 1 from evidence where kind in ('request.denied', 'registration.refused')`);
   expectProblem(await join('stranger', 'swj_nobody'), 'join_token_invalid');
   const before = (await denials()).length;
-  for (let knock = 0; knock < 20; knock++) expectProblem(await join('stranger', `swj_${knock}`), 'join_token_invalid');
+  for (let attempt = 0; attempt < 20; attempt++) expectProblem(await join('stranger', `swj_${attempt}`), 'join_token_invalid');
   // The tenth is recorded, with the number since the first.
   expect((await denials()).length).toBe(before + 1);
 });

@@ -1,6 +1,6 @@
 /**
- * The streams of agents and relays: the same checks and answers as over HTTP, bounded, closed on
- * fencing.
+ * The streams of agents and relays have the same checks and answers as HTTP, are bounded, and are
+ * closed when an instance is fenced.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { moment, systemClock } from '../../../src/base/clock.ts';
@@ -25,7 +25,7 @@ afterAll(() => server.stop());
 
 let sent = 0;
 /** Sends a frame with a sequence number and waits for its answer. */
-function ask(on: StreamClient, frame: object) {
+function request(on: StreamClient, frame: object) {
   const seq = ++sent;
   on.send({ seq, ...frame });
   return on.frame(`the answer to ${JSON.stringify(frame)}`, (each) => each.seq === seq);
@@ -41,7 +41,7 @@ const relayToken = async (pool = externalPool) => {
   return (await server.client.call('token-create', { body })) as { token: string; token_id: string };
 };
 
-describe('a refused upgrade is answered with an ordinary reply', () => {
+describe('a refused upgrade is answered with an HTTP problem', () => {
   it.each([
     ['nobody', {}, 401, 'token_missing'],
     ['a stranger', { authorization: 'Bearer swc_wrong' }, 401, 'credential_unknown'],
@@ -51,7 +51,7 @@ describe('a refused upgrade is answered with an ordinary reply', () => {
     expect(await refusedStream(server.url, headers)).toMatchObject({ status, body: { status, code } });
   });
 
-  it('to a person, a former instance, and a request without an upgrade', async () => {
+  it('for an operator token, a former instance, and a request without an upgrade', async () => {
     expect(await refusedStream(server.url, { authorization: `Bearer ${server.token}` })).toMatchObject({
       body: { code: 'credential_unknown' },
     });
@@ -80,8 +80,8 @@ describe('a refused upgrade is answered with an ordinary reply', () => {
   });
 });
 
-/** Facts about other machines may arrive later, in the middle of a test. */
-const standing = async () => ({
+/** Reads evidence of this machine only, because rows of others may arrive during a test. */
+const readState = async () => ({
   ...(await server.tables.snapshot()),
   evidence: await server.tables.query('select kind, summary from evidence where node_id = $1 order by seq', [
     machine.node_id,
@@ -89,16 +89,16 @@ const standing = async () => ({
 });
 
 describe('an agent', () => {
-  it('is answered as over HTTP, and news are durable before the answer', async () => {
-    expect(await ask(stream, {})).toMatchObject({
+  it('is answered as over HTTP, and a status change is stored before the answer', async () => {
+    expect(await request(stream, {})).toMatchObject({
       node_status: 'ready',
       tasks_waiting: 0,
       heartbeat_interval_seconds: expect.any(Number),
     });
-    expect(await ask(stream, { status: 'degraded' })).toMatchObject({ node_status: 'degraded' });
+    expect(await request(stream, { status: 'degraded' })).toMatchObject({ node_status: 'degraded' });
     const [row] = await server.tables.query('select status from nodes where node_id = $1', [machine.node_id]);
     expect(row).toEqual({ status: 'degraded' });
-    expect(await ask(stream, { status: 'ready', error_rate: 0 })).toMatchObject({ node_status: 'ready' });
+    expect(await request(stream, { status: 'ready', error_rate: 0 })).toMatchObject({ node_status: 'ready' });
   });
 
   it.each([
@@ -108,20 +108,20 @@ describe('an agent', () => {
     ['another instance', { node_instance_id: 'inst_other' }, 'credential_mismatch'],
     ['a batch', { beats: [{ credential: 'swc_x' }] }, 'invalid_request'],
   ])('with %s gets a problem, and nothing changes', async (_, frame, code) => {
-    const before = await standing();
-    expect(await ask(stream, frame)).toMatchObject({ problem: { code } });
-    expect(await standing()).toEqual(before);
+    const before = await readState();
+    expect(await request(stream, frame)).toMatchObject({ problem: { code } });
+    expect(await readState()).toEqual(before);
   });
 
   it('stays connected after a frame that is no JSON', async () => {
     stream.send('{"status": ');
     await stream.frame('the problem', ({ problem }) => (problem as { code?: string })?.code === 'malformed_json');
-    expect(await ask(stream, {})).toMatchObject({ node_status: 'ready' });
+    expect(await request(stream, {})).toMatchObject({ node_status: 'ready' });
   });
 
   it('gets a leased and signed task when it asks for one', async () => {
     const { task_id } = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
-    await until('the beat to say that a task waits', async () => (await ask(stream, {})).tasks_waiting === 1);
+    await until('the answer to report a waiting task', async () => (await request(stream, {})).tasks_waiting === 1);
     expect(stream.frames.filter(({ task }) => task)).toEqual([]);
     stream.send({ tasks: true });
     const { task } = (await stream.frame('the task', (each) => each.task !== undefined)) as { task: SignedTask };
@@ -133,13 +133,13 @@ describe('an agent', () => {
 
     stream.send({ tasks: true });
     const later = await server.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
-    await stream.frame('the task that came later', (each) => (each.task as SignedTask)?.task_id === later.task_id);
+    await stream.frame('the second task', (each) => (each.task as SignedTask)?.task_id === later.task_id);
   });
 
-  it('has one stream; a new one replaces the old', async () => {
+  it('has one stream: a new stream closes the old one', async () => {
     const newer = await openStream(server.url, machine.credential);
     expect(await stream.closed).toEqual({ code: 4410, reason: 'stream_replaced' });
-    expect(await ask(newer, {})).toMatchObject({ node_status: 'ready' });
+    expect(await request(newer, {})).toMatchObject({ node_status: 'ready' });
     stream = newer;
   });
 
@@ -161,7 +161,7 @@ describe('an agent', () => {
     own.socket.on('pong', (data) => pongs.push(String(data)));
     own.socket.ping('one');
     own.socket.ping('two');
-    await ask(own, {});
+    await request(own, {});
     expect(pongs).toEqual(['one', 'two']);
     // Sent together, so they arrive faster than the pongs can leave.
     for (let pings = 0; pings < 20_000; pings++) own.socket.ping();
@@ -169,24 +169,24 @@ describe('an agent', () => {
     expect(pongs.length).toBeLessThan(20_000);
   });
 
-  it('that breaks off is recorded once, without a verdict; one that closes properly is not', async () => {
+  it('that disconnects without closing is recorded once, without a verdict; a proper close is not recorded', async () => {
     const leaving = await readyMachine(server, 'leaving');
     const goodbye = await openStream(server.url, leaving.credential);
     goodbye.socket.close(1000);
     await goodbye.closed;
     const broken = await readyMachine(server, 'breaking');
-    const ofIt = async () => (await brokenConnections()).filter(({ node_id }) => node_id === broken.node_id);
+    const readBroken = async () => (await brokenConnections()).filter(({ node_id }) => node_id === broken.node_id);
     for (let times = 0; times < 3; times++) {
       const each = await openStream(server.url, broken.credential);
-      expect(await ask(each, {})).toMatchObject({ node_status: 'ready' });
+      expect(await request(each, {})).toMatchObject({ node_status: 'ready' });
       each.socket.terminate();
-      await until('the server to notice', async () => {
+      await until('the server to notice the disconnect', async () => {
         const metrics = await callRoute(server.url, 'metrics-get', {}, { bearer: server.token });
         return /slipway_agent_streams\{of="agent"\} 1\n/.test(metrics.text);
       });
     }
-    await until('the evidence', async () => (await ofIt()).length > 0);
-    expect(await ofIt()).toMatchObject([
+    await until('the evidence', async () => (await readBroken()).length > 0);
+    expect(await readBroken()).toMatchObject([
       { layer: 'transport', data: { of: 'agent', why: 'it ended without a goodbye' } },
     ]);
     expect((await broken.beat()).body).toMatchObject({ node_status: 'ready' });
@@ -195,11 +195,11 @@ describe('an agent', () => {
 
   it('is closed with a problem when it is fenced or its credential is replaced', async () => {
     const old = await readyMachine(server, 'fenced-while-connected');
-    const its = await openStream(server.url, old.credential);
+    const stream = await openStream(server.url, old.credential);
     await old.beat('stopping');
     await enrolledAgain(server, old);
-    expect(await its.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
-    expect(its.frames.at(-1)).toMatchObject({ problem: { code: 'instance_fenced', status: 409 } });
+    expect(await stream.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
+    expect(stream.frames.at(-1)).toMatchObject({ problem: { code: 'instance_fenced', status: 409 } });
 
     const rotating = await readyMachine(server, 'rotating');
     const former = await openStream(server.url, rotating.credential);
@@ -209,22 +209,22 @@ describe('an agent', () => {
     next.send({ tasks: true });
     await server.client.call('node-ping', { params: { id: rotating.node_id }, body: {} });
     await next.frame('the task', (each) => each.task !== undefined);
-    expect(await ask(next, {})).toMatchObject({ node_status: 'ready' });
+    expect(await request(next, {})).toMatchObject({ node_status: 'ready' });
     expect([4401, 4410]).toContain((await former.closed).code);
   });
 });
 
 it('is closed with a problem when another replica fences it', async () => {
   const machine = await readyMachine(server, 'fenced-elsewhere');
-  const its = await openStream(server.url, machine.credential);
+  const stream = await openStream(server.url, machine.credential);
   const elsewhere = openDatabase({ url: server.database_url });
   const fence = { reason: 'it was given up elsewhere', revoke: true, node_id: machine.node_id as never };
   await elsewhere.transaction((tx) =>
     fenceInstance(tx, machine.node_instance_id as never, fence, moment(systemClock.nowMs())),
   );
   await elsewhere.close();
-  expect(await its.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
-  expect(its.frames.at(-1)).toMatchObject({ problem: { detail: expect.stringContaining('given up elsewhere') } });
+  expect(await stream.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
+  expect(stream.frames.at(-1)).toMatchObject({ problem: { detail: expect.stringContaining('given up elsewhere') } });
 });
 
 describe('a relay', () => {
@@ -237,28 +237,28 @@ describe('a relay', () => {
       { node_instance_id: 'inst_none' },
       {},
     ];
-    const taken = { node_status: 'ready' };
-    const unproven = { code: 'beat_credential_missing', status: 401 };
+    const accepted = { node_status: 'ready' };
+    const missingCredential = { code: 'beat_credential_missing', status: 401 };
     for (const [token, expected] of [
-      [own.token, [unproven, taken, unproven, unproven]],
-      [other.token, [unproven, { code: 'scope_insufficient' }, unproven, unproven]],
+      [own.token, [missingCredential, accepted, missingCredential, missingCredential]],
+      [other.token, [missingCredential, { code: 'scope_insufficient' }, missingCredential, missingCredential]],
     ] as const) {
       const line = await openStream(server.url, token);
-      expect(await ask(line, { beats })).toMatchObject({ results: expected });
+      expect(await request(line, { beats })).toMatchObject({ results: expected });
       const posted = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
       expect(posted.body).toMatchObject({ results: expected });
       line.socket.close(1000);
     }
-    const without = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
-    expect(without.body.results).toMatchObject([unproven, taken, unproven, unproven]);
+    const withoutToken = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
+    expect(withoutToken.body.results).toMatchObject([missingCredential, accepted, missingCredential, missingCredential]);
   });
 
-  it('gets a problem for an invalid batch, of which nothing is accepted', async () => {
+  it('gets a problem for an invalid batch, and no beat of it is accepted', async () => {
     const line = await openStream(server.url, (await relayToken()).token);
     const before = await server.tables.snapshot();
     const wrong = [{ credential: machine.credential, status: 'stopping' }, { status: 'splendid' }];
-    expect(await ask(line, { beats: wrong })).toMatchObject({ problem: { code: 'claim_status_unknown' } });
-    expect(await ask(line, { status: 'ready' })).toMatchObject({ problem: { code: 'invalid_request' } });
+    expect(await request(line, { beats: wrong })).toMatchObject({ problem: { code: 'claim_status_unknown' } });
+    expect(await request(line, { status: 'ready' })).toMatchObject({ problem: { code: 'invalid_request' } });
     expect(await server.tables.snapshot()).toEqual(before);
     line.socket.close(1000);
   });

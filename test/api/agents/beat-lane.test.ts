@@ -13,11 +13,11 @@ let wire: Wire;
 let machine: Machine;
 let fenced: Machine;
 
-const nowhere = new Writable({ write: (_, __, done) => done() });
-const log = createLog({ level: 'error', destination: nowhere as never });
+const discard = new Writable({ write: (_, __, done) => done() });
+const log = createLog({ level: 'error', destination: discard as never });
 
 /** At log level debug the server uses the normal path for every request. */
-const ways = { short: 'error', ordinary: 'debug' } as const;
+const logLevels = { fastPath: 'error', normalPath: 'debug' } as const;
 
 beforeAll(async () => {
   server = await externalServer({ log });
@@ -46,19 +46,19 @@ interface Sent {
 
 const requests: Record<string, () => Sent> = {
   'a plain beat': () => ({ headers: own(), body: '{}' }),
-  'a beat that says all it can': () => ({
+  'a beat with every field': () => ({
     headers: own(),
     body: `{"status":"ready","health_score":97.5,"error_rate":0,"active_tasks":3,"message":"wéll","boot_stage":"done","node_instance_id":"${machine.node_instance_id}"}`,
   }),
   'no body': () => ({ headers: { authorization: own().authorization } }),
   'an empty body': () => ({ headers: own(), body: '' }),
   'a charset': () => ({ headers: { ...own(), 'content-type': 'application/json; charset=utf-8' }, body: '{}' }),
-  'a charset of another spelling': () => ({ headers: { ...own(), 'content-type': 'Application/JSON' }, body: '{}' }),
-  'a body that is marked': () => ({ headers: own(), body: '\ufeff{}' }),
+  'a content type in mixed case': () => ({ headers: { ...own(), 'content-type': 'Application/JSON' }, body: '{}' }),
+  'a body with a byte order mark': () => ({ headers: own(), body: '\ufeff{}' }),
   'two scores': () => ({ headers: own(), body: '{"health_score":1,"health_score":2}' }),
   'a correlation id': () => ({ headers: { ...own(), 'x-correlation-id': 'mine' }, body: '{}' }),
   'a trace': () => ({ headers: { ...own(), traceparent: trace }, body: '{}' }),
-  'a scheme of another spelling': () => ({ headers: { ...own(), authorization: `bearer  ${machine.credential}` } }),
+  'an authorization scheme in lower case': () => ({ headers: { ...own(), authorization: `bearer  ${machine.credential}` } }),
   'an idempotency key': () => ({ headers: { ...own(), 'idempotency-key': 'k1' }, body: '{}' }),
   'a question mark': () => ({ path: `${path}?`, headers: own(), body: '{}' }),
   'a query': () => ({ path: `${path}?a=1`, headers: own(), body: '{}' }),
@@ -66,31 +66,31 @@ const requests: Record<string, () => Sent> = {
   'another method': () => ({ method: 'PUT', headers: own(), body: '{}' }),
   'not JSON': () => ({ headers: own(), body: '{' }),
   'not an object': () => ({ headers: own(), body: '[]' }),
-  nothing: () => ({ headers: own(), body: 'null' }),
-  'a key that is not known': () => ({ headers: own(), body: '{"cpu":1}' }),
+  'a null body': () => ({ headers: own(), body: 'null' }),
+  'an unknown key': () => ({ headers: own(), body: '{"cpu":1}' }),
   'a foreign prototype': () => ({ headers: own(), body: '{"__proto__":{"status":"ready"}}' }),
   'a constructor': () => ({ headers: own(), body: '{"constructor":{"prototype":{}}}' }),
-  'a status that is none': () => ({ headers: own(), body: '{"status":"fine"}' }),
+  'an unknown status': () => ({ headers: own(), body: '{"status":"fine"}' }),
   'a rate above one': () => ({ headers: own(), body: '{"error_rate":1.5}' }),
-  'a number that is too large for one': () => ({ headers: own(), body: '{"health_score":1e999}' }),
+  'a number that overflows': () => ({ headers: own(), body: '{"health_score":1e999}' }),
   'a message with NUL': () => ({ headers: own(), body: '{"message":"a\\u0000b"}' }),
-  'half a character': () => ({ headers: own(), body: '{"message":"\\ud800"}' }),
+  'a lone surrogate': () => ({ headers: own(), body: '{"message":"\\ud800"}' }),
   'a message that is too long': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(1025) }) }),
-  'more than a beat has': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(5_000) }) }),
-  'too large a body': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(300_000) }) }),
+  'a body of 5 kB': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(5_000) }) }),
+  'a body that is too large': () => ({ headers: own(), body: JSON.stringify({ message: 'm'.repeat(300_000) }) }),
   'another instance': () => ({ headers: own(), body: '{"node_instance_id":"inst_another"}' }),
-  'another kind of body': () => ({ headers: { ...own(), 'content-type': 'text/plain' }, body: '{}' }),
-  'no kind of body': () => ({ headers: { authorization: own().authorization }, body: '{}' }),
+  'another content type': () => ({ headers: { ...own(), 'content-type': 'text/plain' }, body: '{}' }),
+  'a body without a content type': () => ({ headers: { authorization: own().authorization }, body: '{}' }),
   'no credential': () => ({ headers: json, body: '{}' }),
   'an unknown credential': () => ({ headers: { ...own(), authorization: 'Bearer swc_nobody' }, body: '{}' }),
-  'a credential that is none': () => ({ headers: { ...own(), authorization: 'Basic abc' }, body: '{}' }),
-  'a person': () => ({ headers: { ...own(), authorization: `Bearer ${server.token}` }, body: '{}' }),
+  'basic authorization': () => ({ headers: { ...own(), authorization: 'Basic abc' }, body: '{}' }),
+  'an operator token': () => ({ headers: { ...own(), authorization: `Bearer ${server.token}` }, body: '{}' }),
   'a fenced instance': () => ({ headers: { ...own(), authorization: `Bearer ${fenced.credential}` }, body: '{}' }),
   'another host': () => ({ headers: { ...own(), host: 'elsewhere.example' }, body: '{}' }),
   'a forwarded host': () => ({ headers: { ...own(), 'x-forwarded-host': 'elsewhere.example' }, body: '{}' }),
   'another origin': () => ({ headers: { ...own(), origin: 'http://elsewhere.example' }, body: '{}' }),
-  'no origin at all': () => ({ headers: { ...own(), origin: 'null' }, body: '{}' }),
-  'the last of its connection': () => ({ headers: { ...own(), connection: 'close' }, body: '{}' }),
+  'the origin null': () => ({ headers: { ...own(), origin: 'null' }, body: '{}' }),
+  'connection: close': () => ({ headers: { ...own(), connection: 'close' }, body: '{}' }),
 };
 
 /** Random and time-dependent values are only checked to be present. */
@@ -107,7 +107,7 @@ it.each(Object.keys(requests))('%s', async (name) => {
   const sent = requests[name]?.();
   if (!sent) return expect.fail('no such request');
   const answers = [];
-  for (const level of Object.values(ways)) {
+  for (const level of Object.values(logLevels)) {
     log.level = level;
     const answer = await wire.send(sent.method ?? 'POST', sent.path ?? path, sent.headers, sent.body);
     const isTraced = answer.headers.has('x-correlation-id') && answer.headers.has('traceparent');
@@ -127,8 +127,8 @@ it.each(Object.keys(requests))('%s', async (name) => {
   expect(answers[0]?.status).toBeGreaterThanOrEqual(200);
 });
 
-it('answers a changed status the same way', async () => {
-  log.level = ways.short;
+it('answers each changed status on the fast path', async () => {
+  log.level = logLevels.fastPath;
   const moving = await readyMachine(server, 'moving');
   const headers = { ...json, authorization: `Bearer ${moving.credential}` };
   for (const [status, reached] of [

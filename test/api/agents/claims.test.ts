@@ -18,7 +18,7 @@ beforeAll(async () => {
   fenced = await readyMachine(fixture, 'replaced');
   await fenced.beat('stopping');
   await enrolledAgain(fixture, fenced);
-  await until('the replica to know', async () => (await fenced.beat()).status === 409);
+  await until('the replica to refuse the instance', async () => (await fenced.beat()).status === 409);
 });
 afterAll(() => fixture.stop());
 
@@ -30,27 +30,27 @@ const text = { 'content-type': 'text/plain' };
 /**
  * The last heartbeat of each instance; not part of the snapshot, since machines send heartbeats.
  */
-const heard = () => fixture.tables.query('select * from heartbeats order by node_instance_id');
+const readHeartbeats = () => fixture.tables.query('select * from heartbeats order by node_instance_id');
 
 /** Waits until every earlier heartbeat is stored: they are written in batches, in order. */
-async function written(): Promise<void> {
+async function waitForWrites(): Promise<void> {
   const witness = fixture.globex.machine;
   const health_score = 1 + Math.floor(Math.random() * 1e6) / 1e5;
   await witness.call('agent-heartbeat', { body: { health_score } });
   await until('the beat to be in the table', async () =>
-    JSON.stringify(await heard()).includes(`"health_score":${health_score}`),
+    JSON.stringify(await readHeartbeats()).includes(`"health_score":${health_score}`),
   );
 }
 
-async function expectNothingOf(request: () => Promise<Answer>, code: ErrorCode): Promise<void> {
-  await written();
-  const others = async () => JSON.stringify((await heard()).filter(isNot(fixture.globex.machine)));
+async function expectRefusedWithoutChange(request: () => Promise<Answer>, code: ErrorCode): Promise<void> {
+  await waitForWrites();
+  const others = async () => JSON.stringify((await readHeartbeats()).filter(isNot(fixture.globex.machine)));
   const [tables, beats] = [await fixture.tables.snapshot(), await others()];
   const answer = await request();
   expectProblem(answer, code);
   const { owner_layer, detail_layer } = { detail_layer: undefined, ...errorCatalogue[code] };
   expect([answer.body.owner_layer, answer.body.detail_layer]).toEqual([owner_layer, detail_layer]);
-  await written();
+  await waitForWrites();
   expect(await fixture.tables.snapshot()).toEqual(tables);
   expect(await others()).toBe(beats);
 }
@@ -72,31 +72,31 @@ const batch = (...beats: object[]) =>
 describe('an impossible report', () => {
   it.each<[string, () => Promise<Answer>, ErrorCode]>([
     ['an unknown status', () => beat({ status: 'splendid' }), 'claim_status_unknown'],
-    ['a status of the server', () => beat({ status: 'retired' }), 'claim_status_unknown'],
+    ['a status that only the server sets', () => beat({ status: 'retired' }), 'claim_status_unknown'],
     ['a status that is no text', () => beat({ status: 7 }), 'claim_status_unknown'],
     ['a negative score', () => beat({ status: 'stopping', health_score: -1 }), 'claim_out_of_range'],
-    ['a score over the top', () => beat({ status: 'stopping', health_score: 101 }), 'claim_out_of_range'],
+    ['a score above the maximum', () => beat({ status: 'stopping', health_score: 101 }), 'claim_out_of_range'],
     ['a negative rate', () => beat({ status: 'degraded', error_rate: -0.1 }), 'claim_out_of_range'],
-    ['more errors than calls', () => beat({ status: 'degraded', error_rate: 1.1 }), 'claim_out_of_range'],
-    ['fewer than no tasks', () => beat({ active_tasks: -1 }), 'claim_out_of_range'],
+    ['an error rate above one', () => beat({ status: 'degraded', error_rate: 1.1 }), 'claim_out_of_range'],
+    ['a negative number of tasks', () => beat({ active_tasks: -1 }), 'claim_out_of_range'],
     ['a score that is no number', () => beat({ status: 'stopping', health_score: 'low' }), 'invalid_request'],
-    ['a stage that ended before it began', () => boot({ name: 'pull', seconds: -1 }), 'claim_out_of_range'],
-    ['the same with a registration', () => join({ name: 'pull', seconds: -1 }), 'claim_out_of_range'],
+    ['a stage with a negative duration', () => boot({ name: 'pull', seconds: -1 }), 'claim_out_of_range'],
+    ['a negative duration in a registration', () => join({ name: 'pull', seconds: -1 }), 'claim_out_of_range'],
     [
       'a stage from the future',
       () => boot({ name: 'pull', seconds: 1, started_at: tooFarAhead() }),
       'claim_from_future',
     ],
     [
-      'the same with a registration',
+      'a stage from the future in a registration',
       () => join({ name: 'pull', seconds: 1, started_at: tooFarAhead() }),
       'claim_from_future',
     ],
     ['one bad status in a batch', () => batch({ status: 'stopping' }, { status: 'splendid' }), 'claim_status_unknown'],
     ['one bad score in a batch', () => batch({ status: 'stopping' }, { health_score: -1 }), 'claim_out_of_range'],
-  ])('%s', (_, request, code) => expectNothingOf(request, code));
+  ])('%s', (_, request, code) => expectRefusedWithoutChange(request, code));
 
-  it('the first error decides the code, and all are listed', async () => {
+  it('uses the code of the first error, and lists all errors', async () => {
     const answer = await beat({ status: 'splendid', health_score: -1 });
     expectProblem(answer, 'claim_status_unknown');
     expect(answer.body.errors).toEqual([
@@ -105,7 +105,7 @@ describe('an impossible report', () => {
     ]);
   });
 
-  it('a clock that is a little ahead is accepted', async () => {
+  it('accepts a clock that is four minutes ahead', async () => {
     const started_at = inMinutes(4);
     expect((await boot({ name: 'ahead', seconds: 1, started_at })).status).toBe(200);
     const { node_id } = fixture.acme.machine;
@@ -117,9 +117,9 @@ describe('an impossible report', () => {
 describe("another node's credential", () => {
   const ofGlobex = () => ({ node_instance_id: fixture.globex.machine.node_instance_id, status: 'stopping' });
 
-  it('changes neither node', () => expectNothingOf(() => beat(ofGlobex()), 'credential_mismatch'));
+  it('changes neither node', () => expectRefusedWithoutChange(() => beat(ofGlobex()), 'credential_mismatch'));
 
-  it('in a batch fails only its own heartbeat', async () => {
+  it('in a batch refuses only that heartbeat', async () => {
     const { node_instance_id } = fixture.acme.machine;
     const { status, body } = await batch(ofGlobex(), { node_instance_id, health_score: 77 });
     expect(status).toBe(200);
@@ -129,10 +129,10 @@ describe("another node's credential", () => {
     ]);
   });
 
-  it('the own instance id is accepted, and not stored as a report', async () => {
+  it('accepts the own instance id, and does not store it in the report', async () => {
     const { node_instance_id, node_id } = fixture.acme.machine;
     expect((await beat({ node_instance_id, health_score: 78 })).status).toBe(200);
-    const node = await until('the beat to be shown', async () => {
+    const node = await until('the report to be shown', async () => {
       const seen = await fixture.client.call('node-get', { params: { id: node_id } });
       return seen.reported?.health_score === 78 ? seen : undefined;
     });
@@ -147,14 +147,14 @@ describe('a fenced instance', () => {
     ['agent-prerequisites', { results: [{ name: 'disk', ok: false }] }],
     ['agent-evidence', { facts: [{ at: inMinutes(0), layer: 'node', kind: 'late', summary: 'late' }] }],
     ['agent-register', { version: '2' }],
-  ])('%s', (name, body) => expectNothingOf(() => fenced.call(name, { body }), 'instance_fenced'));
+  ])('%s', (name, body) => expectRefusedWithoutChange(() => fenced.call(name, { body }), 'instance_fenced'));
 
-  it('in a batch', async () => {
-    await written();
+  it('is refused in a batch, without a change', async () => {
+    await waitForWrites();
     const before = await fixture.tables.snapshot();
     const { body } = await batch({ credential: fenced.credential, status: 'ready' });
     expect(body.results).toEqual([expect.objectContaining({ code: 'instance_fenced', status: 409 })]);
-    await written();
+    await waitForWrites();
     expect(await fixture.tables.snapshot()).toEqual(before);
   });
 });
@@ -162,7 +162,7 @@ describe('a fenced instance', () => {
 describe('a boot report in the format of cloud-init', () => {
   const report = (raw: string) => fixture.acme.machine.call('agent-boot', {}, { raw, headers: text });
 
-  it('is read like any other', async () => {
+  it('is stored like any other boot report', async () => {
     const raw = '-- Boot Record 01 --\n     01.20300s (init-network/config-growpart)\n\n1 boot records analyzed\n';
     expect((await report(raw)).status).toBe(200);
     const { stages } = await fixture.client.call('node-boot', { params: { id: fixture.acme.machine.node_id } });
@@ -170,7 +170,7 @@ describe('a boot report in the format of cloud-init', () => {
     expect(stages).toContainEqual(expect.objectContaining(growpart));
   });
 
-  it('keeps when each part began, if it is given', async () => {
+  it('keeps the start of each stage, if the report has one', async () => {
     expect((await report('|`->config-ssh ran successfully @04.79500s +00.50000s\n')).status).toBe(200);
     const { stages } = await fixture.client.call('node-boot', { params: { id: fixture.acme.machine.node_id } });
     expect(stages).toContainEqual(expect.objectContaining({ name: 'config-ssh', seconds: 0.5, starts_seconds: 4.795 }));
@@ -179,11 +179,11 @@ describe('a boot report in the format of cloud-init', () => {
   it.each<[string, string, ErrorCode]>([
     ['something else', '     01.20300s (a/b)\nKernel panic\n', 'invalid_request'],
     ['nothing', '', 'invalid_request'],
-    ['a stage that ended before it began', '     -01.20300s (a/b)\n', 'claim_out_of_range'],
+    ['a stage with a negative duration', '     -01.20300s (a/b)\n', 'claim_out_of_range'],
     ['NUL', '     01.20300s (a/\0)\n', 'invalid_request'],
-  ])('%s is refused', (_, raw, code) => expectNothingOf(() => report(raw), code));
+  ])('%s is refused', (_, raw, code) => expectRefusedWithoutChange(() => report(raw), code));
 
-  it('only where boot reports are read', async () => {
+  it('is refused by other routes as an unsupported media type', async () => {
     const answer = await fixture.acme.machine.call('agent-evidence', {}, { raw: 'hello', headers: text });
     expectProblem(answer, 'unsupported_media_type');
   });

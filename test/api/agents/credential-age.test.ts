@@ -1,6 +1,6 @@
 /**
- * Expiring credentials: refused with their own code, exchanged by the agent's key, and no machine
- * counts as silent because of it.
+ * Expired credentials are refused with their own code, and the agent's key renews them. No machine
+ * counts as silent because its credential expired.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const ageing = (name: string): Promise<Machine> =>
+const startRotatingMachine = (name: string): Promise<Machine> =>
   startMachine(server.url, { join_token: server.join_token, name }, { rotates_credential: true });
 
 const rotate = (machine: Machine, private_key: string | null) => {
@@ -25,17 +25,17 @@ const rotate = (machine: Machine, private_key: string | null) => {
   return machine.call('agent-credential-rotate', { body });
 };
 
-const expired = (machine: Machine) =>
-  until('its credential to be refused', async () => {
+const waitForExpiry = (machine: Machine) =>
+  until('the credential to be refused', async () => {
     const { status, body } = await machine.beat();
     return status === 401 && body.code === 'credential_expired';
   });
 
-it('is refused as expired, and exchanged by a signature of the key alone', async () => {
-  const machine = await ageing('sleeper');
+it('refuses an expired credential, and renews it only with a signature of the key', async () => {
+  const machine = await startRotatingMachine('sleeper');
   expect(Date.parse(machine.credential_expires_at ?? '')).toBeGreaterThan(0);
   await machine.beat('ready');
-  await expired(machine);
+  await waitForExpiry(machine);
 
   const { credential, node_id } = machine;
   const batch = await callRoute(server.url, 'agent-heartbeats', { body: { beats: [{ credential }] } });
@@ -45,7 +45,7 @@ it('is refused as expired, and exchanged by a signature of the key alone', async
       await machine.call(call, { body: call === 'agent-register' ? { version: 't' } : undefined }),
       'credential_expired',
     );
-  await until('its explanation to say so', async () => {
+  await until('the explanation to name the expired credential', async () => {
     const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
     return waiting_for?.includes('its credential has expired');
   });
@@ -55,30 +55,30 @@ it('is refused as expired, and exchanged by a signature of the key alone', async
   const fresh = await rotate(machine, machine.private_key);
   expect(fresh.status, fresh.text).toBe(200);
   const again = await rotate(machine, machine.private_key);
-  expect(again.status, 'a lost reply strands nobody').toBe(200);
+  expect(again.status, 'a repeated rotation after a lost reply').toBe(200);
   machine.credential = String(again.body.credential);
   expect((await machine.beat()).status).toBe(200);
-  await until('that to be over', async () => {
+  await until('the explanation to be cleared', async () => {
     const { waiting_for } = await server.client.call('node-explain', { params: { id: node_id } });
     return waiting_for === null;
   });
 });
 
-it('does not expire for an agent that does not rotate', async () => {
+it('issues a credential without expiry to an agent that does not rotate', async () => {
   const machine = await startMachine(server.url, { join_token: server.join_token, name: 'plain' });
   expect(machine.credential_expires_at).toBeNull();
 });
 
-it('is not renewed by an unproven key', async () => {
-  const machine = await ageing('robbed');
+it('does not renew a credential for an unproven key', async () => {
+  const machine = await startRotatingMachine('robbed');
   machine.private_key = newKeyPair();
   const body = { version: 'test', agent_public_key: publicKeyOf(machine.private_key) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
   expectProblem(await rotate(machine, machine.private_key), 'rotation_unsigned');
 });
 
-it('is renewed by the last proven key, which drops the unproven one', async () => {
-  const machine = await ageing('robbed-and-back');
+it('renews a credential for the last proven key, and drops the unproven key', async () => {
+  const machine = await startRotatingMachine('robbed-and-back');
   const body = { version: 'test', agent_public_key: publicKeyOf(newKeyPair()) };
   expect((await machine.call('agent-register', { body })).status).toBe(200);
   const fresh = await rotate(machine, machine.private_key);
@@ -90,8 +90,8 @@ it('is renewed by the last proven key, which drops the unproven one', async () =
   expect(row).toEqual({ agent_public_key: publicKeyOf(machine.private_key), key_unproven_since: null });
 });
 
-it('is not exchanged after its grace period', async () => {
-  const machine = await ageing('gone-for-long');
+it('does not renew a credential after its grace period', async () => {
+  const machine = await startRotatingMachine('gone-for-long');
   await server.tables.query(
     "update instances set credential_expires_at = now() - interval '1 day' where node_instance_id = $1",
     [machine.node_instance_id],

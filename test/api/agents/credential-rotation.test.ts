@@ -1,6 +1,6 @@
 /**
- * A real agent with a short credential lifetime: it rotates in time, and recovers after sleeping
- * past the expiry.
+ * A real agent with a short credential lifetime rotates in time, and recovers when it slept past the
+ * expiry.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';
@@ -28,14 +28,14 @@ const count = async (kind: string) =>
 const isExpired = async () =>
   (await tables.query('select 1 from instances where credential_expires_at < now()')).length > 0;
 
-const isHeard = async (since: Date) =>
+const hasBeaten = async (since: Date) =>
   (await tables.query('select 1 from heartbeats where last_seen_at > $1', [since])).length > 0;
 
 const databaseNow = async () => (await tables.query<{ at: Date }>('select now() as at'))[0]?.at as Date;
 
-const comesBack = async (what: string) => {
+const waitForBeat = async (what: string) => {
   const since = await databaseNow();
-  await until(`it to be heard after ${what}`, () => isHeard(since), { seconds: 60 });
+  await until(`a heartbeat after ${what}`, () => hasBeaten(since), { seconds: 60 });
 };
 
 it('rotates in time, after a sleep, and after a restart', async () => {
@@ -49,18 +49,18 @@ it('rotates in time, after a sleep, and after a restart', async () => {
     bench.start(dir, { server_url: server.url, enrollment_token, node_id, node_instance_id });
   const agent = start();
   await until('two rotations', async () => (await count('credential.replaced')) >= 2, { seconds: 60 });
-  expect(await count('beat.refused'), 'all in time').toBe(0);
+  expect(await count('beat.refused'), 'refused heartbeats').toBe(0);
 
   agent.kill('SIGSTOP');
-  await until('its credential to expire', isExpired, { seconds: 60 });
+  await until('the credential to expire', isExpired, { seconds: 60 });
   agent.kill('SIGCONT');
-  await comesBack('its sleep');
+  await waitForBeat('its sleep');
 
   agent.kill('SIGKILL');
   await agent.exit;
-  await until('its credential to expire again', isExpired, { seconds: 60 });
+  await until('the credential to expire again', isExpired, { seconds: 60 });
   start();
-  await comesBack('its restart');
+  await waitForBeat('its restart');
   expect((await server.client.call('node-get', { params: { id: node_id } })).node_instance_id).toBe(node_instance_id);
   expect(await count('node.offline')).toBe(0);
 });

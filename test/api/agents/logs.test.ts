@@ -1,6 +1,6 @@
 /**
- * Logs over HTTP: a server that is behind asks for a retry and loses nothing, and forwards stored
- * lines with their ids.
+ * Logs over HTTP. A server that cannot store lines asks for a retry and loses none, and it forwards
+ * stored lines with their ids.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -13,11 +13,11 @@ import type { Machine } from '../support/machine.ts';
 import { activeOne, externalPool, externalServer, readyMachine } from '../support/tenants.ts';
 
 let status = 204;
-const heard: { path: string; text: string }[] = [];
+const received: { path: string; text: string }[] = [];
 const receiver = createServer(async (request, response) => {
   let text = '';
   for await (const chunk of request) text += chunk;
-  heard.push({ path: request.url ?? '', text });
+  received.push({ path: request.url ?? '', text });
   response.writeHead(status).end();
 });
 let server: Awaited<ReturnType<typeof externalServer>>;
@@ -39,9 +39,9 @@ const linesOf = async (id: string) =>
   (await server.client.call('node-logs', { params: { id } })).items.map(({ line }) => line);
 const metrics = async () =>
   (await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.token}` } })).text();
-const textsTo = (path: string) => heard.filter((each) => each.path === path).map(({ text }) => text);
+const textsTo = (path: string) => received.filter((each) => each.path === path).map(({ text }) => text);
 
-it('tells nodes when to retry while it cannot store, and holds two batches per node', async () => {
+it('answers 429 with a retry time while it cannot store lines, and holds two batches per node', async () => {
   expect((await machine.log(1, 'first')).body).toEqual({ acknowledged_seq: 1 });
   const other = new pg.Client(server.database_url);
   await other.connect();
@@ -49,7 +49,7 @@ it('tells nodes when to retry while it cannot store, and holds two batches per n
   await other.query('select 1 from node_log_ends for update');
   const waiting = [machine.log(2, 'second'), machine.log(2, 'second')];
   // One batch has less than a hundred bytes.
-  await until('both to be under way', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await metrics()));
+  await until('both batches to be held', async () => /^slipway_logs_held_bytes [1-9]\d\d/m.test(await metrics()));
   const refused = await until('a refusal with a retry time', async () => {
     const answer = await machine.log(2, 'second');
     return answer.status === 429 ? answer : undefined;
@@ -70,7 +70,7 @@ it('forwards stored lines with ids and redacted secrets, also while a receiver r
   const active = await activeOne(server.client, allocation.allocation_id);
   expect(active.node_id).toBe(machine.node_id);
   await machine.log(3, 'listening, password=hunter2');
-  const texts = await until('both to have heard', () => {
+  const texts = await until('both receivers to get the line', () => {
     const found = ['/loki/api/v1/push', '/v1/logs'].map((path) =>
       textsTo(path).find((text) => text.includes('listening')),
     );
@@ -94,7 +94,7 @@ it('forwards stored lines with ids and redacted secrets, also while a receiver r
   }
   status = 400;
   await machine.log(4, 'nobody wants this');
-  await until('the drop', async () =>
+  await until('the dropped line in the metrics', async () =>
     /^slipway_logs_forward_dropped_lines_total{receiver="loki"} 1$/m.test(await metrics()),
   );
   expect((await linesOf(machine.node_id)).slice(2)).toEqual(['listening, password=[struck out]', 'nobody wants this']);
@@ -105,35 +105,35 @@ it("refuses the lines of a fenced instance, but keeps them for the fleet's opera
   const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
   const { node_id: id, tenant } = await activeOne(server.client, allocation.allocation_id);
   expect(id).toBe(former.node_id);
-  await former.log(1, 'while it was theirs');
+  await former.log(1, 'while it was allocated');
   const { token } = await server.tokenFor('viewer', { tenant });
-  const theirs = async () =>
+  const readTenantLines = async () =>
     (await server.as(token).call('node-logs', { params: { id: former.node_id } })).items.map(({ line }) => line);
-  expect(await theirs()).toEqual(['while it was theirs']);
+  expect(await readTenantLines()).toEqual(['while it was allocated']);
   await former.beat('stopping');
   const reEnroll = {
     params: { id: former.node_id, action: 're-enroll' },
     body: { reason: 'its disk was lost' },
   } as const;
   await server.client.call('node-act', reEnroll);
-  await until('the replica to know', async () => (await former.beat()).status === 409);
-  const refused = await former.log(2, 'late words');
+  await until('the replica to refuse the instance', async () => (await former.beat()).status === 409);
+  const refused = await former.log(2, 'a late line');
   expectProblem(refused, 'instance_fenced');
   expect(refused.body).toMatchObject({ acknowledged_seq: 2 });
-  expect(await linesOf(former.node_id)).toEqual(['while it was theirs', 'late words']);
-  expect(await theirs()).toEqual(['while it was theirs']);
+  expect(await linesOf(former.node_id)).toEqual(['while it was allocated', 'a late line']);
+  expect(await readTenantLines()).toEqual(['while it was allocated']);
 });
 
-it('keeps no lines of a retired machine', async () => {
+it('refuses and drops lines of a retired machine', async () => {
   const machine = await readyMachine(server, 'gone');
   const params = { id: machine.node_id, action: 'retire' } as const;
   await server.client.call('node-act', { params, body: { reason: 'it is sold' } });
-  await until('it to be retired', async () => {
+  await until('the machine to be retired', async () => {
     const { status } = await server.client.call('node-get', { params: { id: machine.node_id } });
     return status === 'retired';
   });
-  await until('its words to be refused', async () => {
-    const { body } = await machine.log(1, 'words of one that is no more');
+  await until('the lines to be refused', async () => {
+    const { body } = await machine.log(1, 'a line of a retired machine');
     return body.code === 'instance_fenced' && !('acknowledged_seq' in body);
   });
 });

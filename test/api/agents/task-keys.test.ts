@@ -1,4 +1,4 @@
-/** A real agent and two replicas, while the key that signs tasks rotates. */
+/** The key that signs tasks rotates while a real agent and two replicas run. */
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { keptState } from '../../../src/agent/state/state-file.ts';
 import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';
@@ -34,12 +34,12 @@ async function startAgent(name: string): Promise<StartedAgent> {
   const { node_id, node_instance_id } = node;
   const config = { server_url: server.url, enrollment_token, node_id, node_instance_id };
   const process = bench.start(bench.dir(), config);
-  await until('its registration', () => keptState(process.dir)?.identity != null, { seconds: 30 });
+  await until('the agent to register', () => keptState(process.dir)?.identity != null, { seconds: 30 });
   return { node_id, process };
 }
 
 /** Whether the agent runs a task that is signed now. */
-async function isPinged({ node_id: id }: StartedAgent): Promise<boolean> {
+async function runsTask({ node_id: id }: StartedAgent): Promise<boolean> {
   const { task_id } = await server.client.call('node-ping', { params: { id }, body: { within_seconds: 20 } });
   const { over, checks } = await server.client.call('node-ping-get', { params: { id, task_id }, query: { wait: 25 } });
   return over && checks.every(({ ok }) => ok !== false);
@@ -50,44 +50,44 @@ const signingKey = async ({ client }: SpawnedServer) =>
 const kidsOf = ({ process }: StartedAgent) => (keptState(process.dir)?.task_keys ?? []).map(({ kid }) => kid);
 
 const rotate = () => server.client.call('task-key-rotate', {});
-const signsOnBoth = (kid: string) =>
+const waitForSigningKey = (kid: string) =>
   until(
     'both replicas to sign with the new key',
     async () => (await signingKey(server))?.kid === kid && (await signingKey(beside))?.kid === kid,
     { seconds: 30 },
   );
-const isPast = (at: string) => until(`it to be ${at}`, () => systemClock.nowMs() > Date.parse(at), { seconds: 30 });
+const waitUntilAfter = (at: string) => until(`the time ${at}`, () => systemClock.nowMs() > Date.parse(at), { seconds: 30 });
 
 it('loses no task of a real agent over two rotations, and drops each retired key', async () => {
   const agent = await startAgent('rotating');
-  expect(await isPinged(agent)).toBe(true);
+  expect(await runsTask(agent)).toBe(true);
   for (const round of ['first', 'second']) {
     const before = await signingKey(beside);
     const { kid, former_kid, former_accepted_until } = await rotate();
     expect(before?.kid).toBe(former_kid);
     await expect(rotate()).rejects.toMatchObject({ problem: { code: 'task_key_pending' } });
     await until('the agent to know the announced key', () => kidsOf(agent).includes(kid), { seconds: 30 });
-    expect((await signingKey(server))?.kid, 'announced, not yet in use').toBe(former_kid);
-    expect(await isPinged(agent), `${round}: before the new key signs`).toBe(true);
-    await signsOnBoth(kid);
-    expect(await isPinged(agent), `${round}: signed by the new key`).toBe(true);
-    await isPast(former_accepted_until);
+    expect((await signingKey(server))?.kid, 'the signing key after the announcement').toBe(former_kid);
+    expect(await runsTask(agent), `${round}: before the new key signs`).toBe(true);
+    await waitForSigningKey(kid);
+    expect(await runsTask(agent), `${round}: signed by the new key`).toBe(true);
+    await waitUntilAfter(former_accepted_until);
     await until('the agent to drop the retired key', () => !kidsOf(agent).includes(former_kid), { seconds: 30 });
-    expect(await isPinged(agent), `${round}: after the former key was retired`).toBe(true);
+    expect(await runsTask(agent), `${round}: after the former key was retired`).toBe(true);
   }
   expect(agent.process.output()).not.toContain('task refused');
   const { items } = await server.client.call('audit-list', {});
   expect(items.filter(({ kind }) => kind === 'task_key.rotated').length).toBe(2);
 }, 120_000);
 
-it('serves an agent that was away for a whole rotation, and its doctor recognizes the server', async () => {
+it('serves an agent that was stopped for a whole rotation, and its doctor recognizes the server', async () => {
   const agent = await startAgent('away');
   onTestFinished(() => agent.process.kill('SIGCONT'));
   const known_keys = (keptState(agent.process.dir)?.task_keys ?? []).map(({ public_key }) => public_key);
   agent.process.kill('SIGSTOP');
   const { kid, former_kid, former_accepted_until } = await rotate();
-  await signsOnBoth(kid);
-  await isPast(former_accepted_until);
+  await waitForSigningKey(kid);
+  await waitUntilAfter(former_accepted_until);
   expect(kidsOf(agent)).not.toContain(kid);
   const target = {
     url: new URL(beside.url),
@@ -100,12 +100,12 @@ it('serves an agent that was away for a whole rotation, and its doctor recognize
     timeout_seconds: 10,
   };
   expect(await recognise(target)).toMatchObject({ state: 'ok' });
-  const strange = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];
-  expect(await recognise({ ...target, known_keys: strange })).toMatchObject({ code: 'ingress_other_installation' });
+  const unknownKeys = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];
+  expect(await recognise({ ...target, known_keys: unknownKeys })).toMatchObject({ code: 'ingress_other_installation' });
   agent.process.kill('SIGCONT');
-  expect(await isPinged(agent)).toBe(true);
+  expect(await runsTask(agent)).toBe(true);
   expect(kidsOf(agent)).toContain(kid);
   expect(kidsOf(agent)).not.toContain(former_kid);
-  // The endorsement by the retired key leads from the key it knew to the current one.
+  // The retired key endorsed the current key, so the agent accepts the current one.
   expect(agent.process.output()).not.toMatch(/task refused|continues no key/);
 }, 90_000);

@@ -1,6 +1,6 @@
 /**
- * The AgentField protocol: its nodes call in their own words and are answered in them, on the path
- * of our own agents.
+ * The AgentField protocol. Its nodes are served in their own format, and their reports have the same
+ * effect as those of our own agents.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -31,13 +31,13 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-it('registers, sends heartbeats, is read and says goodbye, in its own words', async () => {
+it('registers, sends heartbeats, reads nodes and shuts down in the AgentField format', async () => {
   const registered = await fleet.register('scout', { lifecycle_status: 'starting', base_url });
   expect(registered.status).toBe(201);
   expect(registered.body).toMatchObject({ success: true, message: expect.any(String), node_id: 'scout' });
-  const beaten = await fleet.beat('scout');
-  expect(beaten.status).toBe(200);
-  expect(beaten.body).toMatchObject({ success: true, message: expect.any(String), timestamp: expect.any(String) });
+  const beatReply = await fleet.beat('scout');
+  expect(beatReply.status).toBe(200);
+  expect(beatReply.body).toMatchObject({ success: true, message: expect.any(String), timestamp: expect.any(String) });
   await fleet.beat('scout', { status: 'starting', timestamp: '2030-01-01T00:00:00' });
   expect(await fixture.node('scout')).toMatchObject({
     status: 'starting',
@@ -47,7 +47,7 @@ it('registers, sends heartbeats, is read and says goodbye, in its own words', as
   });
 
   await fleet.beat('scout', { status: 'ready', health_score: 97 });
-  const ready = await until('its beat to be stored', async () => {
+  const ready = await until('the heartbeat to be stored', async () => {
     const node = await fixture.node('scout');
     return node.reported?.health_score === 97 ? node : undefined;
   });
@@ -63,8 +63,8 @@ it('registers, sends heartbeats, is read and says goodbye, in its own words', as
 
   await fleet.beat('scout', { status: 'degraded' });
   expect(await fixture.status('scout')).toBe('degraded');
-  const said = await fleet.call('POST', '/nodes/scout/lifecycle/status', { lifecycle_status: 'ready' });
-  expect(said.body).toMatchObject({ success: true, lifecycle_status: 'ready', timestamp: expect.any(String) });
+  const lifecycleReply = await fleet.call('POST', '/nodes/scout/lifecycle/status', { lifecycle_status: 'ready' });
+  expect(lifecycleReply.body).toMatchObject({ success: true, lifecycle_status: 'ready', timestamp: expect.any(String) });
   expect((await fleet.call('POST', '/nodes/scout/actions/ack', { action_id: 'a', status: 'done' })).status).toBe(200);
   const goodbye = await fleet.call('POST', '/nodes/scout/shutdown', { reason: 'signal' });
   expect(goodbye.status).toBe(202);
@@ -74,12 +74,12 @@ it('registers, sends heartbeats, is read and says goodbye, in its own words', as
     health_status: 'inactive',
   });
   await fleet.register('scout');
-  expect(await fixture.status('scout'), 'it has not said yet that it is ready').toBe('starting');
+  expect(await fixture.status('scout'), 'the status before it reports ready').toBe('starting');
   await fleet.beat('scout', { status: 'ready' });
   expect(await fixture.status('scout')).toBe('ready');
 });
 
-it('is admitted by a join token as bearer, as X-API-Key or in the address, and by nothing else', async () => {
+it('accepts a join token as bearer, as X-API-Key or in the address, and nothing else', async () => {
   const body = nodeRegistration('keyed');
   const plain = '/compat/agentfield/api/v1/nodes';
   expect((await send(fixture.url, 'POST', plain, { body, bearer: token })).status).toBe(201);
@@ -94,7 +94,7 @@ it('is admitted by a join token as bearer, as X-API-Key or in the address, and b
   expectTheirError(await beat({ bearer: token, headers: { origin: 'https://elsewhere.example' } }), 403);
 });
 
-it('reaches only nodes of the pool of its token', async () => {
+it('gives a token access only to nodes of its pool', async () => {
   await fleet.register('guarded', { lifecycle_status: 'ready' });
   const strangers = agentField(fixture.url, others);
   for (const [method, path, body] of [
@@ -114,7 +114,7 @@ it('reaches only nodes of the pool of its token', async () => {
   expect((await fleet.call('GET', '/nodes/guarded')).body).toMatchObject({ lifecycle_status: 'ready' });
 });
 
-it('cannot speak for a machine that has its own credential', async () => {
+it('refuses calls about a machine that has its own credential', async () => {
   const machine = await startMachine(fixture.url, { join_token: token, name: 'own-agent' });
   await machine.beat('ready');
   expectTheirError(await fleet.call('POST', '/nodes/own-agent/shutdown', {}), 404);
@@ -122,7 +122,7 @@ it('cannot speak for a machine that has its own credential', async () => {
   expect(await fixture.status('own-agent')).toBe('ready');
 });
 
-it('is judged by the interval that it announced or renews, not by ours', async () => {
+it('uses the heartbeat interval that the node announces, not the interval of the pool', async () => {
   const { token: paced } = await protocolPool(fixture, 'paced', {
     heartbeat: { interval_seconds: 60, stale_after_seconds: 5 },
   });
@@ -139,7 +139,7 @@ it('is judged by the interval that it announced or renews, not by ours', async (
   expect(await fixture.status('leases')).toBe('ready');
 });
 
-it('is one instance: a replaced process must register first, and a restart is counted', async () => {
+it('accepts one instance per node: a new process must register first, and a restart is counted', async () => {
   await fleet.register('twin', { instance_id: 'first', lifecycle_status: 'ready', base_url });
   expect((await fleet.beat('twin', { status: 'ready', instance_id: 'first' })).status).toBe(200);
   expectTheirError(await fleet.beat('twin', { status: 'degraded', instance_id: 'second' }), 404);
@@ -155,31 +155,31 @@ it('is one instance: a replaced process must register first, and a restart is co
     before.restarts + 1,
     'ready',
   ]);
-  // After the former process left, another one is a new instance.
+  // After the former process shut down, another process is a new instance.
   await fleet.call('POST', '/nodes/twin/shutdown', {});
   await fleet.register('twin', { instance_id: 'third', lifecycle_status: 'starting', base_url });
-  const anew = await fixture.node('twin');
-  expect(anew.status).toBe('starting');
-  expect(anew.node_instance_id).not.toBe(before.node_instance_id);
+  const thirdInstance = await fixture.node('twin');
+  expect(thirdInstance.status).toBe('starting');
+  expect(thirdInstance.node_instance_id).not.toBe(before.node_instance_id);
 });
 
-it('is retired when its tenant releases it, and returns as another node', async () => {
+it('retires a node when its tenant releases it, and registers it as another node afterwards', async () => {
   const { token: leased } = await protocolPool(fixture, 'leased');
   const client = agentField(fixture.url, leased);
   await client.register('lent', { lifecycle_status: 'ready' });
   const { node_id } = await fixture.node('lent');
   const { allocation } = await fixture.client.call('allocation-create', { body: { pool: 'leased' } });
   const params = { id: allocation.allocation_id };
-  const becomes = (status: string) =>
+  const waitForAllocation = (status: string) =>
     until(`the allocation to be ${status}`, async () => {
       const { status: now } = await fixture.client.call('allocation-get', { params });
       return now === status;
     });
-  await becomes('active');
+  await waitForAllocation('active');
   await fixture.client.call('allocation-release', { params, body: {} });
-  await becomes('released');
-  // A replica learns of it a moment later.
-  const refused = await until('its beat to be refused', async () => {
+  await waitForAllocation('released');
+  // A replica learns of the retirement a moment later.
+  const refused = await until('the heartbeat to be refused', async () => {
     const answer = await client.beat('lent', { status: 'ready' });
     return answer.status === 200 ? undefined : answer;
   });
@@ -189,7 +189,7 @@ it('is retired when its tenant releases it, and returns as another node', async 
   expect((await fixture.node('lent')).node_id).not.toBe(node_id);
 });
 
-it('keeps its id, even if that is no valid name', async () => {
+it('keeps the id of a node, even if the id is not a valid name', async () => {
   const id = 'Team:Scout/1';
   expect((await fleet.register(id)).body).toMatchObject({ node_id: id });
   expect((await fleet.beat(id)).status).toBe(200);
@@ -199,7 +199,7 @@ it('keeps its id, even if that is no valid name', async () => {
   expect(items.map(({ labels, restarts }) => [labels.client_id, restarts])).toEqual([[id, 1]]);
 });
 
-it('may send unknown fields, which are kept redacted and within limits', async () => {
+it('keeps unknown fields, redacted and within limits', async () => {
   const more = { shiny: { new: true }, api_key: 'hush-hush-hush', novel: 'x'.repeat(200_000) };
   expect((await fleet.register('chatty', more)).status).toBe(201);
   const { node_id } = await fixture.node('chatty');
@@ -207,10 +207,10 @@ it('may send unknown fields, which are kept redacted and within limits', async (
   expect(registered.data.said).toMatchObject({ shiny: { new: true }, left_out: ['novel (200002 bytes)'] });
   expect(JSON.stringify(registered)).not.toContain('hush');
   await fleet.beat('chatty', { status: 'moonlit', health_score: 1000, mood: 'blue', password: 'hush-hush-hush' });
-  const said = await fixture.fact(node_id, 'client.said');
-  expect(said.data.said).toMatchObject({ mood: 'blue' });
-  expect(JSON.stringify(said)).not.toContain('hush');
-  await until('what it says to be with its beats', async () => {
+  const lifecycleReply = await fixture.fact(node_id, 'client.said');
+  expect(lifecycleReply.data.said).toMatchObject({ mood: 'blue' });
+  expect(JSON.stringify(lifecycleReply)).not.toContain('hush');
+  await until('the unknown values in the report', async () => {
     const { reported } = await fixture.node('chatty');
     const words = JSON.stringify(reported);
     return words.includes('moonlit') && words.includes('1000') && !words.includes('hush');
@@ -223,7 +223,7 @@ const badBodies: [string, string, string, unknown][] = [
   ['no id', 'POST', '/nodes/register', { ...nodeRegistration('x'), id: undefined }],
   ['a number as id', 'POST', '/nodes', nodeRegistration('x', { id: 7 })],
   ['an id with a line break', 'POST', '/nodes', nodeRegistration('two\nlines')],
-  ['an address that is none', 'POST', '/nodes', nodeRegistration('x', { base_url: 'file:///etc/passwd' })],
+  ['an invalid address', 'POST', '/nodes', nodeRegistration('x', { base_url: 'file:///etc/passwd' })],
   ['an address with a password', 'POST', '/nodes', nodeRegistration('x', { base_url: 'http://a:b@host' })],
   ['text as reasoners', 'POST', '/nodes', nodeRegistration('x', { reasoners: 'all' })],
   ['a list as metadata', 'POST', '/nodes', nodeRegistration('x', { metadata: [] })],
@@ -233,7 +233,7 @@ const badBodies: [string, string, string, unknown][] = [
     '/nodes',
     nodeRegistration('x', { communication_config: { heartbeat_interval: 2 } }),
   ],
-  ['NUL in a field that nobody reads', 'POST', '/nodes', nodeRegistration('x', { novel: 'a\0b' })],
+  ['NUL in an unknown field', 'POST', '/nodes', nodeRegistration('x', { novel: 'a\0b' })],
   ['a list as beat', 'POST', '/nodes/scout/heartbeat', []],
   ['a number as status', 'POST', '/nodes/scout/heartbeat', { status: 1 }],
   ['text as score', 'POST', '/nodes/scout/heartbeat', { health_score: 'high' }],
@@ -244,7 +244,7 @@ const badBodies: [string, string, string, unknown][] = [
   ['text as goodbye', 'POST', '/nodes/scout/shutdown', 'bye'],
 ];
 
-it('is refused fields of the wrong type, without a change', async () => {
+it('refuses fields of the wrong type, without a change', async () => {
   // A sweep may write meanwhile; a change by these calls would show in every round.
   await until('a round in which nothing is changed', async () => {
     const before = await fixture.tables.snapshot();
@@ -254,18 +254,18 @@ it('is refused fields of the wrong type, without a change', async () => {
   });
 });
 
-it('is ready once its address answers a probe, if the pool allows probing it', async () => {
+it('makes a node ready once its address answers a probe, if the pool allows the probe', async () => {
   const { port } = await httpServer((_, reply) => reply.end('well'));
   const { token: open } = await protocolPool(fixture, 'probed', { probe: { allow_private: true } });
   await agentField(fixture.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
-  const ready = await until('it to be ready', async () => {
+  const ready = await until('the node to be ready', async () => {
     const node = await fixture.node('answers');
     return node.status === 'ready' ? node : undefined;
   });
   expect(ready).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
 });
 
-it('gets 404 in its own shape for unknown calls', async () => {
+it('answers unknown calls with 404 in the AgentField format', async () => {
   for (const [method, path] of [
     ['POST', '/executions/e1/status'],
     ['POST', '/did/register'],

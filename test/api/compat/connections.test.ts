@@ -1,6 +1,6 @@
 /**
- * A client of a foreign protocol that has shown its join token keeps its connection beside many
- * silent ones.
+ * A client of a foreign protocol that has presented its join token keeps its connection while many
+ * silent connections are open.
  */
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts';
 import { send } from '../support/calls.ts';
 import { nodeRegistration } from '../support/compat-clients.ts';
 
-it('keeps the connection of an AgentField node beside silent ones from its address', async () => {
+it('keeps the connection of an AgentField node while it closes silent connections from the same address', async () => {
   const server = await spawnServer({ open_files: 600 });
   const { client, url } = server;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -23,14 +23,14 @@ it('keeps the connection of an AgentField node beside silent ones from its addre
     expect((await send(url, 'POST', nodes, { bearer, body: nodeRegistration('scout') })).status).toBe(201);
     const headers = { authorization: `Bearer ${bearer}` };
     const read = () =>
-      new Promise<{ status: number; isKept: boolean }>((resolve, reject) => {
+      new Promise<{ status: number; isReused: boolean }>((resolve, reject) => {
         const sent = request(`${url}${nodes}/scout`, { agent, headers }, (reply) => {
-          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isKept: sent.reusedSocket }));
+          reply.resume().on('end', () => resolve({ status: reply.statusCode ?? 0, isReused: sent.reusedSocket }));
         });
         sent.on('error', reject);
         sent.end();
       });
-    expect(await read()).toEqual({ status: 200, isKept: false });
+    expect(await read()).toEqual({ status: 200, isReused: false });
     // Twice the limit for connections without a credential from one address.
     for (let count = 0; count < 120; count++) {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -38,8 +38,8 @@ it('keeps the connection of an AgentField node beside silent ones from its addre
       silent.push(socket);
       await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
     }
-    await until('the older silent ones to be closed', () => silent.filter(({ closed }) => closed).length >= 60);
-    expect(await read()).toEqual({ status: 200, isKept: true });
+    await until('the older silent connections to be closed', () => silent.filter(({ closed }) => closed).length >= 60);
+    expect(await read()).toEqual({ status: 200, isReused: true });
   } finally {
     for (const socket of silent) socket.destroy();
     agent.destroy();

@@ -1,4 +1,4 @@
-/** Two live AgentField processes under one id: one keeps the name, and a finding names both. */
+/** Two running AgentField processes share one id. One keeps the name, and a finding names both. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -17,11 +17,11 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
+const longStaleTime = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
 
-/** Two processes of one id. Nothing listens at their addresses, so no probe tells them apart. */
-async function processes(pool: string, id: string, document: object = {}) {
-  const { token } = await protocolPool(fixture, pool, { ...patient, ...document });
+/** Two processes with one id. Nothing listens at their addresses, so a probe cannot decide. */
+async function createProcesses(pool: string, id: string, document: object = {}) {
+  const { token } = await protocolPool(fixture, pool, { ...longStaleTime, ...document });
   const client = agentField(fixture.url, token);
   const process = (instance_id: string, base_url: string) => ({
     base_url,
@@ -34,9 +34,9 @@ async function processes(pool: string, id: string, document: object = {}) {
   return { client, process, one: process('one', await place()), two: process('two', await place()) };
 }
 
-/** Waits until the heartbeat is stored, by which a registration is judged. */
-async function beats(name: string, { beat }: { beat(): Promise<{ status: number }> }): Promise<void> {
-  await until('a beat that is taken', async () => (await beat()).status === 200);
+/** Waits until a heartbeat is stored, because registrations are judged by stored heartbeats. */
+async function beatUntilStored(name: string, { beat }: { beat(): Promise<{ status: number }> }): Promise<void> {
+  await until('an accepted heartbeat', async () => (await beat()).status === 200);
   await until('the beat to be in the table', async () => {
     const rows = await fixture.tables.query(
       `select 1 from heartbeats join nodes using (node_instance_id) where nodes.name = $1 and stale_seconds > 3600`,
@@ -47,13 +47,13 @@ async function beats(name: string, { beat }: { beat(): Promise<{ status: number 
 }
 
 /** A busy server sheds heartbeats, so the first answer need not be the verdict. */
-const isUnknown = (call: () => Promise<{ status: number }>) =>
+const waitUntilUnknown = (call: () => Promise<{ status: number }>) =>
   until('the process to be unknown', async () => (await call()).status === 404);
 
-const findingOf = async (node_id: string): Promise<Finding | undefined> =>
+const readFinding = async (node_id: string): Promise<Finding | undefined> =>
   (await fixture.client.call('drift-list', { query: { kind: 'identity', node_id } })).items[0];
 
-const factsOf = async (node_id: string): Promise<number> =>
+const countEvidence = async (node_id: string): Promise<number> =>
   Number(
     (
       await fixture.tables.query<{ count: string }>('select count(*) as count from evidence where node_id = $1', [
@@ -63,19 +63,19 @@ const factsOf = async (node_id: string): Promise<number> =>
   );
 
 describe('two live processes under one id', () => {
-  it('do not swap the name for ever: the first keeps it, and a finding names both addresses', async () => {
-    const { one, two } = await processes('turns', 'twins');
+  it('do not keep replacing each other: the first keeps the name, and a finding names both addresses', async () => {
+    const { one, two } = await createProcesses('turns', 'twins');
     await one.register();
-    await beats('twins', one);
-    // It looks like a restart of the first, whose address does not answer.
+    await beatUntilStored('twins', one);
+    // The second looks like a restart of the first, because the first address does not answer.
     expect((await two.register()).status).toBe(201);
-    await beats('twins', two);
-    await isUnknown(() => one.beat());
+    await beatUntilStored('twins', two);
+    await waitUntilUnknown(() => one.beat());
 
     expect((await one.register('degraded')).status).toBe(201);
-    await beats('twins', one);
+    await beatUntilStored('twins', one);
     const { node_id, restarts } = await fixture.node('twins');
-    expect(await findingOf(node_id)).toMatchObject({
+    expect(await readFinding(node_id)).toMatchObject({
       what: 'name_contested',
       status: 'open',
       ours: { name: 'twins', endpoint: one.base_url, source: '127.0.0.1' },
@@ -83,70 +83,70 @@ describe('two live processes under one id', () => {
       owner_layer: 'operator',
       ways_out: expect.arrayContaining([expect.stringContaining('re-enroll')]),
     });
-    expect((await findingOf(node_id))?.says).toContain(`${one.base_url} (from 127.0.0.1)`);
+    expect((await readFinding(node_id))?.says).toContain(`${one.base_url} (from 127.0.0.1)`);
     await until(
-      'it to be ready',
+      'the node to be ready',
       async () => (await one.beat()).status === 200 && (await fixture.status('twins')) === 'ready',
     );
 
-    const before = await factsOf(node_id);
+    const before = await countEvidence(node_id);
     for (let turn = 0; turn < 20; turn++) {
       const refused = await two.register('degraded');
       expectTheirError(refused, 409);
       expect(refused.body.code).toBe('name_taken');
-      await isUnknown(() => two.beat('degraded'));
+      await waitUntilUnknown(() => two.beat('degraded'));
     }
     expect(await fixture.node('twins')).toMatchObject({ status: 'ready', endpoint: one.base_url, restarts });
-    expect((await factsOf(node_id)) - before, 'facts that 20 refused registrations left').toBeLessThan(5);
+    expect((await countEvidence(node_id)) - before, 'evidence rows of 20 refused registrations').toBeLessThan(5);
 
-    // After the holder left, the other one may have the name.
+    // After the first shut down, the second may have the name.
     expect((await one.call('POST', '/shutdown')).status).toBe(202);
     expect((await two.register()).status).toBe(201);
     expect(await fixture.node('twins')).toMatchObject({ endpoint: two.base_url });
   });
 
-  it('with the same address are still told apart', async () => {
-    const { process, one } = await processes('shared', 'behind-one-address');
+  it('with the same address are distinguished by their instance ids', async () => {
+    const { process, one } = await createProcesses('shared', 'behind-one-address');
     const two = process('two', one.base_url);
     await one.register();
-    await beats('behind-one-address', one);
+    await beatUntilStored('behind-one-address', one);
     await two.register();
-    await beats('behind-one-address', two);
+    await beatUntilStored('behind-one-address', two);
     await one.register();
-    await beats('behind-one-address', one);
+    await beatUntilStored('behind-one-address', one);
     expectTheirError(await two.register(), 409);
     const { node_id } = await fixture.node('behind-one-address');
-    expect(await findingOf(node_id)).toMatchObject({ theirs: { because: 'two_processes', endpoint: one.base_url } });
+    expect(await readFinding(node_id)).toMatchObject({ theirs: { because: 'two_processes', endpoint: one.base_url } });
   });
 
   it.each([
-    ['the latest keeps the name where the pool says so', 'latest', { keep_name: 'latest' }],
-    ['the latest keeps it where any token may take a name', 'takeover', { allow_takeover: true }],
+    ['the latest keeps the name with keep_name: latest', 'latest', { keep_name: 'latest' }],
+    ['the latest keeps the name with allow_takeover', 'takeover', { allow_takeover: true }],
   ])('%s', async (_, pool, compat) => {
-    const { one, two } = await processes(pool, `${pool}-twins`, { compat });
+    const { one, two } = await createProcesses(pool, `${pool}-twins`, { compat });
     await one.register();
-    await beats(`${pool}-twins`, one);
+    await beatUntilStored(`${pool}-twins`, one);
     await two.register();
-    await beats(`${pool}-twins`, two);
+    await beatUntilStored(`${pool}-twins`, two);
     expectTheirError(await one.register(), 409);
     const { node_id, endpoint } = await fixture.node(`${pool}-twins`);
     expect(endpoint).toBe(two.base_url);
-    expect(await findingOf(node_id)).toMatchObject({
+    expect(await readFinding(node_id)).toMatchObject({
       ours: { endpoint: two.base_url },
       theirs: { because: 'two_processes', endpoint: one.base_url },
     });
   });
 
-  it('cannot renew or end the lease of the one that replaced it', async () => {
-    const { one, two } = await processes('replaced', 'replaced');
+  it('are separate: a replaced process cannot renew or end the lease of its successor', async () => {
+    const { one, two } = await createProcesses('replaced', 'replaced');
     await one.register();
-    await beats('replaced', one);
+    await beatUntilStored('replaced', one);
     await two.register();
-    await beats('replaced', two);
-    await isUnknown(() => one.call('PATCH', '/status', { phase: 'degraded' }));
-    await isUnknown(() => one.call('POST', '/lifecycle/status', { lifecycle_status: 'degraded' }));
-    await isUnknown(() => one.call('POST', '/actions/ack'));
-    await isUnknown(() => one.call('POST', '/shutdown'));
+    await beatUntilStored('replaced', two);
+    await waitUntilUnknown(() => one.call('PATCH', '/status', { phase: 'degraded' }));
+    await waitUntilUnknown(() => one.call('POST', '/lifecycle/status', { lifecycle_status: 'degraded' }));
+    await waitUntilUnknown(() => one.call('POST', '/actions/ack'));
+    await waitUntilUnknown(() => one.call('POST', '/shutdown'));
     expect(await fixture.status('replaced')).toBe('ready');
     expect((await two.call('PATCH', '/status', { phase: 'ready' })).status).toBe(200);
   });
@@ -157,9 +157,9 @@ describe('a node that starts after its goodbye', () => {
     ['that names no process', 'unnamed', {}, {}],
     ['that names the same process', 'same', { instance_id: 'one' }, { instance_id: 'one' }],
     ['that names another process', 'other', { instance_id: 'one' }, { instance_id: 'two' }],
-  ])('%s is not ready before it says so', async (_, id, first, again) => {
+  ])('%s is not ready before it reports ready', async (_, id, first, again) => {
     const { token } = await protocolPool(fixture, `goodbye-${id}`, {
-      ...patient,
+      ...longStaleTime,
       budgets: { start_seconds: 24 * 3600 },
     });
     const client = agentField(fixture.url, token);
@@ -169,21 +169,21 @@ describe('a node that starts after its goodbye', () => {
     const { node_id } = await fixture.node(id);
     const returned = await client.register(id, again);
     expect(returned).toMatchObject({ status: 201, body: { lifecycle_status: 'starting' } });
-    await until('a beat that is taken', async () => (await client.beat(id)).status === 200);
+    await until('an accepted heartbeat', async () => (await client.beat(id)).status === 200);
     expect(await fixture.node(id)).toMatchObject({ node_id, status: 'starting' });
-    await until('its word to be taken', async () => (await client.beat(id, { status: 'ready' })).status === 200);
+    await until('the report of ready to be accepted', async () => (await client.beat(id, { status: 'ready' })).status === 200);
     expect(await fixture.status(id)).toBe('ready');
   });
 });
 
-describe('an id that is no valid name', () => {
+describe('an id that is not a valid name', () => {
   it.each([
     ['with a space', 'my first node'],
     ['of another script', 'Knoten für Übungen'],
-    ['as long as may be', `${'a b'.repeat(66)}xy`],
+    ['of the maximum length', `${'a b'.repeat(66)}xy`],
     ['with a percent sign', '100%25 sure'],
   ])('%s gets a derived name, and keeps its id', async (_, id) => {
-    const { token } = await protocolPool(fixture, 'odd', patient);
+    const { token } = await protocolPool(fixture, 'odd', longStaleTime);
     const client = agentField(fixture.url, token);
     const registered = await client.register(id, { lifecycle_status: 'ready' });
     expect(registered, registered.text).toMatchObject({
@@ -198,7 +198,7 @@ describe('an id that is no valid name', () => {
   });
 
   it('is found when the Go SDK escapes it twice', async () => {
-    const { token } = await protocolPool(fixture, 'twice-escaped', patient);
+    const { token } = await protocolPool(fixture, 'twice-escaped', longStaleTime);
     const client = agentField(fixture.url, token);
     await client.call('POST', '/nodes', { id: 'go node', base_url: '' });
     const path = `/nodes/${encodeURIComponent(encodeURIComponent('go node'))}`;
@@ -209,7 +209,7 @@ describe('an id that is no valid name', () => {
   });
 
   it('with a control character is refused', async () => {
-    const { token } = await protocolPool(fixture, 'controls', patient);
+    const { token } = await protocolPool(fixture, 'controls', longStaleTime);
     expectTheirError(await agentField(fixture.url, token).register('two\nlines'), 400);
   });
 });

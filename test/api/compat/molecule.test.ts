@@ -1,6 +1,6 @@
 /**
- * The molecule protocol, and the tokens of both protocols: whom they admit, and that they appear
- * nowhere.
+ * The molecule protocol, and the tokens of both protocols: which calls they allow, and that they
+ * appear in no output.
  */
 
 import { Writable } from 'node:stream';
@@ -54,14 +54,14 @@ const url = 'http://127.0.0.1:9000';
 const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
 
-it('is refused with an invalid address, and told which of its fields holds it', async () => {
+it('refuses an invalid address, and names the field', async () => {
   const body = { id: other, url: 'not an address' };
   const answer = await send(fixture.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
   expectTheirError(answer, 400);
   expect(answer.body.error).toContain('/body/url ');
 });
 
-it('registers, gets its token once, and sends heartbeats with it', async () => {
+it('issues a token once at registration, and accepts heartbeats only with it', async () => {
   const workspace = await startWorkspace(fixture.url, token, id, { url });
   expect(await fixture.status(id)).toBe('starting');
   expect((await workspace.beat()).body).toEqual({ status: 'ok' });
@@ -95,14 +95,14 @@ it('registers, gets its token once, and sends heartbeats with it', async () => {
     bearer: workspace.auth_token,
   });
   expect(updated.body).toEqual({ status: 'updated' });
-  const said = await fixture.fact((await fixture.node(id)).node_id, 'client.said');
-  expect(said.data.said).toEqual({ agent_card: card.agent_card });
+  const report = await fixture.fact((await fixture.node(id)).node_id, 'client.said');
+  expect(report.data.said).toEqual({ agent_card: card.agent_card });
 });
 
-it('is degraded if half of its work fails or it is wedged, and ready again below a tenth', async () => {
+it('degrades a workspace at an error rate of 0.5 or when wedged, and makes it ready below 0.1', async () => {
   const sick = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
   const { beat } = await startWorkspace(fixture.url, token, sick);
-  const stands: [object, string][] = [
+  const reports: [object, string][] = [
     [{ error_rate: 0.49 }, 'ready'],
     [{ error_rate: 0.5, sample_error: 'no answer' }, 'degraded'],
     [{ error_rate: 0.3 }, 'degraded'],
@@ -111,9 +111,9 @@ it('is degraded if half of its work fails or it is wedged, and ready again below
     [{ error_rate: 0.2, runtime_state: 'idle' }, 'degraded'],
     [{ error_rate: 0, runtime_state: null }, 'ready'],
   ];
-  for (const [said, status] of stands) {
-    expect((await beat(said)).status).toBe(200);
-    expect(await fixture.status(sick), JSON.stringify(said)).toBe(status);
+  for (const [report, status] of reports) {
+    expect((await beat(report)).status).toBe(200);
+    expect(await fixture.status(sick), JSON.stringify(report)).toBe(status);
   }
   await beat({
     error_rate: 17,
@@ -122,7 +122,7 @@ it('is degraded if half of its work fails or it is wedged, and ready again below
     current_task: 'think',
     secret: 'hush-hush-hush',
   });
-  await until('what it says to be with its beats', async () => {
+  await until('the unknown values in the report', async () => {
     const words = JSON.stringify((await fixture.node(sick)).reported);
     return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
   });
@@ -146,7 +146,7 @@ const badBodies: [string, string, unknown][] = [
   ['a number as log', `/admin/workspaces/${id}/bootstrap-failed`, { error: 'x', log_tail: 1 }],
 ];
 
-it('is refused fields of the wrong type, without a change', async () => {
+it('refuses fields of the wrong type, without a change', async () => {
   const { auth_token: bearer } = await startWorkspace(fixture.url, others, refused);
   const before = await fixture.tables.snapshot();
   for (const [what, path, body] of badBodies) {
@@ -156,20 +156,20 @@ it('is refused fields of the wrong type, without a change', async () => {
   expect(await fixture.tables.snapshot()).toEqual(before);
 });
 
-it('returns by a heartbeat after a verdict; a crash reported by its watcher ends the wait for it', async () => {
+it('rescues a failed workspace at its heartbeat, and fails a re-enrolment when its watcher reports a crash', async () => {
   const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
   const { token: timed } = await protocolPool(fixture, 'timed', {
     budgets: { offline_seconds: 0.5 },
     heartbeat: { stale_after_seconds: 1 },
   });
-  const becomes = (status: string) =>
+  const waitForStatus = (status: string) =>
     until(`the workspace to be ${status}`, async () => {
       const node = await fixture.node(name);
       return node.status === status ? node : undefined;
     });
   const { beat, auth_token } = await startWorkspace(fixture.url, timed, name);
-  /** As if three of its assumed intervals, a minute and a half, were over. */
-  const fallSilent = async () => {
+  /** Simulates the silence of three assumed intervals, which would take a minute and a half. */
+  const simulateSilence = async () => {
     await fixture.pace(name, { interval_seconds: 30, stale_seconds: 90 });
     // An earlier heartbeat may be stored after this, with its stale time.
     await until('the workspace to be failed', async () => {
@@ -181,10 +181,10 @@ it('returns by a heartbeat after a verdict; a crash reported by its watcher ends
     });
   };
   await beat();
-  await fallSilent();
+  await simulateSilence();
   await beat();
-  const { node_id } = await becomes('ready');
-  const changes = await until('the timeline to tell of it', async () => {
+  const { node_id } = await waitForStatus('ready');
+  const changes = await until('the changes on the timeline', async () => {
     const { items } = await fixture.client.call('node-timeline', {
       params: { id: node_id },
       query: { order: 'oldest' },
@@ -200,15 +200,15 @@ it('returns by a heartbeat after a verdict; a crash reported by its watcher ends
     'claim-ready ready',
   ]);
 
-  await fallSilent();
+  await simulateSilence();
   const { operation } = await fixture.client.call('node-act', {
     params: { id: node_id, action: 're-enroll' },
     body: { reason: 'it lost its token' },
   });
-  await becomes('provisioning');
+  await waitForStatus('provisioning');
   const panic = { error: 'it never came up', log_tail: 'Kernel panic - not syncing: VFS' };
   await molecule(fixture.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
-  const failed = await becomes('failed');
+  const failed = await waitForStatus('failed');
   expect(failed.verdict).toMatchObject({ rule: 'provision-error', reason: expect.stringContaining('kernel panicked') });
   const ended = await until('the operation to have ended', async () => {
     const found = await fixture.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
@@ -216,14 +216,14 @@ it('returns by a heartbeat after a verdict; a crash reported by its watcher ends
   });
   expect(ended.error).toMatchObject({ code: 'kernel_panic' });
 
-  expectTheirError(await beat(), 409, 'the former instance no longer counts');
+  expectTheirError(await beat(), 409, 'a heartbeat of the former instance');
   const again = await startWorkspace(fixture.url, timed, name, {}, { bearer: auth_token });
   expect(again.auth_token).not.toBe(auth_token);
   await again.beat();
-  await becomes('ready');
+  await waitForStatus('ready');
 });
 
-it('accepts reports of its watcher, for machines of its own pool only', async () => {
+it('accepts a crash report of a watcher only for workspaces of its pool', async () => {
   const failed = `/admin/workspaces/${id}/bootstrap-failed`;
   const found = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
   expect((await molecule(fixture.url, token, failed, { body: found })).status).toBe(200);
@@ -238,7 +238,7 @@ it('accepts reports of its watcher, for machines of its own pool only', async ()
   expectTheirError(await molecule(fixture.url, token, nobody, { body: found }), 404);
 });
 
-it('gets 404 in its own shape for unknown calls', async () => {
+it('answers unknown calls with 404 in the molecule format', async () => {
   for (const path of ['/registry/discover', '/registry', '/admin/workspaces', '', '/workspaces/1'])
     expectTheirError(await molecule(fixture.url, token, path, { body: {} }), 404, path);
 });
@@ -265,12 +265,12 @@ describe('a token', () => {
           await send(fixture.url, 'GET', `/compat/agentfield/${secret}${path}`, traced),
           await molecule(fixture.url, secret, path, { body: {}, ...traced }),
         );
-    const spans = await until('the spans to have come', () =>
+    const spans = await until('the spans to arrive', () =>
       collector.spans.some(({ name }) => name === 'agentfield-node-heartbeat')
         ? JSON.stringify(collector.spans)
         : undefined,
     );
-    await until('the denial on record', async () => {
+    await until('evidence of the denial', async () => {
       const rows = await fixture.tables.query(
         `select 1 from evidence where data ->> 'operation' = 'agentfield-node-list' and kind = 'request.denied'`,
       );
@@ -302,13 +302,13 @@ describe('a token', () => {
     expect([log, kept?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
   });
 
-  it('opens nothing after it was revoked', async () => {
+  it('is refused after it was revoked', async () => {
     const { token: lost, token_id } = await protocolPool(fixture, 'fleet');
     const client = agentField(fixture.url, lost);
     await client.register('scout');
     expect((await client.beat('scout')).status).toBe(200);
     await fixture.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
-    await until('it to be refused', async () => (await client.beat('scout')).status === 401);
+    await until('the token to be refused', async () => (await client.beat('scout')).status === 401);
     expect((await fleet.beat('scout')).status).toBe(200);
   });
 });
@@ -326,9 +326,9 @@ it('answers a heartbeat without a query, while all tables are locked', async () 
     }
     return [...statuses].join();
   };
-  // Facts of the registration arrive later and cause one more read; after that there is none. A
+  // Evidence of the registration arrives later and causes one more read, and after that none. A
   // read while the tables are locked one by one could deadlock with us.
-  await until('beats to be answered while nobody can read a table', async () => {
+  await until('heartbeats to be answered while the tables are locked', async () => {
     await fixture.tables.query('begin');
     try {
       await fixture.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');

@@ -1,4 +1,4 @@
-/** Names that return by foreign protocols: restarts, refusals, and tokens that end. */
+/** Nodes of foreign protocols that register again: restarts, refusals, and expired tokens. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import type { Finding } from '../../../src/contract/supervision/finding.ts';
@@ -22,72 +22,72 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-const open = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
-const listens = (): Promise<LoopbackServer> => httpServer((_, reply) => reply.end('well'));
-const at = (port: number) => `http://127.0.0.1:${port}`;
+const poolOptions = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
+const startListener = (): Promise<LoopbackServer> => httpServer((_, reply) => reply.end('well'));
+const urlAt = (port: number) => `http://127.0.0.1:${port}`;
 const ready = { lifecycle_status: 'ready' };
 
-async function allocated(pool: string, name: string): Promise<string> {
+async function allocateNode(pool: string, name: string): Promise<string> {
   const { allocation } = await fixture.client.call('allocation-create', { body: { pool } });
   return until(`${name} to serve a tenant`, async () =>
     (await fixture.node(name)).allocation_id === allocation.allocation_id ? allocation.allocation_id : undefined,
   );
 }
 
-async function contested(node_id: string): Promise<Finding | undefined> {
+async function readFinding(node_id: string): Promise<Finding | undefined> {
   const { items } = await fixture.client.call('drift-list', { query: { kind: 'identity', node_id } });
   return items[0];
 }
 
 describe('an AgentField node', () => {
   it('at its former address is a restart, also while it serves a tenant', async () => {
-    const { token } = await protocolPool(fixture, 'same', open);
+    const { token } = await protocolPool(fixture, 'same', poolOptions);
     const client = agentField(fixture.url, token);
-    const base_url = at((await listens()).port);
+    const base_url = urlAt((await startListener()).port);
     await client.register('steady', { ...ready, instance_id: 'one', base_url });
-    const allocation = await allocated('same', 'steady');
+    const allocation = await allocateNode('same', 'steady');
     const before = await fixture.node('steady');
     expect((await client.register('steady', { ...ready, instance_id: 'two', base_url: `${base_url}/` })).status).toBe(
       201,
     );
     const after = await fixture.node('steady');
     expect(after).toMatchObject({ node_instance_id: before.node_instance_id, allocation_id: allocation, restarts: 1 });
-    expect(await contested(before.node_id)).toBeUndefined();
+    expect(await readFinding(before.node_id)).toBeUndefined();
   });
 
   it('at a new address is a restart if the former one no longer answers', async () => {
-    const { token } = await protocolPool(fixture, 'moves', open);
+    const { token } = await protocolPool(fixture, 'moves', poolOptions);
     const client = agentField(fixture.url, token);
-    await client.register('mover', { ...ready, instance_id: 'one', base_url: at(await freePort()) });
-    const base_url = at((await listens()).port);
+    await client.register('mover', { ...ready, instance_id: 'one', base_url: urlAt(await freePort()) });
+    const base_url = urlAt((await startListener()).port);
     expect((await client.register('mover', { ...ready, instance_id: 'two', base_url })).status).toBe(201);
     expect(await fixture.node('mover')).toMatchObject({ endpoint: base_url, restarts: 1, status: 'ready' });
   });
 
-  it('is refused beside a live process of its name, with a finding', async () => {
-    const { token } = await protocolPool(fixture, 'twice', open);
+  it('is refused while another process with its name runs, and a finding is opened', async () => {
+    const { token } = await protocolPool(fixture, 'twice', poolOptions);
     const client = agentField(fixture.url, token);
-    const base_url = at((await listens()).port);
+    const base_url = urlAt((await startListener()).port);
     await client.register('one-of-two', { ...ready, instance_id: 'one', base_url });
     const { node_id } = await fixture.node('one-of-two');
-    const second = await client.register('one-of-two', { instance_id: 'two', base_url: at((await listens()).port) });
+    const second = await client.register('one-of-two', { instance_id: 'two', base_url: urlAt((await startListener()).port) });
     expectTheirError(second, 409);
     expect(second.body.code).toBe('name_taken');
     expect(await fixture.node('one-of-two')).toMatchObject({ endpoint: base_url, status: 'ready', restarts: 0 });
-    expect(await contested(node_id)).toMatchObject({
+    expect(await readFinding(node_id)).toMatchObject({
       what: 'name_contested',
       status: 'open',
       ours: { name: 'one-of-two', endpoint: base_url },
       theirs: { because: 'second_process', protocol: 'agentfield', endpoint: expect.stringContaining('http://') },
       owner_layer: 'operator',
     });
-    // A process that still answers still runs, even after a goodbye.
+    // A process that answers probes still runs, even after its goodbye.
     await client.call('POST', '/nodes/one-of-two/shutdown', {});
-    expectTheirError(await client.register('one-of-two', { instance_id: 'two', base_url: at(await freePort()) }), 409);
+    expectTheirError(await client.register('one-of-two', { instance_id: 'two', base_url: urlAt(await freePort()) }), 409);
   });
 
   it('without an address is refused while the former process sends heartbeats, and admitted after its goodbye', async () => {
-    const { token } = await protocolPool(fixture, 'nowhere', open);
+    const { token } = await protocolPool(fixture, 'nowhere', poolOptions);
     const client = agentField(fixture.url, token);
     await client.register('homeless', { ...ready, instance_id: 'one' });
     // A busy server sheds heartbeats.
@@ -102,43 +102,43 @@ describe('an AgentField node', () => {
   });
 
   it('that serves a tenant returns at another address only where the pool allows it', async () => {
-    const { token } = await protocolPool(fixture, 'served', open);
+    const { token } = await protocolPool(fixture, 'served', poolOptions);
     const client = agentField(fixture.url, token);
-    const former = at(await freePort());
+    const former = urlAt(await freePort());
     await client.register('served', { ...ready, instance_id: 'one', base_url: former });
-    const allocation = await allocated('served', 'served');
-    const moved = { ...ready, instance_id: 'two', base_url: at((await listens()).port) };
+    const allocation = await allocateNode('served', 'served');
+    const moved = { ...ready, instance_id: 'two', base_url: urlAt((await startListener()).port) };
     const refused = await client.register('served', moved);
     expectTheirError(refused, 409);
     expect(refused.body.code).toBe('identity_unproven');
     expect(await fixture.node('served')).toMatchObject({ endpoint: former, allocation_id: allocation });
 
-    const body = { driver: 'external', ...open, compat: { allow_takeover: true } };
+    const body = { driver: 'external', ...poolOptions, compat: { allow_takeover: true } };
     await fixture.client.call('pool-put', { params: { pool: 'served' }, body });
     expect((await client.register('served', moved)).status).toBe(201);
     expect(await fixture.node('served')).toMatchObject({ endpoint: moved.base_url, allocation_id: allocation });
   });
 
   it('that an operator re-enrolled returns at any address', async () => {
-    const { token } = await protocolPool(fixture, 'renewed', open);
+    const { token } = await protocolPool(fixture, 'renewed', poolOptions);
     const client = agentField(fixture.url, token);
-    await client.register('renewed', { ...ready, base_url: at((await listens()).port) });
+    await client.register('renewed', { ...ready, base_url: urlAt((await startListener()).port) });
     await client.call('POST', '/nodes/renewed/shutdown', {});
     const { node_id } = await fixture.node('renewed');
     await fixture.client.call('node-act', { params: { id: node_id, action: 're-enroll' }, body: { reason: 'moved' } });
-    const base_url = at((await listens()).port);
+    const base_url = urlAt((await startListener()).port);
     expect((await client.register('renewed', { ...ready, base_url })).status).toBe(201);
     expect(await fixture.node('renewed')).toMatchObject({ node_id, endpoint: base_url });
   });
 
   it('cannot take the name of a machine with our agent', async () => {
-    const { token } = await protocolPool(fixture, 'both', open);
+    const { token } = await protocolPool(fixture, 'both', poolOptions);
     const machine = await startMachine(fixture.url, { join_token: token, name: 'ours' });
     await machine.beat('ready');
     await machine.beat('stopping');
     const refused = await agentField(fixture.url, token).register('ours', ready);
     expectTheirError(refused, 409);
-    expect(await contested(machine.node_id)).toMatchObject({ theirs: { because: 'key_unproven' } });
+    expect(await readFinding(machine.node_id)).toMatchObject({ theirs: { because: 'key_unproven' } });
     expect((await machine.beat('ready')).status).toBe(200);
   });
 });
@@ -146,21 +146,21 @@ describe('an AgentField node', () => {
 describe('a workspace of molecule', () => {
   const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d01';
 
-  const registers = (token: string, body: object) => molecule(fixture.url, token, '/registry/register', { body });
+  const registerWorkspace = (token: string, body: object) => molecule(fixture.url, token, '/registry/register', { body });
 
   /**
-   * A workspace that sent one heartbeat and fell silent. Its address does not answer, so no probe
-   * excuses it.
+   * A workspace that sent one heartbeat and went silent. Its address does not answer, so no probe
+   * counts as a sign of life.
    */
-  async function fellSilent(pool: string, name: string, isServing: boolean) {
-    const { token } = await protocolPool(fixture, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
-    const url = at(await freePort());
+  async function createSilentWorkspace(pool: string, name: string, isServing: boolean) {
+    const { token } = await protocolPool(fixture, pool, { ...poolOptions, heartbeat: { stale_after_seconds: 1 } });
+    const url = urlAt(await freePort());
     const workspace = await startWorkspace(fixture.url, token, name, { url });
     await workspace.beat();
     await fixture.pace(name, { interval_seconds: 30, stale_seconds: 90 });
-    const allocation_id = isServing ? await allocated(pool, name) : null;
+    const allocation_id = isServing ? await allocateNode(pool, name) : null;
     const { node_id } = await fixture.node(name);
-    expectTheirError(await registers(token, { id: name, url }), 401);
+    expectTheirError(await registerWorkspace(token, { id: name, url }), 401);
     await until('the workspace to be offline', async () => {
       await fixture.tables.query(
         `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where node_id = $1)`,
@@ -172,7 +172,7 @@ describe('a workspace of molecule', () => {
   }
 
   it('without its token and tenant returns at its address once it is offline', async () => {
-    const { token, url, node_id } = await fellSilent('spaces', id, false);
+    const { token, url, node_id } = await createSilentWorkspace('spaces', id, false);
     const again = await startWorkspace(fixture.url, token, id, { url });
     await again.beat();
     expect(await fixture.node(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
@@ -180,13 +180,13 @@ describe('a workspace of molecule', () => {
 
   it('that serves a tenant returns with a join token only after an operator re-enrolled it', async () => {
     const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d03';
-    const { token, url, node_id, allocation_id } = await fellSilent('serving', name, true);
-    for (const claimed of [url, at((await listens()).port), undefined]) {
-      const refused = await registers(token, { id: name, ...(claimed && { url: claimed }) });
+    const { token, url, node_id, allocation_id } = await createSilentWorkspace('serving', name, true);
+    for (const claimed of [url, urlAt((await startListener()).port), undefined]) {
+      const refused = await registerWorkspace(token, { id: name, ...(claimed && { url: claimed }) });
       expectTheirError(refused, 409);
       expect(refused.body.code).toBe('identity_unproven');
     }
-    expect(await contested(node_id)).toMatchObject({ theirs: { because: 'key_unproven', protocol: 'molecule' } });
+    expect(await readFinding(node_id)).toMatchObject({ theirs: { because: 'key_unproven', protocol: 'molecule' } });
     const act = { params: { id: node_id, action: 're-enroll' as const }, body: { reason: 'its token was lost' } };
     await fixture.client.call('node-act', act);
     const again = await startWorkspace(fixture.url, token, name, { url });
@@ -194,8 +194,8 @@ describe('a workspace of molecule', () => {
     expect(await fixture.node(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
   });
 
-  it('is the only one that its watcher may report about', async () => {
-    const { token } = await protocolPool(fixture, 'watched', open);
+  it('cannot be reported as crashed if it is not a molecule workspace', async () => {
+    const { token } = await protocolPool(fixture, 'watched', poolOptions);
     const native = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d02';
     await startMachine(fixture.url, { join_token: token, name: native });
     const failed = `/admin/workspaces/${native}/bootstrap-failed`;
@@ -210,13 +210,13 @@ describe('a join token', () => {
   const newToken = async (pool: string, body: object) =>
     fixture.client.call('join-token-create', { params: { pool }, body });
 
-  it('is refused with its reason once it expires, and its machines are not blamed', async () => {
+  it('is refused as expired, and the verdict on its machines names the token', async () => {
     await protocolPool(fixture, 'expiring', { heartbeat: { stale_after_seconds: 1 } });
     const { token = '', token_id, expires_at } = await newToken('expiring', { ttl_seconds: 4 });
     const client = agentField(fixture.url, token);
     const communication_config = { protocols: ['http'], heartbeat_interval: '500ms' };
     await client.register('loyal', { ...ready, communication_config });
-    const refused = await until('its beat to be refused', async () => {
+    const refused = await until('the heartbeat to be refused', async () => {
       const answer = await client.beat('loyal', { status: 'ready' });
       return answer.status === 200 ? undefined : answer;
     });
@@ -232,7 +232,7 @@ describe('a join token', () => {
     ] as const)
       expect((await client.call(method, path, body)).body.code, path).toBe('join_token_expired');
 
-    const offline = await until('it to be offline', async () => {
+    const offline = await until('the node to be offline', async () => {
       await client.beat('loyal', { status: 'ready' });
       const node = await fixture.node('loyal');
       return node.status === 'offline' ? node : undefined;
@@ -248,14 +248,14 @@ describe('a join token', () => {
       return explained.waiting_for?.includes(token_id) ? explained : undefined;
     });
     expect(explained.waiting_for).toContain('slipway join-token create expiring');
-    // With another token it returns as the same machine.
+    // With another token the node returns as the same machine.
     const { token: fresh = '' } = await newToken('expiring', { no_expiry: true });
     expect((await agentField(fixture.url, fresh).register('loyal', ready)).status).toBe(201);
     expect((await fixture.node('loyal')).node_id).toBe(offline.node_id);
   });
 
   it('has no expiry only if that is requested', async () => {
-    await protocolPool(fixture, 'lasting', open);
+    await protocolPool(fixture, 'lasting', poolOptions);
     expect(await newToken('lasting', { no_expiry: true })).toMatchObject({ expires_at: null });
     expect(await newToken('lasting', {})).toMatchObject({ expires_at: expect.any(String) });
     await expect(newToken('lasting', { no_expiry: true, ttl_seconds: 60 })).rejects.toMatchObject({
@@ -263,10 +263,10 @@ describe('a join token', () => {
     });
   });
 
-  it('with limited uses speaks only for the machines that joined with it', async () => {
-    const { token: unlimited } = await protocolPool(fixture, 'counted', open);
+  it('with limited uses is accepted only for the machines that joined with it', async () => {
+    const { token: unlimited } = await protocolPool(fixture, 'counted', poolOptions);
     const { token = '' } = await newToken('counted', { max_uses: 1 });
-    const base_url = at(await freePort());
+    const base_url = urlAt(await freePort());
     await agentField(fixture.url, unlimited).register('not-its-own', { ...ready, base_url });
     const client = agentField(fixture.url, token);
     await client.register('its-own', { ...ready, instance_id: 'one', base_url });
@@ -284,7 +284,7 @@ describe('a join token', () => {
   });
 
   it('that expires soon while machines use it opens a finding', async () => {
-    const { token, token_id } = await protocolPool(fixture, 'soon', open);
+    const { token, token_id } = await protocolPool(fixture, 'soon', poolOptions);
     await agentField(fixture.url, token).register('depends', ready);
     const expiring = async () =>
       (await fixture.client.call('drift-list', { query: { kind: 'join-token', pool: 'soon' } })).items[0];
@@ -295,7 +295,7 @@ describe('a join token', () => {
     );
     // A new token wakes the sweep.
     const { token: next = '' } = await newToken('soon', { no_expiry: true });
-    const finding = await until('the finding', expiring);
+    const finding = await until('the finding to open', expiring);
     expect(finding).toMatchObject({
       what: 'join_token_expiring',
       subject: token_id,

@@ -1,5 +1,5 @@
 /**
- * Recorded boots: budgets, what another budget would have done, and how a budget is set or learned.
+ * Boot budgets: the what-if analysis of recorded boots, and how a budget is set or learned.
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -31,9 +31,9 @@ const boots = (name: string) => server.client.call('pool-boots', { params: { poo
 const whatIfOf = (name: string, budget_seconds: number) =>
   server.client.call('pool-what-if', { params: { pool: name }, body: { budget_seconds } });
 
-/** Facts are shown in commit order, so one may wait for an earlier transaction. */
-const deedOn = (name: string, seconds: number) =>
-  until('the budget set to stand in the audit', async () => {
+/** The audit is shown in commit order, so a row may wait for an earlier transaction. */
+const waitForAudit = (name: string, seconds: number) =>
+  until('the new budget in the audit', async () => {
     const { items } = await server.client.call('audit-list', {});
     return items.find(({ kind, data }) => kind === 'pool.budget_set' && data.pool === name && data.seconds === seconds);
   });
@@ -60,7 +60,7 @@ describe('another budget', () => {
     expect((await whatIfOf('slow', 430)).false_kills).toEqual([]);
   });
 
-  it('has a rescue window of half its length if the pool sets none', async () => {
+  it('has a rescue window of a week in an external pool that sets none', async () => {
     await pool('rescued');
     await server.client.call('pool-budget', {
       params: { pool: 'rescued' },
@@ -68,11 +68,11 @@ describe('another budget', () => {
     });
     await record('rescued', [{ seconds: 500, outcome: 'completed' }]);
     const external = await whatIfOf('rescued', 400);
-    expect(external.rescue_seconds, 'a machine of others has a week').toBe(7 * 86_400);
+    expect(external.rescue_seconds, 'the rescue window of an external pool').toBe(7 * 86_400);
     expect(external.false_kills).toMatchObject([{ rescued: true }]);
   });
 
-  it('is answered in SQL as the rule itself answers', async () => {
+  it('is computed in SQL with the same result as the rule', async () => {
     await pool('any', { rescue_seconds: 60 });
     const any: fc.Arbitrary<TimedBoot> = fc.record({
       seconds: fc.integer({ min: 1, max: 1000 }),
@@ -116,7 +116,7 @@ describe('a budget', () => {
       body: { budget_seconds: 900, reason: 'the mirror is slow' },
     });
     expect(reply).toMatchObject({ generation: 2, budgets: { provision_seconds: 900 } });
-    expect((await deedOn('set', 900)).data).toMatchObject({
+    expect((await waitForAudit('set', 900)).data).toMatchObject({
       pool: 'set',
       from_seconds: 600,
       seconds: 900,
@@ -142,7 +142,7 @@ describe('a budget', () => {
   it('is learned if the pool asks for it, and the next machine gets it', async () => {
     await record('taught', evenBoots(60, 400));
     await pool('taught', { policy: 'learned', provision_seconds: 720 });
-    const phase = await until('the boots to have taught it', async () => {
+    const phase = await until('the learned budget', async () => {
       const [provision] = (await boots('taught')).phases;
       return provision?.budget_source === 'learned' ? provision : undefined;
     });
@@ -160,26 +160,26 @@ describe('a budget', () => {
     expect((await boots('taught')).phases[0]).toMatchObject({ running: 1 });
   });
 
-  it('set again by an operator replaces the learned one', async () => {
+  it('that an operator sets replaces the learned budget', async () => {
     const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
-    const deed = await deedOn('taught', 720);
-    expect(deed.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
-    expect(deed.summary).toBe('provision budget of pool taught set to 720 s, was 600 s: the mirror is slow today');
+    const auditRow = await waitForAudit('taught', 720);
+    expect(auditRow.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
+    expect(auditRow.summary).toBe('provision budget of pool taught set to 720 s, was 600 s: the mirror is slow today');
     const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
-    expect((await deedOn('taught', 900)).summary).toMatch(
+    expect((await waitForAudit('taught', 900)).summary).toMatch(
       /^provision budget of pool taught set to 900 s, .*; learning is off: the mirror is slow today$/,
     );
   });
 
-  it('for the start phase keeps the rescue window of the learned budget', async () => {
+  it('for the start phase has the rescue window of the learned budget', async () => {
     await record('hosted', evenBoots(60, 400));
     await server.client.call('pool-put', {
       params: { pool: 'hosted' },
       body: { driver: 'local', budgets: { policy: 'learned', provision_seconds: 720 } },
     });
-    const [, start] = await until('the boots to have taught it', async () => {
+    const [, start] = await until('the learned budget', async () => {
       const { phases } = await boots('hosted');
       return phases[0]?.budget_source === 'learned' ? phases : undefined;
     });

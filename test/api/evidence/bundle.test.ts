@@ -1,5 +1,5 @@
 /**
- * `slipway bundle`: one archive with everything about a machine, and none of the planted secrets.
+ * `slipway bundle` writes one archive with everything about a machine, and without secrets.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,8 +20,8 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Name → text, unpacked by a standard tar reader. */
-function unpacked(path: string): Map<string, string> {
+/** Unpacks a tar archive and returns the text of each file by its name. */
+function unpack(path: string): Map<string, string> {
   const bytes = gunzipSync(readFileSync(path));
   const files = new Map<string, string>();
   for (let at = 0; bytes[at] !== 0; ) {
@@ -45,7 +45,7 @@ const planted = {
   private_key: 'plantedKeyLine'.padEnd(64, 'x'),
 };
 
-it('holds everything about a machine, and no secret', async () => {
+it('contains everything about a machine, and no secret', async () => {
   const { machine, allocation } = fixture.acme;
   const { client } = fixture;
   const body = {
@@ -77,7 +77,7 @@ it('holds everything about a machine, and no secret', async () => {
   const result = await bundle(machine.node_id, fixture.token, path);
   expect(result).toMatchObject({ code: 0, stderr: '' });
   expect(statSync(path).mode & 0o777).toBe(0o600);
-  const files = unpacked(path);
+  const files = unpack(path);
   const listed: { name: string; missing: string | null }[] = JSON.parse(result.stdout).files;
   expect(listed.filter(({ missing }) => missing !== null)).toEqual([]);
   expect([...files.keys()]).toEqual(['bundle.json', ...listed.map(({ name }) => name)]);
@@ -103,13 +103,13 @@ it('hides the values of an environment, whatever their names', async () => {
   const { allocation } = await fixture.client.call('allocation-create', { body: { pool: 'rig' } });
   const path = join(dir, 'rig.tar.gz');
   expect(await bundle(allocation.allocation_id, fixture.token, path)).toMatchObject({ code: 0 });
-  const files = unpacked(path);
+  const files = unpack(path);
   expect(files.get('pool.json')).toContain('GREETING');
   for (const secret of [planted.environment, planted.password])
     for (const [name, text] of files) expect(text.includes(secret), name).toBe(false);
 });
 
-it('holds for a tenant what it may see, and names what is missing', async () => {
+it('contains for a tenant what it may see, and names the missing files', async () => {
   const path = join(dir, 'tenant.tar.gz');
   const { code, stdout } = await bundle(fixture.acme.allocation.allocation_id, fixture.acme.token, path);
   expect(code).toBe(0);
@@ -118,7 +118,7 @@ it('holds for a tenant what it may see, and names what is missing', async () => 
     expect.arrayContaining(['pool.json', 'server/settings.json']),
   );
   for (const { missing: why } of missing) expect(why).toMatch(/^(scope_insufficient|role_insufficient): /);
-  for (const [name, text] of unpacked(path)) expect(text.includes('globex'), name).toBe(false);
+  for (const [name, text] of unpack(path)) expect(text.includes('globex'), name).toBe(false);
 });
 
 it('is refused for an unknown machine', async () => {
