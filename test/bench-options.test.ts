@@ -1,4 +1,4 @@
-/** What a benchmark is told on its command line: what it does not know it refuses, and help starts nothing. */
+/** The command line of a benchmark: unknown options are refused, and help runs nothing. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,14 +14,14 @@ const options = {
   from: { kind: 'path', what: 'where it lies' },
 } as const;
 const parse = (line: string) => parseOptions(options, line.split(' ').filter(Boolean));
-const untold = { json: false, quick: false, rounds: 5, nodes: [10], minutes: undefined };
+const defaults = { json: false, quick: false, rounds: 5, nodes: [10], minutes: undefined };
 
 describe('a command line', () => {
-  test('that says nothing gives what is usual', () => {
-    expect(parse('')).toEqual({ values: { ...untold, deaths: undefined, story: undefined, from: undefined } });
+  test('without options gives the defaults', () => {
+    expect(parse('')).toEqual({ values: { ...defaults, deaths: undefined, story: undefined, from: undefined } });
   });
 
-  test('is read as what each option takes', () => {
+  test('is parsed by the kind of each option', () => {
     expect(parse('--quick --nodes 1,20 --minutes 1.5 --deaths=0 --story rolling --from a/b --rounds 3')).toEqual({
       values: {
         ...{ json: false, quick: true, rounds: 3, nodes: [1, 20] },
@@ -45,23 +45,23 @@ describe('a command line', () => {
     ['--nodes 1,,2', ['--nodes takes whole numbers from 1 with commas between them, and not 1,,2']],
     ['--story sad', ['--story takes one of restart, rolling, and not sad']],
     ['--from=', ['--from takes a path, and not nothing']],
-  ] as const)('%s is refused', ([line, refused]) => {
+  ] as const)('%s is refused with a message', ([line, refused]) => {
     expect(parse(line)).toEqual({ refused });
   });
 
-  test.for(['--help', '-h', '--node --help', '--rounds 3 --help'])('%s asks for help, and for nothing else', (line) => {
+  test.for(['--help', '-h', '--node --help', '--rounds 3 --help'])('%s only prints help', (line) => {
     expect(parse(line)).toEqual({ help: true });
   });
 });
 
-test('help names every option with what it takes and what is usual', () => {
+test('help names every option with its values and its default', () => {
   const text = listed(options);
   expect(text).toMatch(/--nodes N,N,… +sizes \(10\)/);
   expect(text).toMatch(/--story NAME +what befalls it: restart, rolling/);
   expect(text.split('\n')).toHaveLength(Object.keys(options).length + 1);
 });
 
-test('help tells what the head of the file tells, in paragraphs', () => {
+test('help prints the header comment of the file in paragraphs', () => {
   expect(headOf('/**\n * One\n * two.\n *\n * `--three`.\n */\nimport x;\n/** not this */')).toBe(
     'One two.\n\n`--three`.',
   );
@@ -74,20 +74,20 @@ const programs = readdirSync(bench, { recursive: true, encoding: 'utf8' })
   .map((name) => ({ name, source: readFileSync(new URL(name, bench), 'utf8') }));
 
 test('every program reads its options through harness/options.ts', () => {
-  const reads = programs.filter(({ source }) => /parseArgs|process\.argv/.test(source)).map(({ name }) => name);
+  const argumentReaders = programs.filter(({ source }) => /parseArgs|process\.argv/.test(source)).map(({ name }) => name);
   // raw-server.ts is started by beat.ts and takes its port.
-  expect(reads.sort()).toEqual(['beats/raw-server.ts', 'harness/options.ts']);
+  expect(argumentReaders.sort()).toEqual(['beats/raw-server.ts', 'harness/options.ts']);
   const reports = programs.filter(({ name, source }) => /^\s*report\(/m.test(source) && name !== 'fleet.ts');
   expect(reports.length).toBeGreaterThan(15);
   for (const { name, source } of reports) {
-    // Before it has done anything: what stands before it are imports.
+    // Options are read first; only imports may come before.
     const before = source.slice(0, source.indexOf('const options = readOptions(import.meta.url, {'));
     expect(before, name).not.toBe('');
     expect(before, name).not.toMatch(/^(await|const|let|for|try)\b/m);
   }
 });
 
-test('a program that is asked for help, or told what it does not know, ends without having done anything', () => {
+test('a program with --help or an unknown option exits without running the benchmark', () => {
   const run = (name: string, word: string) =>
     spawnSync(process.execPath, [fileURLToPath(new URL(name, bench)), word], { encoding: 'utf8' });
   const help = run('fleet.ts', '--help');

@@ -1,4 +1,4 @@
-/** The pools under `examples/` are ones that a server takes. */
+/** A server accepts every pool document under `examples/`. */
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Compile } from 'typebox/compile';
@@ -22,7 +22,7 @@ const drivers = openDrivers({
   agent_bundle: '',
 });
 
-it.each(globSync('*.yaml', { cwd: root }))('%s', (file) => {
+it.each(globSync('*.yaml', { cwd: root }))('%s is valid', (file) => {
   const documents = parseAllDocuments(readFileSync(`${root}${file}`, 'utf8')).map((each) => each.toJS() as unknown);
   expect(documents.length).toBeGreaterThan(0);
   for (const document of documents) {

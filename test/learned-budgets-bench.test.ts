@@ -1,4 +1,4 @@
-/** The fleets that learned budgets are measured on are those that were promised, and the page shows what was measured. */
+/** The benchmark of learned budgets uses the documented fleets, and its page shows the results. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { claimsOf, relationOf } from '../bench/learned-budgets/compare.ts';
@@ -10,7 +10,7 @@ import { policies, runPolicy, type Tally } from '../bench/learned-budgets/polici
 import type { Result } from '../bench/learned-budgets/tally.ts';
 import { seededRandom } from './properties/support/random.ts';
 
-const [leastMedian, mostMedian] = fleet.median_bounds;
+const [minMedian, maxMedian] = fleet.median_bounds;
 const seeds = [0, 1, 2, 3];
 const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? Number.NaN;
 
@@ -21,19 +21,19 @@ describe('the fleets', () => {
     expect(fleet.stuck_share).toBe(0.02);
   });
 
-  test.for(pools)('$name: parts make a whole boot, and its median drifts within the bounds', (pool) => {
+  test.for(pools)('$name: the parts add up to a boot, and the median drifts within its bounds', (pool) => {
     expect(pool.parts.reduce((sum, share) => sum + share, 0)).toBeCloseTo(1);
     for (const seed of seeds) {
       const at = drawMedian(pool, seededRandom(seed));
       for (let day = 0; day < totalSeconds / 86_400; day++) {
-        expect(at(day * 86_400)).toBeGreaterThanOrEqual(leastMedian);
-        expect(at(day * 86_400)).toBeLessThanOrEqual(mostMedian);
+        expect(at(day * 86_400)).toBeGreaterThanOrEqual(minMedian);
+        expect(at(day * 86_400)).toBeLessThanOrEqual(maxMedian);
       }
       expect(at(0)).toBeCloseTo(pool.median_seconds);
     }
   });
 
-  test.for(pools)('$name: boots of the first days are as long as its median says', (pool) => {
+  test.for(pools)('$name: the median of the first boots matches the pool', (pool) => {
     const early = seeds.flatMap((seed) => {
       const { begins, takes } = drawBoots(pool, seed);
       return [...takes].filter((seconds, boot) => Number.isFinite(seconds) && (begins[boot] ?? 0) < 5 * 86_400);
@@ -42,14 +42,14 @@ describe('the fleets', () => {
     expect(Math.abs(Math.log(ratio))).toBeLessThan((4 * pool.sigma) / Math.sqrt(early.length) + 0.1);
   });
 
-  test('two boots in a hundred are stuck, and say nothing after they are', () => {
+  test('have two percent stuck boots, and no report after the end of a boot', () => {
     let [all, stuck] = [0, 0];
     for (const pool of pools) {
       const { count, takes, says, words } = drawBoots(pool, 7);
       for (let boot = 0; boot < count; boot++) {
-        const said = [...says.slice(boot * words, (boot + 1) * words)];
-        expect(said).toEqual(said.toSorted((a, b) => a - b));
-        if (Number.isFinite(takes[boot])) expect(said.every((at) => at < (takes[boot] ?? 0))).toBe(true);
+        const reports = [...says.slice(boot * words, (boot + 1) * words)];
+        expect(reports).toEqual(reports.toSorted((a, b) => a - b));
+        if (Number.isFinite(takes[boot])) expect(reports.every((at) => at < (takes[boot] ?? 0))).toBe(true);
         else stuck++;
       }
       all += count;
@@ -58,7 +58,7 @@ describe('the fleets', () => {
     expect(stuck / all).toBeLessThan(0.023);
   });
 
-  test('are the same for the same seed, and others for another', () => {
+  test('are equal for equal seeds and different for others', () => {
     const [pool] = pools;
     if (!pool) throw new Error('there is no pool');
     expect(drawBoots(pool, 3)).toEqual(drawBoots(pool, 3));
@@ -75,28 +75,28 @@ describe('the policies', () => {
   const fixed = { ...first, learns: false };
   const never = Number.POSITIVE_INFINITY;
 
-  test('count one that comes inside the rescue window as taken back, and one that comes after it as a false kill', () => {
-    const deaf = { ...fixed, progress_aware: false };
-    expect(runPolicy(deaf, boots(1080))).toMatchObject({ rescued: 1, false_kills: 0, burnt_seconds: 0 });
-    expect(runPolicy(deaf, boots(1081))).toMatchObject({ rescued: 0, false_kills: 1, burnt_seconds: 1080 });
+  test('count a boot within the rescue window as rescued, and a later one as a false kill', () => {
+    const ignoresProgress = { ...fixed, progress_aware: false };
+    expect(runPolicy(ignoresProgress, boots(1080))).toMatchObject({ rescued: 1, false_kills: 0, burnt_seconds: 0 });
+    expect(runPolicy(ignoresProgress, boots(1081))).toMatchObject({ rescued: 0, false_kills: 1, burnt_seconds: 1080 });
     expect(runPolicy(fixed, boots(1440))).toMatchObject({ rescued: 1, false_kills: 0 });
     expect(runPolicy({ ...fixed, rescues: false }, boots(721))).toMatchObject({ false_kills: 1, burnt_seconds: 720 });
   });
 
-  test('find a stuck boot when its budget ends, or sooner by its silence', () => {
+  test('find a stuck boot at the end of its budget, or earlier by its silence', () => {
     expect(runPolicy(fixed, boots(never, never)).found_seconds).toBe(720);
     expect(runPolicy(fixed, boots(never, 100)).found_seconds).toBe(280);
     expect(runPolicy({ ...fixed, progress_aware: false }, boots(never, 100)).found_seconds).toBe(720);
   });
 
-  test('spare one that advances beyond its budget, up to twice of it', () => {
+  test('let a boot that advances take up to twice its budget', () => {
     const words = [150, 300, 450, 600, 750, 900, 1050, 1200, 1350];
     expect(runPolicy(fixed, boots(1440, ...words))).toMatchObject({ rescued: 0, false_kills: 0 });
     expect(runPolicy({ ...fixed, rescues: false }, boots(1441, ...words, 1430))).toMatchObject({ false_kills: 1 });
   });
 });
 
-describe('what is better', () => {
+describe('the comparison of two policies', () => {
   const measures = (false_kills: number, found: number) => ({ false_kills, found, rescued: 0, burnt: 0 });
   test.for([
     [measures(1, 100), measures(9, 600), 'dominates'],
@@ -106,7 +106,7 @@ describe('what is better', () => {
     [measures(1, 700), measures(1, 600), 'loses'],
     [measures(9, 600), measures(1, 600), 'loses'],
     [measures(1, 605), measures(1, 600), 'even'],
-  ] as const)('%o beside %o', ([one, other, relation]) => {
+  ] as const)('%o compared with %o', ([one, other, relation]) => {
     expect(relationOf(one, other, evenWithin)).toBe(relation);
   });
 });
@@ -126,7 +126,7 @@ describe('the page', () => {
     fleets: [tallies],
   };
 
-  test('has a row for each pool that says what is better, and says of each claim whether it holds', () => {
+  test('has a row for each pool with the comparison, and the result of each claim', () => {
     const tables = writeTables(result);
     expect(tables).toContain(
       '| growing |  180 s |        1.00 |       2.00 |       300 s | 50 **✓** | 30 **✓** | 9.00 **✓** | 0 **✓** |',
@@ -141,15 +141,15 @@ describe('the page', () => {
     expect(writeTables(failed)).toContain('- **does not hold**: dominates fixed 600 s in most pools');
   });
 
-  test('keeps what is written around its tables, and shows the tables alone anew', async () => {
+  test('replaces only the tables of the page', async () => {
     const page = await readFile(new URL('../docs/explanation/learned-budgets.md', import.meta.url), 'utf8');
-    const anew = withTables(page, writeTables(result));
-    expect(withTables(anew, 'nothing')).toBe(withTables(page, 'nothing'));
-    expect(anew).toContain(writeTables(result));
+    const updated = withTables(page, writeTables(result));
+    expect(withTables(updated, 'nothing')).toBe(withTables(page, 'nothing'));
+    expect(updated).toContain(writeTables(result));
     expect(() => withTables('no marks', '')).toThrow('markers');
   });
 
-  test('has a picture with a panel for each pool', () => {
+  test('has a figure with a panel for each pool', () => {
     expect(drawFigure(result).match(/class="learned"/g)).toHaveLength(1 + result.pools.length);
   });
 });

@@ -12,7 +12,7 @@ const commandLine = new URL('../src/cli/program.ts', import.meta.url).href;
 const welcome = 'src/cli/render/welcome.ts';
 const clients = ['dockerode', '@azure', '@aws-sdk', 'ws'];
 
-/** Runs in a new process, because earlier tests of this one may have loaded anything. */
+/** Runs in a new process, because earlier tests may have loaded modules in this one. */
 const script = (also: string[]) => `
   import { registerHooks } from 'node:module';
   const seen = new Set();
@@ -39,7 +39,7 @@ it('loads providers, WebSockets and the command line only when needed', async ()
   expect(await loadedBy()).toEqual([welcome]);
 });
 
-it('notices when they are loaded', async () => {
+it('detects a module that is loaded', async () => {
   const seen = await loadedBy(['dockerode', '@azure/arm-authorization', '@aws-sdk/client-ec2', 'ws', commandLine]);
   expect(seen).toEqual(expect.arrayContaining([...clients, 'src/cli/program.ts']));
 });

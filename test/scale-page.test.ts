@@ -1,4 +1,4 @@
-/** The page about scale shows what was recorded, and says of every target whether it was met. */
+/** The page about scale shows the recorded figures, and whether each target was met. */
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import {
@@ -15,7 +15,7 @@ const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
 
 const records = async () => readRecords(await read('../bench/page/scale.jsonl'));
 
-test('the page is what the recorded figures give', async () => {
+test('the page is generated from the recorded figures', async () => {
   expect(await read('../docs/explanation/scale.md')).toBe(writePage(await records()));
 });
 

@@ -1,4 +1,4 @@
-/** Style is a test: every rule holds over the whole repository, and every rule finds what is planted for it. */
+/** Every house rule holds in the whole repository, and finds the violations in its own examples. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { readTree } from './support/tidy/source.ts';
@@ -6,7 +6,7 @@ import { tidyRules } from './support/tidy/tidy-rules.ts';
 
 const repository = readTree(fileURLToPath(new URL('..', import.meta.url)));
 
-test('the whole repository is looked at', () => {
+test('reads the whole repository', () => {
   const paths = repository.map(({ path }) => path);
   for (const part of ['src/', 'test/', 'scripts/', 'console/']) {
     expect(paths.some((path) => path.startsWith(part))).toBe(true);
@@ -15,17 +15,17 @@ test('the whole repository is looked at', () => {
 });
 
 describe.for(tidyRules)('$name', (rule) => {
-  test('holds here', () => {
+  test('holds in this repository', () => {
     const found = rule.check(repository).map(({ path, what }) => `${path} ${what}`);
     expect(found).toEqual([]);
   });
 
-  test('fails where it is broken', () => {
+  test('finds the violation in each broken example', () => {
     expect(rule.broken.length).toBeGreaterThan(0);
     for (const tree of rule.broken) expect(rule.check(tree), JSON.stringify(tree)).not.toEqual([]);
   });
 
-  test('spares what only looks like it', () => {
+  test('accepts the similar but correct example', () => {
     expect(rule.check(rule.fine)).toEqual([]);
   });
 });

@@ -44,7 +44,7 @@ describe('resuming', () => {
   it('loses and repeats nothing during changes', async () => {
     const evidence = '?topics=evidence';
     const steady = await openEvents(fixture.url, fixture.token, evidence);
-    const start = (await steady.waitFor('its first position', ({ name }) => name === 'position')).id ?? '';
+    const start = (await steady.waitFor('the first position', ({ name }) => name === 'position')).id ?? '';
 
     const seen: string[] = [];
     let ended = false;
@@ -53,7 +53,7 @@ describe('resuming', () => {
         const last = ended;
         const reader = await openEvents(fixture.url, fixture.token, evidence, cursor);
         if (last) await sees(reader, 'the.end');
-        else await until('a fact or two', () => facts(reader).length >= 2 || ended, { every_ms: 1 });
+        else await until('two rows', () => facts(reader).length >= 2 || ended, { every_ms: 1 });
         await reader.close();
         cursor = reader.lastId();
         seen.push(...facts(reader));
@@ -134,7 +134,7 @@ describe('what a reader gets', () => {
     await sees(readers.pool, 'of.globex');
     await sees(readers.node, 'of.acme');
     await sees(readers.allocation, 'of.acme');
-    await readers.operation.waitFor('its operation', ({ name }) => name === 'operation');
+    await readers.operation.waitFor('the operation', ({ name }) => name === 'operation');
     const kinds = (reader: EventReader) => reader.events.map(({ data }) => data.kind);
     expect(kinds(readers.node)).not.toContain('of.globex');
     expect(kinds(readers.allocation)).not.toContain('of.globex');
@@ -210,11 +210,11 @@ describe('what a reader gets', () => {
 describe('an open stream', () => {
   it('sends keep-alives', async () => {
     const reader = await openEvents(fixture.url, fixture.token);
-    await until('a sign of life', () => reader.comments.includes('alive'), { seconds: 60 });
+    await until('a keep-alive', () => reader.comments.includes('alive'), { seconds: 60 });
     await reader.close();
   });
 
-  it('ends with its token', async () => {
+  it('is closed when its token is revoked or expires', async () => {
     const [revoked, expiring] = [
       await fixture.tokenFor('viewer'),
       await fixture.tokenFor('viewer', { ttl_seconds: 5 }),
@@ -224,7 +224,7 @@ describe('an open stream', () => {
     for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 60 });
   });
 
-  it('drops a reader that does not read, and no other', { timeout: 180_000 }, async () => {
+  it('is closed for a reader that does not read, and for no other', { timeout: 180_000 }, async () => {
     const quick = await openEvents(fixture.url, fixture.token, '?topics=evidence');
     const { hostname, port } = new URL(fixture.url);
     const slow = net.connect(Number(port), hostname);

@@ -161,7 +161,7 @@ it('is used by keyboard, search, grouping and clicks, cell by cell', async () =>
 
   // The pointer moves the same link, shows more, and leads there.
   const canvas = await page.locator('canvas').boundingBox();
-  if (!canvas) throw new Error('nothing is drawn');
+  if (!canvas) throw new Error('the canvas is missing');
   await page.mouse.move(canvas.x + 20, canvas.y + 20);
   await page.getByText('web-1', { exact: true }).waitFor();
   await page.getByText('By zone', { exact: true }).click();

@@ -84,7 +84,7 @@ it('reaches the screen while the operation runs, and the bar never goes back', a
   await page.getByText(/blastpool · Creating · \d+n/).waitFor();
   await page.getByText(/systempool · Succeeded · 1n/).waitFor();
   await statusOf(page, 'active').waitFor();
-  const published = await until('everything said to be on record', async () => {
+  const published = await until('all messages in the evidence', async () => {
     const facts = await publishedAt(allocation.allocation_id);
     return facts.size >= publications ? facts : undefined;
   });

@@ -224,7 +224,7 @@ it('lists what needs a person on the start page, worst first, and reorders it as
   if (desk) await page.setViewportSize(desk);
 });
 
-it('forces a release that gave up, and keeps possible leftovers on the ledger until they are adopted or destroyed', async () => {
+it('forces a release that gave up, and lists possible leftovers as residue until they are adopted or destroyed', async () => {
   await goTo(`/allocations/${forced}`);
   await statusOf(page, 'release failed').waitFor();
   await page.getByText('Next try').waitFor();
@@ -269,7 +269,7 @@ it('forces a release that gave up, and keeps possible leftovers on the ledger un
   await row.getByRole('button', { name: /^Verify/ }).click();
   await confirm(page, 'Verify', 'somebody went there');
   // While the check runs, no other action is open.
-  await until('the look to end', async () => {
+  await until('the check of the residue to end', async () => {
     const { items } = await server.client.call('operation-list', { query: { kind: 'residue-verify' } });
     return items.length > 0 && items.every(({ finished_at }) => finished_at !== null);
   });

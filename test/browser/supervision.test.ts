@@ -153,7 +153,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   );
   await banner(page).waitFor();
   const [one] = held;
-  if (!one) throw new Error('nobody is held');
+  if (!one) throw new Error('no machine is held');
   await place(page).getByText(`${held.length} held`).waitFor();
   await expectNoBarriers(page, 'the fleet with a hold');
 
@@ -207,7 +207,7 @@ it('shows maintenance at once, on a phone and in dark colours, and offers no act
   await page.getByText('a dredger').waitFor();
   // The two remaining machines go silent now: a window holds what it covers.
   fleet.silence(fleet.machines);
-  await until('the window to hold somebody', async () => (await heldNodes()).length > 0, patience);
+  await until('the window to hold a machine', async () => (await heldNodes()).length > 0, patience);
   await page.getByRole('banner').getByRole('link', { name: /held/ }).waitFor();
   expect(await page.getByRole('button', { name: /Resume/ }).count()).toBe(0);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);

@@ -1,5 +1,5 @@
 /**
- * The database drops connections while machines come and go: the server keeps running, and every
+ * The database drops connections while machines come and go. The server keeps running, and every
  * machine and allocation ends correctly.
  */
 import { Client } from 'pg';
@@ -44,7 +44,7 @@ const retry = <T>(what: string, call: () => Promise<T>) =>
   until(
     what,
     async () => {
-      if (ended) throw new Error(`the server ended: ${server.output().slice(-4000)}`);
+      if (ended) throw new Error(`the server exited: ${server.output().slice(-4000)}`);
       try {
         return { answer: await call() };
       } catch (error) {
@@ -83,7 +83,7 @@ it('loses no machine and no allocation to cut connections', { timeout: 600_000 }
     );
   }
   // An allocation is released a moment before its operation records its own end.
-  await until('nothing to be left open', async () => {
+  await until('all work to end', async () => {
     const left = await outside.query(
       `select 1 from operations where finished_at is null union all select 1 from nodes where status <> 'retired'`,
     );

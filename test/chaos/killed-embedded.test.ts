@@ -18,7 +18,7 @@ let server: SpawnedMain;
 let args: string[];
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'slipway-embedded-'));
-  // When the tests run as root, the unprivileged account enters it too.
+  // When the tests run as root, PostgreSQL runs as another user, which must enter the directory.
   await chmod(directory, 0o755);
   args = ['--port', String(await freePort()), '--data-dir', join(directory, 'data'), '--log-level', 'info'];
   server = await spawnMain(args);
@@ -36,7 +36,7 @@ it('adopts the database that outlived the server, and finishes running operation
   const gate = join(directory, 'gate');
   await declarePool(client, 'slow', { spec: { setup: `while [ ! -e ${gate} ]; do sleep 0.1; done` } });
   const id = await allocate(client, 'slow');
-  await until('it to be launched', async () => {
+  await until('the machine to be launched', async () => {
     const { progress } = await readAllocation(client, id);
     return progress?.phase === 'register';
   });

@@ -35,7 +35,7 @@ const held = `
 const shut = `select pg_advisory_lock(${lock})`;
 const open = `select pg_advisory_unlock(${lock})`;
 
-/** Continues where it was killed: a line is counted once its write to the agent succeeded. */
+/** Continues after a kill, because a line is counted once its write to the agent succeeded. */
 const flood = `trap '' PIPE
 n=$(cat count 2>/dev/null || echo 0)
 while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
@@ -92,7 +92,7 @@ it('stores every spooled line once and in order', async () => {
   await moreLines();
 
   await db.query(`${trap} ${shut}`);
-  await until('lines that are being stored', async () => {
+  await until('an insert of lines to be held', async () => {
     if ((await db.countRows(held)) > 0) return true;
     // Only inserts are held; statements that merge neighbours or look for new lines pass.
     await db.query(`${open}; ${shut}`);
@@ -102,7 +102,7 @@ it('stores every spooled line once and in order', async () => {
   await server.kill();
   // The database finishes the statement, but its client is gone.
   await db.query(open);
-  await until('lines that are durable without anybody knowing', async () => (await stored()) > before);
+  await until('the lines to be stored after the kill', async () => (await stored()) > before);
   agent.kill('SIGKILL');
   await agent.exit;
   bench.start(dir, config);

@@ -1,5 +1,5 @@
 /**
- * Scenario 18 on AKS: the control plane dies by `kill -9` in each step of a cluster's bring-up and
+ * The control plane is killed with `kill -9` in each step of a cluster's bring-up and
  * take-down, mostly between Azure's effect and its answer. The next server adopts what exists in
  * Azure and requests nothing twice.
  */
@@ -53,7 +53,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
   const requestsTo = (method: string, path: RegExp) =>
     arm.requests.filter((request) => request.method === method && path.test(request.path) && request.status !== 0);
 
-  /** Azure did it, but the answer is lost. */
+  /** The request took effect in Azure, but its answer is lost. */
   const unanswered = (method: string, path: RegExp): Point => {
     let before = 0;
     return {
@@ -77,7 +77,7 @@ describe('kill -9 in each step of an AKS cluster', () => {
     name: 'under way',
     prepare: () => void arm.hold('pool:blastpool'),
     come: () =>
-      until('its pools to be shown', async () => (await readAllocation(server.client, id)).progress?.parts.length, {
+      until('the pools to be shown', async () => (await readAllocation(server.client, id)).progress?.parts.length, {
         seconds: 60,
       }),
     over: () => arm.release(),
@@ -107,13 +107,13 @@ describe('kill -9 in each step of an AKS cluster', () => {
       unrecorded('start:wait'),
       unrecorded('engine:ended'),
     ];
-    // Held from the start, so that it is not over before the next server has started.
+    // Held from the start, so that the operation does not end before the next server has started.
     if (points.includes(underWay)) arm.hold('pool:blastpool');
     await dieAtEach(points, async () => {
       id = await allocate(server.client, 'clusters');
     });
     await waitForStatus(server.client, id, 'active');
-    await until('the engine to be done', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
+    await until('all workflows to end', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
     expect(requestsTo('PUT', paths.cluster).map(({ status }) => status)).toEqual([201]);
     expect(arm.clustersCreated()).toBe(1);
     expect(await db.countEvidence(id, 'allocation.active')).toBe(1);

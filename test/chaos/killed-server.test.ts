@@ -1,5 +1,5 @@
 /**
- * Scenario 18: the control plane dies by `kill -9` in each step of a provision and of a release,
+ * The control plane is killed with `kill -9` in each step of a provision and of a release,
  * and its successor finishes the operation. Each point is the worst moment of its step: the work is
  * done, but not recorded (trap.ts).
  */
@@ -18,7 +18,7 @@ import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts'
 import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
 
-/** In their order; each stage of the plan has at least one. */
+/** The points in the order of the operation. Each stage of the plan has at least one. */
 const provisionPoints = ['assign:wait', 'launch:ensure:1', 'register:wait', 'start:wait', 'engine:ended'];
 const releasePoints = [
   'fence:bar',
@@ -102,7 +102,7 @@ describe('kill -9 in each step', () => {
       allocation_id = await allocate(server.client, 'killed');
     });
     const active = await waitForStatus(server.client, allocation_id, 'active');
-    await until('the engine to be done', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
+    await until('all workflows to end', async () => (await db.countRows(unfinishedWorkflows)) === 0, { seconds: 60 });
 
     expect(await untriedStages(db, 'node-provision', provisionPoints)).toEqual([]);
     expect(await db.countEvidence(allocation_id, 'allocation.active')).toBe(1);
@@ -111,7 +111,7 @@ describe('kill -9 in each step', () => {
     expect(instances).toHaveLength(1);
     node_instance_id = instances[0]?.node_instance_id ?? '';
     expect(active.node_id).toBeTruthy();
-    // One process for the whole story, however often the server that launched it died.
+    // The machine is one process, however often the server was killed.
     expect([...launches.agents()].map(([id, pids]) => [id, pids.size])).toEqual([[node_instance_id, 1]]);
     expect(await db.countEvidence(allocation_id, 'operation.taken_over')).toBe(provisionPoints.length);
   }, 600_000);

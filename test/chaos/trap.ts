@@ -24,9 +24,9 @@ const trapSql = `
 export interface Trap {
   /** From now on no server gets past this step. */
   set(step: string): Promise<void>;
-  /** Resolves when a server waits in it. */
+  /** Resolves when a server waits at this step. */
   sprung(): Promise<void>;
-  /** Lets all servers pass again; a killed one has lost its connection too. */
+  /** Lets all servers pass again. A killed server has lost its connection and never passes. */
   clear(dead: 'killed' | 'frozen'): Promise<void>;
 }
 

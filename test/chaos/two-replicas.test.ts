@@ -57,7 +57,7 @@ beforeEach(async () => {
 afterEach(async () => {
   launches?.stop();
   await db?.close();
-  // Kills a frozen one too, which would not react to SIGTERM.
+  // SIGKILL, because a frozen server does not react to SIGTERM.
   for (const server of servers) await server.kill();
   for (const server of servers.splice(0)) await server.stop();
   await rm(gates, { recursive: true, force: true });
@@ -117,7 +117,7 @@ const expectOneProcessEach = () => {
   for (const [id, pids] of launches.agents()) expect(pids.size, `processes of ${id}`).toBe(1);
 };
 
-it('both serve, and each sees what the other did', async () => {
+it('serves on both replicas, and each shows the changes of the other', async () => {
   const stream = await fetch(younger.client.address('stream-open'), { headers: younger.client.headers() });
   const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
   const id = await allocate(elder.client, 'local');
@@ -144,7 +144,7 @@ describe.each([
 ])('kill -9 of $killed in the middle of provisions and releases', ({ killed, victim, survivor }) => {
   const each = 6;
 
-  it('lets the other finish all of them in time, once each', async () => {
+  it('finishes each operation once on the other replica, in time', async () => {
     const [dying, living] = [victim(), survivor()];
     await declarePool(living.client, 'slow', { spec: { setup: waitForGate() } });
     await declarePool(living.client, 'sticky', { spec: { clean: waitForGate() } });
@@ -181,7 +181,7 @@ describe.each([
 
 it('makes a frozen replica that resumes change nothing more and exit', async () => {
   const trap = await buildTrap(db);
-  // In the launch step: the process runs, and the replica is about to record it.
+  // The trap is in the launch step: the process runs, and the replica is about to record it.
   await trap.set('launch:ensure:1');
   const id = await allocate(elder.client, 'local');
   await trap.sprung();
@@ -192,14 +192,14 @@ it('makes a frozen replica that resumes change nothing more and exit', async () 
   const [frozen, living] = operation?.replica_id === (await replicaOf(elder)) ? [elder, younger] : [younger, elder];
   process.kill(frozen.pid, 'SIGSTOP');
   await trap.clear('frozen');
-  await until('the other to finish', async () => (await db.countEvidence(id, 'operation.succeeded')) === 1, {
+  await until('the other replica to finish', async () => (await db.countEvidence(id, 'operation.succeeded')) === 1, {
     seconds: 60,
   });
   expect(await db.countEvidence(id, 'operation.taken_over')).toBe(1);
   await waitForStatus(living.client, id, 'active');
 
   process.kill(frozen.pid, 'SIGCONT');
-  const ended = await Promise.race([frozen.ended, until('its end', () => undefined, { seconds: 60 })]);
+  const ended = await Promise.race([frozen.ended, until('the frozen replica to exit', () => undefined, { seconds: 60 })]);
   expect(ended).toBe(1);
   expect(frozen.output()).toContain('declared dead');
   await release(living.client, id);

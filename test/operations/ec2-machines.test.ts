@@ -1,6 +1,6 @@
 /**
- * EC2 machines that really run their user data: fetch the agent, register, become ready, and are
- * proven gone.
+ * EC2 machines that run their user data as real processes: they fetch the agent, register, become
+ * ready, and are proven gone.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,7 +54,7 @@ const becomes = (id: string, ...statuses: string[]) =>
 
 const newest = () => {
   const instance = [...ec2.account.instances.values()].at(-1);
-  if (!instance) throw new Error('nothing was launched');
+  if (!instance) throw new Error('no instance was launched');
   return instance;
 };
 

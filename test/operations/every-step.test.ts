@@ -43,7 +43,7 @@ beforeAll(async () => {
   faultless = await runCases(await everyPair());
 });
 
-test('the cases are in the order of the tables, so that each step is tried in the same one', () => {
+test('the cases are in the order of the tables, so that each run tries a step in the same case', () => {
   const order = faultless.map(({ situation, request }) => `${situation.name} / ${request.name}`);
   const places = situations.flatMap((situation) => requests.map((request) => `${situation.name} / ${request.name}`));
   expect(order).toEqual(places.filter((place) => order.includes(place)));
@@ -55,7 +55,7 @@ test('every registered operation runs', () => {
   expect(missing, 'add a situation or a request to support/situations.ts that starts these').toEqual([]);
 });
 
-test('without faults, every operation ends where the tables allow', () => {
+test('without faults, every operation ends in a status that the tables allow', () => {
   expect(judge(faultless, faultless).join('\n\n')).toBe('');
 });
 
@@ -83,7 +83,7 @@ describe('the test fails', () => {
     return judge(faultless, await runCases(cases, broken)).join('\n\n');
   };
 
-  test('if a step keeps no receipt of its effect', async () => {
+  test('if a step stores no receipt of its effect', async () => {
     const cases = faultsOf(releaseOfServed, /:ask$/, ['crash after its effect', 'repeated']);
     wrong.receipts = true;
     const found = await verdict(cases).finally(() => {

@@ -27,16 +27,16 @@ const checks = share(['--exclude-checks', 'positive_data_acceptance'], []);
 
 const tagged = (...tags: string[]) => tags.flatMap((tag) => ['--include-tag', tag]);
 
-const much = 1_000_000_000;
+const unlimited = 1_000_000_000;
 /**
  * Cases come faster than any real caller may call; only the run without a token uses the shipped
  * limits.
  */
 const wideLimits = JSON.stringify({
   limits: {
-    requests: Object.fromEntries(requestKinds.map((kind) => [kind, { burst: much, per_second: much }])),
-    instance: { rows: much, bytes: much },
-    join_token: { rows: much, bytes: much },
+    requests: Object.fromEntries(requestKinds.map((kind) => [kind, { burst: unlimited, per_second: unlimited }])),
+    instance: { rows: unlimited, bytes: unlimited },
+    join_token: { rows: unlimited, bytes: unlimited },
   },
 });
 
@@ -109,7 +109,7 @@ withOutsider('schemathesis', ({ python, env }) => {
     beforeAll(async () => {
       const config = join(directory, 'slipway.yaml');
       await writeFile(config, wideLimits);
-      server = await spawnServer({ args: ['--config', config, '--token-failures', String(much)] });
+      server = await spawnServer({ args: ['--config', config, '--token-failures', String(unlimited)] });
       const { client } = server;
       // Its machines would be processes on this host.
       await client.call('pool-delete', { params: { pool: 'local' } });

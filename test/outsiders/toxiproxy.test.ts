@@ -1,6 +1,7 @@
 /**
- * Toxiproxy between the server and PostgreSQL, and between agents and the server: no machine is
- * blamed for a network fault, and every operation continues within 5 s after the fault ends.
+ * Toxiproxy between the server and PostgreSQL, and between agents and the server. No machine gets a
+ * verdict because of a network fault, and every operation continues within 5 s after the fault
+ * ends.
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -15,14 +15,14 @@ import { openStoreHistories } from './support/progress/in-store.ts';
 const { SLIPWAY_PROPERTY_SEED, SLIPWAY_PROGRESS_HISTORIES } = process.env;
 const seed = SLIPWAY_PROPERTY_SEED === undefined ? randomInt(2 ** 31) : Number(SLIPWAY_PROPERTY_SEED);
 const wanted = Number(SLIPWAY_PROGRESS_HISTORIES ?? 10_000);
-/** One history on the real store costs as much as some hundred in memory. */
+/** One history on the real store takes as long as a few hundred in memory. */
 const throughStore = Math.max(20, Math.round(wanted / 250));
 
 test(`percent and step never go backwards in ${wanted} random histories (seed ${seed})`, () => {
   fc.assert(fc.property(histories(1, 60), runInMemory), { numRuns: wanted, seed });
 });
 
-test(`nor in ${throughStore} histories on the real store (seed ${seed})`, async () => {
+test(`percent and step never go backwards in ${throughStore} histories on the real store (seed ${seed})`, async () => {
   await using store = await openStoreHistories();
   await fc.assert(
     fc.asyncProperty(histories(15, 30), (history) => store.run(history)),

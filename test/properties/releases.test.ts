@@ -1,8 +1,8 @@
 /**
  * 10,000 random histories of a pool with one slot: tenants, operators, machines, time and failures,
  * with every action in every stage of a release. Afterwards nothing is stuck, a machine that is
- * proven gone is retired, and no ghost occupies the slot. A share of the histories is repeated on
- * the real store, which must accept and refuse the same transitions.
+ * proven gone is retired, and no dead node occupies the slot. A share of the histories is repeated
+ * on the real store, which must accept and refuse the same transitions.
  *
  * The histories are the same in every run; SLIPWAY_PROPERTY_SEED selects others.
  */
@@ -48,7 +48,7 @@ function run(index: number, edges: Rules['nodeEdges'] = nodeEdges, seen?: (histo
 const messageOf = (index: number, { history, broken }: Outcome) =>
   `SLIPWAY_PROPERTY_SEED=${seed}, history ${index}: ${broken}\n${history.log.join('\n')}\n${history.statuses()}`;
 
-test(`${count} histories leave no ghost and nothing stuck (seed ${seed})`, { timeout: 120_000 }, () => {
+test(`${count} histories leave no dead node and nothing stuck (seed ${seed})`, { timeout: 120_000 }, () => {
   const met = new Map<string, number>();
   const note = (what: string) => met.set(what, (met.get(what) ?? 0) + 1);
   for (let index = 0; index < count; index++) {

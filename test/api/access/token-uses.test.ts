@@ -36,7 +36,8 @@ it('counts a call that the role forbids as a use, but no call with an expired to
   expectProblem(await callRoute(server.url, 'token-list', {}, { bearer: viewer.token }), 'role_insufficient');
   const expired = await server.tokenFor('viewer', { ttl_seconds: 0.001 });
   expectProblem(await callRoute(server.url, 'node-list', {}, { bearer: expired.token }), 'token_expired');
-  // Uses are written in order, so after the next use a use of the expired token would be stored too.
+  // Uses are written in order, so after the next use a use of the expired token would be stored
+  // too.
   await waitForUse(viewer.token_id);
   const after = await server.tokenFor('viewer');
   await callRoute(server.url, 'node-list', {}, { bearer: after.token });

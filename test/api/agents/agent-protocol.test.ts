@@ -1,6 +1,6 @@
 /**
- * The agent protocol: codes for refused agents, lost replies, join tokens, rotation, batches, and the
- * cost of a heartbeat.
+ * The agent protocol: codes for refused agents, lost replies, join tokens, rotation, batches, and
+ * the cost of a heartbeat.
  */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * A real agent with a short credential lifetime rotates in time, and recovers when it slept past the
- * expiry.
+ * A real agent with a short credential lifetime rotates in time, and recovers when it slept past
+ * the expiry.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';

@@ -1,6 +1,6 @@
 /**
- * The AgentField protocol. Its nodes are served in their own format, and their reports have the same
- * effect as those of our own agents.
+ * The AgentField protocol. Its nodes are served in their own format, and their reports have the
+ * same effect as those of our own agents.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -248,7 +248,7 @@ describe('a planted secret', () => {
     });
     await answerDiagnostics();
     const workflow_id = acted.operation?.workflow_id ?? '';
-    await until('what provider and agent know to be kept', async () => {
+    await until('the frozen evidence of provider and agent', async () => {
       const { items } = await fixture.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
       return items.filter(({ kind }) => kind === 'evidence.frozen').length === 2;
     });

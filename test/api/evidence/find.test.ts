@@ -99,7 +99,7 @@ describe('on the command line', () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       return stdout.replaceAll(/\s+/g, ' ');
     };
-    const ofTenant = await until('it to say what it waits for', async () => {
+    const ofTenant = await until('the explanation to name the wait', async () => {
       const text = await explained(token);
       return text.includes('Waiting for a free machine in the pool') ? text : undefined;
     });

@@ -35,7 +35,7 @@ it('opens streams of the fleet and of another tenant while a tenant is at its li
   }
   first.close();
   second.close();
-  await until('the places to be given back', async () => {
+  await until('the streams to be closed on the server', async () => {
     const again = await holdStreams(server.url, acme[0], 1);
     again.close();
     return again.opened === 1;

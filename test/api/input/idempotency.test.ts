@@ -159,7 +159,7 @@ describe('between the work and the storing of its answer', () => {
     try {
       await tables.query(beforeAnswer('perform pg_sleep(3)'));
       const lost = ask(doomed.url).catch(() => 'lost');
-      await until('the work to be done and its answer not kept', async () => {
+      await until('the work to be done and its answer not stored', async () => {
         const waiting = await tables.query(
           `select 1 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`,
         );

@@ -19,7 +19,7 @@ import { startMachine } from '../support/machine.ts';
 const statusOf = async ({ client }: SpawnedServer, id: string) =>
   (await client.call('node-get', { params: { id } })).status;
 
-describe('with the shipped limits', () => {
+describe('with the default limits', () => {
   let server: SpawnedServer;
   beforeAll(async () => {
     server = await spawnServer();
@@ -121,7 +121,7 @@ describe('over its limit', () => {
     });
   });
 
-  it('tells a machine over its limit when to retry, and does not block others', async () => {
+  it('answers a machine over its limit with a retry time, and does not block others', async () => {
     const loud = await machineIn(server, 'loud');
     const quiet = await machineIn(server, 'quiet');
     const stages = (seconds: number) => Array.from({ length: 150 }, (_, index) => ({ name: `s-${index}`, seconds }));

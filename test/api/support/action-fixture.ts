@@ -10,7 +10,7 @@ export interface SubjectStatuses {
   allocation: AllocationStatus;
   /** Whether the allocation holds the node. */
   bound: boolean;
-  /** Whether the node has a deadline, a held verdict and an address. */
+  /** Whether the optional fields are set: a deadline, a held verdict and an address. */
   hasOptionalFields: boolean;
 }
 
@@ -48,7 +48,7 @@ export async function openActionFixture(): Promise<ActionFixture> {
   const { node_id } = (await client.call('node-create', { body: { pool: 'outside' } })).node;
   const tenant = await client.call('token-create', { body: { name: 'acme', role: 'operator', tenant: 'acme' } });
   const tenant_token = tenant.token ?? '';
-  const viewer_token = (await client.call('token-create', { body: { name: 'looker', role: 'viewer' } })).token ?? '';
+  const viewer_token = (await client.call('token-create', { body: { name: 'reader', role: 'viewer' } })).token ?? '';
   const created = await server.as(tenant_token).call('allocation-create', { body: { pool: 'outside' } });
   const { allocation_id } = created.allocation;
   const readNode = () => client.call('node-get', { params: { id: node_id } });

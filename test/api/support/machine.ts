@@ -1,6 +1,6 @@
 /**
- * Plays a machine of an external pool over plain HTTP: it registers, sends heartbeats and lines,
- * and answers tasks on demand.
+ * Simulates a machine of an external pool over plain HTTP: it registers, sends heartbeats and
+ * lines, and answers tasks on demand.
  */
 
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/connection/keys.ts';

@@ -26,7 +26,7 @@ export function refusedStream(url: string, headers: Record<string, string>): Pro
     const socket = new WebSocket(addressOf(url), { headers });
     socket.on('open', () => {
       socket.terminate();
-      reject(new Error('it was let in'));
+      reject(new Error('the upgrade was accepted'));
     });
     socket.on('error', reject);
     socket.on('unexpected-response', (_, response) => {

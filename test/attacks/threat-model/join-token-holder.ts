@@ -9,14 +9,14 @@ export const joinTokenHolder: Attacker = {
       says: 'Add new machines to that pool while the token is valid, up to its uses and the pool’s `max_nodes`.',
       shown_by: test(
         'test/api/agents/agent-protocol.test.ts',
-        'by join token is limited in uses and time, ends by revocation, and is for new names only',
+        'by join token is limited in uses and time',
       ),
     },
     {
       says: 'Speak for AgentField machines of that pool from their own endpoint: that protocol has no credential.',
       shown_by: test(
         'test/api/compat/returns.test.ts',
-        'with limited uses speaks only for the machines that joined with it',
+        'with limited uses is accepted only for the machines that joined with it',
       ),
     },
   ],
@@ -36,7 +36,7 @@ export const joinTokenHolder: Attacker = {
         ),
         ...test(
           'test/api/agents/agent-protocol.test.ts',
-          'requires the credential or key of a known name, never a join token alone',
+          'of a known name needs its credential or key, never a join token alone',
         ),
       ],
     },

@@ -8,7 +8,7 @@ export const nobody: Attacker = {
     {
       says: 'Read the public routes: health, the console’s files, the API’s description, public keys, the agent’s bundle.',
       shown_by: authorization(
-        'has exactly the public routes of the specification, public keys, and the agent, which holds no secret',
+        'has exactly these public routes: health, public keys, and the agent bundle, which holds no secret',
       ),
     },
     {

@@ -55,7 +55,7 @@ export const node: Attacker = {
         ),
         ...test(
           'test/api/agents/agent-keys.test.ts',
-          'distrusts a key stored by an earlier version, but not the one before it',
+          'distrusts a key stored by an earlier version, and still trusts the key before it',
         ),
       ],
     },
@@ -96,8 +96,8 @@ export const node: Attacker = {
     {
       says: 'Speak for another machine, or after it was replaced.',
       shown_by: [
-        ...authorization('refuses callers that are no live machine'),
-        ...test('test/api/agents/agent-protocol.test.ts', 'tells a replaced instance that it is fenced'),
+        ...authorization('refuses callers that are not an unfenced machine'),
+        ...test('test/api/agents/agent-protocol.test.ts', 'refuses a replaced instance with instance_fenced'),
       ],
     },
   ],

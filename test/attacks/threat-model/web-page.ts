@@ -19,7 +19,7 @@ export const webPage: Attacker = {
           'page: creates a token from a sandboxed frame, which has no origin',
           'page: reads the fleet under a name of its own that resolves to the server',
         ),
-        ...authorization('refuses a page of another origin'),
+        ...authorization('refuses a request from a page of another origin'),
       ],
     },
     {

@@ -29,7 +29,7 @@ const tickMs = 40;
 
 export interface RealFleet {
   server: SpawnedServer;
-  /** Adds machines until there are so many; a multiple of ten. */
+  /** Adds machines up to this number, which must be a multiple of ten. */
   grow(count: number): Promise<void>;
   /** The number of machines by status, after all changes. */
   counts(): Record<string, number>;
@@ -87,7 +87,7 @@ export async function realFleet(): Promise<RealFleet> {
         if (moves.length > 0) {
           const outcomes = await db.transaction((tx) => transition(tx, moves, now(systemClock), defaultEnvironment));
           const refused = outcomes.find(({ moved }) => !moved);
-          if (refused && !refused.moved) throw new Error(`the door refused a change: ${refused.because}`);
+          if (refused && !refused.moved) throw new Error(`the transition was refused: ${refused.because}`);
           made += moves.length;
         }
         await pause(systemClock, tickMs);

@@ -32,11 +32,11 @@ interface Agent {
 }
 
 export interface Agents {
-  /** One turn of every live agent. */
+  /** Runs one turn of every live agent. */
   act(): Promise<void>;
   /** A machine joins that no driver launched. */
   arrive(pool: string, join_token: string, name: string): void;
-  /** Kills the present agents of the pool, as by `kill -9`. */
+  /** Kills the current agents of the pool, like `kill -9`. */
   kill(pool: string): void;
   /** From now on the machines of the pool can be cleaned. */
   repair(pool: string): void;

@@ -33,7 +33,7 @@ export interface Case {
 }
 
 export interface EndedCase extends Case {
-  /** The request is not open in that situation. */
+  /** The request is not allowed in that situation. */
   refused: boolean;
   runs: { kind: string; ordinal: number; seen: SeenStep[] }[];
   reached: boolean;
@@ -212,7 +212,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
   const armedFor = async (run: OperationRun): Promise<Armed | undefined> => {
     const [row] = await workshop.db.query<{ correlation_id: string; pool: string | null }>(ownerSql, [run.workflow_id]);
     const stage = byCorrelation.get(row?.correlation_id ?? '') ?? byPool.get(row?.pool ?? '');
-    if (!stage) throw new Error(`operation ${run.kind} belongs to no case: let it carry the caller's correlation_id`);
+    if (!stage) throw new Error(`operation ${run.kind} belongs to no case: pass on the caller's correlation_id`);
     owners.set(run.workflow_id, stage);
     if (!stage.requested || stage.target?.kind !== run.kind) return undefined;
     const ordinal = stage.runs.filter(({ kind }) => kind === run.kind).length;

@@ -7,7 +7,7 @@ import { type Request, requests, type Site, situations } from './situations.ts';
 /** Long enough to reach every situation. */
 const scoutTicks = 60;
 
-/** Whether a request is open; a dry run changes nothing. */
+/** Whether a request is allowed, found by a dry run. */
 const isOpen = (request: Request, site: Site) =>
   request.send(site, { dry_run: true }).catch((error) => {
     if (error instanceof ApiProblem) return false;
@@ -36,10 +36,10 @@ const distinct = (seen: SeenStep[]): SeenStep[] => [
   ...new Map(seen.map((each) => [`${each.step} ${each.wait?.answered}`, each])).values(),
 ];
 
-/** A step that repeats as time passes: the first two stand for all. */
+/** A step that repeats as time passes: only the first two runs are tried. */
 const isFurtherRound = ({ step }: SeenStep) => Number(/#(\d+)$/.exec(step)?.[1] ?? 1) > 2;
 
-/** Steps that all stages, or all runs of the engine, have in common: one of each stands for all. */
+/** Steps that all stages, or all runs of the engine, have in common: one of each is tried. */
 const bookkeeping = /:(begin|end)$|^engine:.*/;
 
 const keyOf = (kind: string, { step, wait }: SeenStep) => {
@@ -74,7 +74,7 @@ const shown = ({ nodes, allocations, launches, changes }: EndedCase) =>
 /** A crash or a repetition must not change the outcome, the launches or any transition. */
 const mustNotMatter = ({ target }: Case) => target !== undefined && target.fault !== 'fails until its retries end';
 
-/** Returns what is wrong, as text. */
+/** Returns the problems of a case as texts. */
 export function judge(faultless: readonly EndedCase[], tried: readonly EndedCase[]): string[] {
   const usual = new Map(faultless.map((each) => [`${each.situation.name} / ${each.request.name}`, each]));
   return tried.flatMap((each) => {

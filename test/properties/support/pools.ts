@@ -10,7 +10,7 @@ import { declarePool } from '../../../src/store/rows/pools.ts';
 import { at } from './random.ts';
 import type { Sequence } from './sequences.ts';
 
-/** Stands for all drivers that launch machines; the sequences simulate the machines. */
+/** Represents all drivers that launch machines. The sequences simulate the machines. */
 export const yard: Driver = {
   ...createExternalDriver({ revoked: async () => true }),
   name: 'yard',

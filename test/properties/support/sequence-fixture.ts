@@ -1,6 +1,5 @@
 /**
- * The environment of the sequences: one database, virtual time, and two replicas with the real
- * sweeps.
+ * The fixture of the sequences: one database, virtual time, and two replicas with the real sweeps.
  */
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId, newTokenId } from '../../../src/base/ids.ts';
@@ -70,7 +69,7 @@ export interface SequenceFixture {
   installation: Installation;
   beats: HeartbeatBuffer;
   replicas: Replica[];
-  /** Replaces the first replica by a new one. */
+  /** Replaces the first replica with a new one. */
   restart(): Promise<void>;
   /** Publishes that all replicas, or only the last, have stored their heartbeats. */
   publishFlushed(all: boolean): Promise<void>;
@@ -161,7 +160,7 @@ export async function openSequenceFixture(sequences: readonly Sequence[]): Promi
       const [former] = replicas;
       if (former) await endReplica(db, former.services.executor.replica_id, now(clock));
       replicas[0] = await openReplica(db, clock, installation);
-      // Concurrently: only one of the replicas that find the gap records it.
+      // Both publish concurrently, and only one of them may record the gap.
       await Promise.all(replicas.map((replica) => publish(replica, patienceSeconds)));
     },
     async publishFlushed(all) {

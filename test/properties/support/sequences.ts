@@ -1,6 +1,6 @@
 /**
  * Random sequences, each the life of one machine or of one small pool, and the schedule of rounds
- * in which all of them take turns. A draw selects one of the commands that are open in the present
+ * in which all of them take turns. A draw selects one of the commands allowed in the current
  * state, so most of them change something. Seed and index reproduce a sequence exactly.
  */
 
@@ -17,7 +17,7 @@ import { type Random, seededRandom, weighted } from './random.ts';
 export type Life = 'expected' | 'joined' | 'agentless' | 'launched' | 'brought';
 
 export interface Draws {
-  /** Selects a command among the open ones. */
+  /** Selects one of the allowed commands. */
   command: number;
   /** Select the subject and the variant. */
   who: number;

@@ -22,15 +22,7 @@ const rewritten = [
   'src/operations/',
   'src/probe/',
   'src/relay/',
-  'test/api/',
-  'test/attacks/',
-  'test/browser/',
-  'test/chaos/',
-  'test/operations/',
-  'test/outsiders/',
-  'test/properties/',
-  'test/scenarios/',
-  'test/support/',
+  'test/',
 ];
 
 /** `meant` is a field of the wire contract there. */

@@ -1,4 +1,4 @@
-/** The commands that are open in each state of a sequence, with their weights. */
+/** The commands that are allowed in each state of a sequence, with their weights. */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { at, weighted } from '../random.ts';
 import type { Turn } from '../views.ts';
@@ -27,7 +27,7 @@ export type CommandName = SingleName | BatchName | FormerName;
 
 type Weights = Partial<Record<CommandName, number>>;
 
-/** Waiting is cheap and lets the rules decide, so it has much weight. */
+/** Waiting is cheap and lets the rules decide, so it has a high weight. */
 const byStatus: Record<NodeStatus, Weights> = {
   provisioning: {
     register: 8,

@@ -11,7 +11,7 @@ export interface CommandContext {
 }
 
 export function mustHave<T>(value: T | null | undefined): T {
-  if (value === null || value === undefined) throw new Error('a command was chosen that is not open here');
+  if (value === null || value === undefined) throw new Error('a command was chosen that is not allowed in this state');
   return value;
 }
 
@@ -22,7 +22,7 @@ export async function allowRefusal(work: () => Promise<string>): Promise<string>
   } catch (error) {
     if (error instanceof ApiProblem) return `refused: ${error.code}`;
     if (isUniqueViolation(error, 'nodes_live_name')) return 'refused: the name was taken first';
-    // Its queue deadline was judged before the assignment, which was rolled back.
+    // The queue deadline of the allocation passed first, so the assignment was rolled back.
     if (error instanceof Error && error.message.includes('could not be assigned'))
       return 'refused: its queue deadline had passed';
     throw error;

@@ -1,4 +1,4 @@
-/** Actions of operators, and transitions that stand for operations. */
+/** Actions of operators, and transitions that simulate operations. */
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
@@ -26,7 +26,7 @@ export const caller = () => ({
 
 export const servicesOf = ({ fixture }: CommandContext) => {
   const [replica] = fixture.replicas;
-  if (!replica) throw new Error('no replica is there');
+  if (!replica) throw new Error('there is no replica');
   return replica.services;
 };
 
@@ -69,7 +69,7 @@ const targets: NodeStatus[] = [
 const isModelled = (from: string, to: string, by: string) =>
   modelEdges.some((edge) => edge.entity === 'node' && edge.from === from && edge.to === to && edge.by === by);
 
-/** A change from the present status that is not in the model. */
+/** A change from the current status that is not in the model. */
 function unknownMove({ node, draws }: Turn): ReturnType<Move> {
   const { status } = mustHave(node);
   const wrong = targets.flatMap((to) =>
