@@ -74,7 +74,9 @@ const programs = readdirSync(bench, { recursive: true, encoding: 'utf8' })
   .map((name) => ({ name, source: readFileSync(new URL(name, bench), 'utf8') }));
 
 test('every program reads its options through harness/options.ts', () => {
-  const argumentReaders = programs.filter(({ source }) => /parseArgs|process\.argv/.test(source)).map(({ name }) => name);
+  const argumentReaders = programs
+    .filter(({ source }) => /parseArgs|process\.argv/.test(source))
+    .map(({ name }) => name);
   // raw-server.ts is started by beat.ts and takes its port.
   expect(argumentReaders.sort()).toEqual(['beats/raw-server.ts', 'harness/options.ts']);
   const reports = programs.filter(({ name, source }) => /^\s*report\(/m.test(source) && name !== 'fleet.ts');

@@ -41,10 +41,13 @@ describe('a verdict', () => {
     expect(judgeVerdicts([exactly], dead)).toMatchObject({ false_verdicts: [], missed: [] });
   });
 
-  test.for(['node.degraded', 'node.failed', 'node.lost', 'node.quarantined'])('%s is false on a machine that did not die', (kind) => {
-    expect(judgeVerdicts([verdict('well', 131, { kind })], new Map()).false_verdicts).toHaveLength(1);
-    expect(judgeVerdicts([verdict('dying', 131, { kind })], dead)).toEqual({ ...nothing, missed: ['dying'] });
-  });
+  test.for(['node.degraded', 'node.failed', 'node.lost', 'node.quarantined'])(
+    '%s is false on a machine that did not die',
+    (kind) => {
+      expect(judgeVerdicts([verdict('well', 131, { kind })], new Map()).false_verdicts).toHaveLength(1);
+      expect(judgeVerdicts([verdict('dying', 131, { kind })], dead)).toEqual({ ...nothing, missed: ['dying'] });
+    },
+  );
 });
 
 describe('a death', () => {

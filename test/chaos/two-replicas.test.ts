@@ -199,7 +199,10 @@ it('makes a frozen replica that resumes change nothing more and exit', async () 
   await waitForStatus(living.client, id, 'active');
 
   process.kill(frozen.pid, 'SIGCONT');
-  const ended = await Promise.race([frozen.ended, until('the frozen replica to exit', () => undefined, { seconds: 60 })]);
+  const ended = await Promise.race([
+    frozen.ended,
+    until('the frozen replica to exit', () => undefined, { seconds: 60 }),
+  ]);
   expect(ended).toBe(1);
   expect(frozen.output()).toContain('declared dead');
   await release(living.client, id);

@@ -26,7 +26,8 @@ afterAll(async () => {
   await fixture.stop();
 });
 
-const readExplanation = (client: Client) => client.call('node-explain', { params: { id: fixture.globex.machine.node_id } });
+const readExplanation = (client: Client) =>
+  client.call('node-explain', { params: { id: fixture.globex.machine.node_id } });
 
 /** Ids of a row as if the machine of globex had served this tenant before. */
 const idsOf = ({ allocation }: Pick<Tenant, 'allocation'>) => ({

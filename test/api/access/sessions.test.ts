@@ -19,7 +19,13 @@ afterAll(async () => {
 
 const withCookie = (cookie: string) => ({ headers: { cookie } });
 const statusOf = async (cookie: string) => (await callRoute(server.url, 'session-get', {}, withCookie(cookie))).status;
-type ListedSession = { session_id: string; name: string; current: boolean; user_agent: string | null; address: string | null };
+type ListedSession = {
+  session_id: string;
+  name: string;
+  current: boolean;
+  user_agent: string | null;
+  address: string | null;
+};
 const listSessions = async (cookie: string) =>
   (await callRoute(server.url, 'session-list', {}, withCookie(cookie))).body.items as ListedSession[];
 

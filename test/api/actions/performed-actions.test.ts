@@ -48,7 +48,10 @@ describe('the audit', () => {
       allocation_id: fixture.allocation_id,
     });
     const { items } = await fixture.server.client.call('audit-list', { query: { kind: 'action.refused' } });
-    expect(items.map(({ data }) => data.action).toSorted(), 'actions with a recorded refusal').toEqual(['retire', 'retry']);
+    expect(items.map(({ data }) => data.action).toSorted(), 'actions with a recorded refusal').toEqual([
+      'retire',
+      'retry',
+    ]);
   });
 
   /**

@@ -200,9 +200,7 @@ describe('heartbeats', () => {
       turns.map((__, turn) => results[turn * machines.length + index]?.node_status),
     );
     expect(answeredStatuses).toEqual(machines.map(() => ['degraded', 'ready', 'offline', 'ready', 'degraded']));
-    expect(await Promise.all(machines.map(statusOf)), 'the stored statuses').toEqual(
-      machines.map(() => 'degraded'),
-    );
+    expect(await Promise.all(machines.map(statusOf)), 'the stored statuses').toEqual(machines.map(() => 'degraded'));
   });
 
   it('of a batch have one result each', async () => {
@@ -298,7 +296,8 @@ it('records repeated refused calls of unknown callers in few rows', async () => 
     server.tables.query(`select 1 from evidence where kind in ('request.denied', 'registration.refused')`);
   expectProblem(await join('stranger', 'swj_nobody'), 'join_token_invalid');
   const before = (await denials()).length;
-  for (let attempt = 0; attempt < 20; attempt++) expectProblem(await join('stranger', `swj_${attempt}`), 'join_token_invalid');
+  for (let attempt = 0; attempt < 20; attempt++)
+    expectProblem(await join('stranger', `swj_${attempt}`), 'join_token_invalid');
   // The tenth is recorded, with the number since the first.
   expect((await denials()).length).toBe(before + 1);
 });

@@ -250,7 +250,12 @@ describe('a relay', () => {
       line.socket.close(1000);
     }
     const withoutToken = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
-    expect(withoutToken.body.results).toMatchObject([missingCredential, accepted, missingCredential, missingCredential]);
+    expect(withoutToken.body.results).toMatchObject([
+      missingCredential,
+      accepted,
+      missingCredential,
+      missingCredential,
+    ]);
   });
 
   it('gets a problem for an invalid batch, and no beat of it is accepted', async () => {

@@ -58,7 +58,9 @@ const requests: Record<string, () => Sent> = {
   'two scores': () => ({ headers: own(), body: '{"health_score":1,"health_score":2}' }),
   'a correlation id': () => ({ headers: { ...own(), 'x-correlation-id': 'mine' }, body: '{}' }),
   'a trace': () => ({ headers: { ...own(), traceparent: trace }, body: '{}' }),
-  'an authorization scheme in lower case': () => ({ headers: { ...own(), authorization: `bearer  ${machine.credential}` } }),
+  'an authorization scheme in lower case': () => ({
+    headers: { ...own(), authorization: `bearer  ${machine.credential}` },
+  }),
   'an idempotency key': () => ({ headers: { ...own(), 'idempotency-key': 'k1' }, body: '{}' }),
   'a question mark': () => ({ path: `${path}?`, headers: own(), body: '{}' }),
   'a query': () => ({ path: `${path}?a=1`, headers: own(), body: '{}' }),

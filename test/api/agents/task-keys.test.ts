@@ -56,7 +56,8 @@ const waitForSigningKey = (kid: string) =>
     async () => (await signingKey(server))?.kid === kid && (await signingKey(beside))?.kid === kid,
     { seconds: 30 },
   );
-const waitUntilAfter = (at: string) => until(`the time ${at}`, () => systemClock.nowMs() > Date.parse(at), { seconds: 30 });
+const waitUntilAfter = (at: string) =>
+  until(`the time ${at}`, () => systemClock.nowMs() > Date.parse(at), { seconds: 30 });
 
 it('loses no task of a real agent over two rotations, and drops each retired key', async () => {
   const agent = await startAgent('rotating');

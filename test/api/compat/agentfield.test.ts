@@ -64,7 +64,11 @@ it('registers, sends heartbeats, reads nodes and shuts down in the AgentField fo
   await fleet.beat('scout', { status: 'degraded' });
   expect(await fixture.status('scout')).toBe('degraded');
   const lifecycleReply = await fleet.call('POST', '/nodes/scout/lifecycle/status', { lifecycle_status: 'ready' });
-  expect(lifecycleReply.body).toMatchObject({ success: true, lifecycle_status: 'ready', timestamp: expect.any(String) });
+  expect(lifecycleReply.body).toMatchObject({
+    success: true,
+    lifecycle_status: 'ready',
+    timestamp: expect.any(String),
+  });
   expect((await fleet.call('POST', '/nodes/scout/actions/ack', { action_id: 'a', status: 'done' })).status).toBe(200);
   const goodbye = await fleet.call('POST', '/nodes/scout/shutdown', { reason: 'signal' });
   expect(goodbye.status).toBe(202);
@@ -207,9 +211,9 @@ it('keeps unknown fields, redacted and within limits', async () => {
   expect(registered.data.said).toMatchObject({ shiny: { new: true }, left_out: ['novel (200002 bytes)'] });
   expect(JSON.stringify(registered)).not.toContain('hush');
   await fleet.beat('chatty', { status: 'moonlit', health_score: 1000, mood: 'blue', password: 'hush-hush-hush' });
-  const lifecycleReply = await fixture.fact(node_id, 'client.said');
-  expect(lifecycleReply.data.said).toMatchObject({ mood: 'blue' });
-  expect(JSON.stringify(lifecycleReply)).not.toContain('hush');
+  const saidFact = await fixture.fact(node_id, 'client.said');
+  expect(saidFact.data.said).toMatchObject({ mood: 'blue' });
+  expect(JSON.stringify(saidFact)).not.toContain('hush');
   await until('the unknown values in the report', async () => {
     const { reported } = await fixture.node('chatty');
     const words = JSON.stringify(reported);

@@ -171,7 +171,10 @@ describe('a node that starts after its goodbye', () => {
     expect(returned).toMatchObject({ status: 201, body: { lifecycle_status: 'starting' } });
     await until('an accepted heartbeat', async () => (await client.beat(id)).status === 200);
     expect(await fixture.node(id)).toMatchObject({ node_id, status: 'starting' });
-    await until('the report of ready to be accepted', async () => (await client.beat(id, { status: 'ready' })).status === 200);
+    await until(
+      'the report of ready to be accepted',
+      async () => (await client.beat(id, { status: 'ready' })).status === 200,
+    );
     expect(await fixture.status(id)).toBe('ready');
   });
 });

@@ -70,7 +70,10 @@ describe('an AgentField node', () => {
     const base_url = urlAt((await startListener()).port);
     await client.register('one-of-two', { ...ready, instance_id: 'one', base_url });
     const { node_id } = await fixture.node('one-of-two');
-    const second = await client.register('one-of-two', { instance_id: 'two', base_url: urlAt((await startListener()).port) });
+    const second = await client.register('one-of-two', {
+      instance_id: 'two',
+      base_url: urlAt((await startListener()).port),
+    });
     expectTheirError(second, 409);
     expect(second.body.code).toBe('name_taken');
     expect(await fixture.node('one-of-two')).toMatchObject({ endpoint: base_url, status: 'ready', restarts: 0 });
@@ -83,7 +86,10 @@ describe('an AgentField node', () => {
     });
     // A process that answers probes still runs, even after its goodbye.
     await client.call('POST', '/nodes/one-of-two/shutdown', {});
-    expectTheirError(await client.register('one-of-two', { instance_id: 'two', base_url: urlAt(await freePort()) }), 409);
+    expectTheirError(
+      await client.register('one-of-two', { instance_id: 'two', base_url: urlAt(await freePort()) }),
+      409,
+    );
   });
 
   it('without an address is refused while the former process sends heartbeats, and admitted after its goodbye', async () => {
@@ -146,7 +152,8 @@ describe('an AgentField node', () => {
 describe('a workspace of molecule', () => {
   const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d01';
 
-  const registerWorkspace = (token: string, body: object) => molecule(fixture.url, token, '/registry/register', { body });
+  const registerWorkspace = (token: string, body: object) =>
+    molecule(fixture.url, token, '/registry/register', { body });
 
   /**
    * A workspace that sent one heartbeat and went silent. Its address does not answer, so no probe

@@ -7,10 +7,7 @@ export const joinTokenHolder: Attacker = {
   can: [
     {
       says: 'Add new machines to that pool while the token is valid, up to its uses and the pool’s `max_nodes`.',
-      shown_by: test(
-        'test/api/agents/agent-protocol.test.ts',
-        'by join token is limited in uses and time',
-      ),
+      shown_by: test('test/api/agents/agent-protocol.test.ts', 'by join token is limited in uses and time'),
     },
     {
       says: 'Speak for AgentField machines of that pool from their own endpoint: that protocol has no credential.',
