@@ -214,7 +214,7 @@ scenario({
     for (const body of [
       later,
       { ...later, labels: {} },
-      { pool: 'p', reason: 'x', ends_at: inSeconds(-short) },
+      { pool: 'p', reason: 'x', ends_at: inSeconds(-shortSeconds) },
       { pool: 'p', reason: 'x', starts_at: inSeconds(2 * hour), ends_at: inSeconds(hour) },
       { pool: 'p', ends_at: later.ends_at },
       { pool: 'p', reason: 'x' },
