@@ -39,13 +39,10 @@ export type JudgedNode = Pick<NodeRow, (typeof sharedColumns)[number] | (typeof 
   holder_status?: AllocationStatus;
   /** Whether `observed_state` was read from the provider since the last change of status. */
   observed_since: boolean | null;
-  /** The row's ctid. It is stable while the row is locked, so an update needs no index lookup. */
-  tid: string;
   /** Equal for nodes of one read that agree in all `sharedColumns`; undefined if unknown. */
   alike?: number;
 };
 
-const lookups = { holder: holderOf('node.node_id'), tid: 'node.ctid::text' };
 /** Returns status and id in one value, because each value of each row costs time. */
 const holderWithStatus = holderOf('node.node_id', `last.status || ' ' || last.allocation_id`);
 const observation = { observed_since: 'node.observed_at >= node.status_since' };
@@ -63,7 +60,7 @@ export const judgedColumns = selectList({
   ...nodeColumns(sharedColumns),
   ...observation,
   ...nodeColumns(ownColumns),
-  ...lookups,
+  holder: holderOf('node.node_id'),
 });
 
 type Cell = string | null;
@@ -128,7 +125,7 @@ export async function readJudged<N extends JudgedNode>(
   { times, shared, once = {}, from }: JudgedQuery,
   values: unknown[],
 ): Promise<N[]> {
-  const each = { ...nodeColumns(ownColumns), ...lookups, holder: holderWithStatus, ...times };
+  const each = { ...nodeColumns(ownColumns), holder: holderWithStatus, ...times };
   const common = { ...nodeColumns(sharedColumns), ...observation, ...shared };
   const aggregates = [...Object.keys(each), 'alike'].map((name) => `json_agg(${name}) as ${name}`);
   const [columns = {}] = await tx.query<Record<string, Cell[] | Date | null>>(
@@ -148,7 +145,6 @@ export async function readJudged<N extends JudgedNode>(
   const workflows = cellsOf('workflow_id') as JudgedNode['workflow_id'][];
   const correlations = cellsOf('correlation_id') as JudgedNode['correlation_id'][];
   const holders = cellsOf('holder').map(parseHolder);
-  const tids = cellsOf('tid') as string[];
   const [since, registered] = [timeReader(cellsOf('status_since')), timeReader(cellsOf('registered_at'))];
   const deadline = timeReader(cellsOf('deadline_at'));
   const extraTimes = Object.keys(times).map((name) => ({ name, at: timeReader(cellsOf(name)) }));
@@ -162,7 +158,6 @@ export async function readJudged<N extends JudgedNode>(
       workflow_id: workflows[place],
       correlation_id: correlations[place],
       holder: holders[place]?.id ?? null,
-      tid: tids[place],
       status_since: since(place),
       registered_at: registered(place),
       deadline_at: deadline(place),

@@ -45,14 +45,13 @@ const writeSql = `
       drain_then = null,
       verdict = shared.verdict
     from rows from (
-      unnest($1::tid[]),
+      unnest($1::text[]),
       unnest($2::integer[]),
       jsonb_array_elements($3::jsonb),
       unnest($4::text[])
-    ) as one(tid, kind, data, holder)
+    ) as one(node_id, kind, data, holder)
     join shared using (kind)
-    -- The rows are locked, so their ctid is stable.
-    where node.ctid = one.tid
+    where node.node_id = one.node_id
       and node.status = was
     returning
       node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool,
@@ -204,7 +203,7 @@ async function writeNodes(
   const all = groups.flatMap(({ members }) => members);
   if (all.length === 0) return;
   const values = [
-    listOf(all.map(({ node }) => node.tid)),
+    listOf(all.map(({ node }) => node.node_id)),
     listOf(groups.flatMap(({ members }, kind) => members.map(() => kind))),
     individualEvidence(all, tx.redact),
     listOf(all.map(({ node }) => node.holder)),
