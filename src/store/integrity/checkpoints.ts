@@ -1,4 +1,6 @@
-/** Appends checkpoints. The caller holds the chain lock, so one replica writes at a time. */
+/**
+ * Appends checkpoints. The caller must hold the chain lock, so that one replica writes at a time.
+ */
 import {
   type CheckpointBody,
   type CheckpointKind,
@@ -17,14 +19,14 @@ export interface ChainEnd {
   position: number;
   hash: string;
   through: Cursor;
-  /** The hash of the lost checkpoint that it reports. */
+  /** The hash of the lost checkpoint that this checkpoint reports. */
   reports_lost?: string;
 }
 
 export interface Draft {
   kind: CheckpointKind;
   through: Cursor;
-  /** By partition, in chain order; no list is empty. */
+  /** The entries of each partition in chain order. No list is empty. */
   entries: ReadonlyMap<string, Entry[]>;
   cut?: CheckpointBody['cut'];
 }
@@ -32,17 +34,18 @@ export interface Draft {
 const chainLock = 7_213_004;
 const start: ChainEnd = { position: 0, hash: '', through: startCursor };
 
-/** Waits for the lock, unlike the sealer. */
+/** Waits for the lock. `tryLockChain` returns at once instead. */
 export async function lockChain(tx: Transaction): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [chainLock]);
 }
 
 /**
- * The settings make one cached plan right for every cursor: it follows the index in any partition.
+ * Returns whether this transaction got the lock. Also sets planner settings, so that one cached
+ * plan, which uses the index of each partition, serves every cursor.
  */
 export async function tryLockChain(tx: Transaction): Promise<boolean> {
-  const [row] = await tx.query<{ taken: boolean }>(
-    `select pg_try_advisory_xact_lock($1) as taken,
+  const [row] = await tx.query<{ locked: boolean }>(
+    `select pg_try_advisory_xact_lock($1) as locked,
        set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('enable_seqscan', 'off', true),
        set_config('enable_bitmapscan', 'off', true),
@@ -50,7 +53,7 @@ export async function tryLockChain(tx: Transaction): Promise<boolean> {
     [chainLock],
     { often: true },
   );
-  return row?.taken ?? false;
+  return row?.locked ?? false;
 }
 
 const endOf = (body: string): ChainEnd => {
@@ -75,7 +78,7 @@ export async function chainEnd(db: Queryable): Promise<ChainEnd> {
   return row ? endOf(row.body) : start;
 }
 
-/** How many rows of each partition are sealed, and the head of its chain. */
+/** Reads how many rows of each partition are sealed, and the head of its chain. */
 async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, { rows: number; head: string }>> {
   const rows = await tx.query<{ layer: string; body: string }>(
     `select wanted.layer, checkpoint.body
@@ -98,7 +101,9 @@ async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, {
   );
 }
 
-/** The end of the chain when the lock was taken, and an earlier checkpoint that has disappeared. */
+/**
+ * The end of the chain when the lock was locked, and an earlier checkpoint that has disappeared.
+ */
 export interface ChainStart {
   end: ChainEnd;
   lost: CheckpointBody['lost'];
@@ -110,22 +115,25 @@ const cursorAt = (entries: readonly Entry[], index: number): string => {
 };
 
 export interface ChainWriter {
-  /** Call it first, once the lock is held. */
+  /** Call this before `append`, with the lock held. */
   begin(tx: Transaction): Promise<ChainStart>;
   append(tx: Transaction, start: ChainStart, draft: Draft, now: Date): Promise<ChainEnd>;
 }
 
 export function chainWriter(signer: EvidenceSigner, installation: Pick<Installation, 'installation_id'>): ChainWriter {
   const introduced = new Set<string>();
-  /** A committed checkpoint. If the database no longer holds it, it was truncated or restored. */
+  /**
+   * The last end of the chain that this replica saw. If this checkpoint disappears, someone
+   * truncated the table or restored an older database.
+   */
   let remembered: ChainEnd | undefined;
 
-  const isLost = async (tx: Transaction, end: ChainEnd, seen: ChainEnd): Promise<boolean> => {
-    if (seen.hash === end.hash || end.reports_lost === seen.hash) return false;
+  const isLost = async (tx: Transaction, end: ChainEnd, earlier: ChainEnd): Promise<boolean> => {
+    if (earlier.hash === end.hash || end.reports_lost === earlier.hash) return false;
     const [row] = await tx.query<{ body: string }>('select body from evidence_checkpoints where position = $1', [
-      seen.position,
+      earlier.position,
     ]);
-    return row === undefined || checkpointHash(row.body) !== seen.hash;
+    return row === undefined || checkpointHash(row.body) !== earlier.hash;
   };
 
   const write = async (tx: Transaction, body: CheckpointBody): Promise<ChainEnd> => {
@@ -156,8 +164,8 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
   });
 
   /**
-   * Introduces a new key by a checkpoint, signed by a former key if the ring holds one, else by
-   * itself.
+   * Appends a checkpoint that introduces the current key, if the chain does not know that key yet.
+   * A former key signs the checkpoint if the ring still has one, else the new key itself.
    */
   const introduce = async (tx: Transaction, end: ChainEnd, now: Date): Promise<ChainEnd> => {
     const { kid, public_key } = signer.current();
@@ -169,14 +177,14 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
     }
     const former = signer.all().find((key) => known.has(key.kid));
     const key = { kid, public_key: exportPublicKey(public_key) };
-    const made = await write(tx, { ...bodyAfter(end, 'key', former?.kid ?? kid, now), key });
+    const checkpoint = await write(tx, { ...bodyAfter(end, 'key', former?.kid ?? kid, now), key });
     await tx.query('insert into evidence_keys (kid, public_key, checkpoint, introduced_at) values ($1, $2, $3, $4)', [
       kid,
       key.public_key,
-      made.position,
+      checkpoint.position,
       now,
     ]);
-    return made;
+    return checkpoint;
   };
 
   return {

@@ -1,6 +1,6 @@
 /**
- * Sealed evidence in pages: the rows of each checkpoint in commit order, then the checkpoint
- * itself.
+ * Exports sealed evidence in pages. The rows of each checkpoint come first, in commit order, then
+ * the checkpoint itself.
  */
 import { type CheckpointBody, checkpointHash, readCheckpoint } from '../../contract/evidence/integrity/checkpoint.ts';
 import { cursorOf, unpackEntries } from '../../contract/evidence/integrity/entries.ts';
@@ -10,7 +10,7 @@ import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence
 import type { Queryable } from '../pg/database.ts';
 import { rowTextColumns } from './row-text.ts';
 
-/** A position in the export: in the rows of a checkpoint, after a cursor. */
+/** Where an export continues: after a cursor within the rows of the checkpoint at `position`. */
 export interface ExportPlace {
   position: number;
   after: Cursor;
@@ -19,12 +19,13 @@ export interface ExportPlace {
 export interface ExportPage {
   records: ExportRecord[];
   next: ExportPlace;
-  /** All sealed evidence has been read. */
+  /** Whether all sealed evidence has been read. */
   at_end: boolean;
 }
 
 const maxCheckpoints = 100;
 
+/** Finds the checkpoint that seals the first row after a cursor. */
 export async function placeAfter(db: Queryable, cursor: Cursor): Promise<ExportPlace> {
   const [row] = await db.query<{ position: string }>(
     `select position from evidence_checkpoints
@@ -39,7 +40,7 @@ export async function placeAfter(db: Queryable, cursor: Cursor): Promise<ExportP
   return { position: Number(row?.position ?? end?.position ?? 1), after: startCursor };
 }
 
-/** The checkpoint that seals the first row from that time on. */
+/** Finds the checkpoint that seals the first row at or after a time. */
 export async function placeSince(db: Queryable, at: Date): Promise<ExportPlace> {
   const [row] = await db.query<{ xid: string; seq: string }>(
     `select xid::text as xid, seq::text as seq
@@ -53,26 +54,26 @@ export async function placeSince(db: Queryable, at: Date): Promise<ExportPlace> 
   return placeAfter(db, { xid: row.xid, seq: String(BigInt(row.seq) - 1n) });
 }
 
-interface Listed {
+interface SealedHash {
   number: number;
   hash: string;
 }
 
-/** By partition and cursor. */
-function listOf(body: CheckpointBody, packed: ReadonlyMap<string, Buffer>): Map<string, Listed[]> {
-  const listed = new Map<string, Listed[]>();
+/** Returns the sealed hashes of a checkpoint by `partition cursor`. */
+function hashesOf(body: CheckpointBody, packed: ReadonlyMap<string, Buffer>): Map<string, SealedHash[]> {
+  const hashes = new Map<string, SealedHash[]>();
   for (const segment of body.segments)
     (unpackEntries(packed.get(segment.partition) ?? Buffer.alloc(0)) ?? []).forEach((entry, index) => {
       const key = `${segment.partition} ${cursorOf(entry)}`;
       const each = { number: segment.before + index + 1, hash: entry.hash.toString('hex') };
-      listed.set(key, [...(listed.get(key) ?? []), each]);
+      hashes.set(key, [...(hashes.get(key) ?? []), each]);
     });
-  return listed;
+  return hashes;
 }
 
 async function rowsOf(db: Queryable, body: CheckpointBody, after: Cursor, limit: number): Promise<RowText[]> {
-  const place = body.kind === 'late' ? startCursor : (parseCursor(body.after) ?? startCursor);
-  const from = after.xid === startCursor.xid ? place : after;
+  const start = body.kind === 'late' ? startCursor : (parseCursor(body.after) ?? startCursor);
+  const from = after.xid === startCursor.xid ? start : after;
   const through = parseCursor(body.through) ?? startCursor;
   const which =
     body.kind === 'late'
@@ -90,12 +91,15 @@ async function rowsOf(db: Queryable, body: CheckpointBody, after: Cursor, limit:
   );
 }
 
-/** Leaves out rows that this checkpoint did not seal: another one did, or they were inserted. */
-function recordOf(row: RowText, checkpoint: number, listed: Map<string, Listed[]>): RowRecord[] {
-  const candidates = listed.get(`${row.layer} ${row.xid}-${row.seq}`) ?? [];
+/**
+ * Returns no record for a row that this checkpoint did not seal, because another one sealed it or
+ * it was inserted later.
+ */
+function recordOf(row: RowText, checkpoint: number, hashes: Map<string, SealedHash[]>): RowRecord[] {
+  const candidates = hashes.get(`${row.layer} ${row.xid}-${row.seq}`) ?? [];
   const hash = candidates.length > 1 ? rowHash(row).toString('hex') : undefined;
-  const place = hash ? (candidates.find((each) => each.hash === hash) ?? candidates[0]) : candidates[0];
-  return place ? [{ type: 'row', checkpoint, number: place.number, hash: place.hash, row }] : [];
+  const sealed = hash ? (candidates.find((each) => each.hash === hash) ?? candidates[0]) : candidates[0];
+  return sealed ? [{ type: 'row', checkpoint, number: sealed.number, hash: sealed.hash, row }] : [];
 }
 
 export async function exportPage(db: Queryable, from: ExportPlace, maxRows: number): Promise<ExportPage> {
@@ -120,11 +124,11 @@ export async function exportPage(db: Queryable, from: ExportPlace, maxRows: numb
     if (body && body.segments.length > 0) {
       const room = maxRows - records.length;
       const rows = await rowsOf(db, body, after, room + 1);
-      const listed = listOf(body, packed);
-      const whole = rows.length > room ? splitBefore(rows, room) : rows;
-      records.push(...whole.flatMap((row) => recordOf(row, position, listed)));
-      const last = whole.at(-1);
-      if (whole.length < rows.length)
+      const hashes = hashesOf(body, packed);
+      const pageRows = rows.length > room ? splitBefore(rows, room) : rows;
+      records.push(...pageRows.flatMap((row) => recordOf(row, position, hashes)));
+      const last = pageRows.at(-1);
+      if (pageRows.length < rows.length)
         return { records, next: { position, after: last ? { xid: last.xid, seq: last.seq } : after }, at_end: false };
     }
     records.push({
@@ -142,10 +146,10 @@ export async function exportPage(db: Queryable, from: ExportPlace, maxRows: numb
   return { records, next: { position, after }, at_end: stored.length < maxCheckpoints };
 }
 
-/** Ends the page between two cursors, since the next page begins after a cursor. */
+/** Returns at most `room` rows, without splitting rows that share a cursor. */
 function splitBefore(rows: RowText[], room: number): RowText[] {
-  const beyond = rows[room];
-  return rows.slice(0, room).filter(({ xid, seq }) => xid !== beyond?.xid || seq !== beyond.seq);
+  const firstBeyond = rows[room];
+  return rows.slice(0, room).filter(({ xid, seq }) => xid !== firstBeyond?.xid || seq !== firstBeyond.seq);
 }
 
 export const formatPlace = ({ position, after }: ExportPlace): string => `${position}:${formatCursor(after)}`;

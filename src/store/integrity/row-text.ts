@@ -1,8 +1,8 @@
-/** Evidence rows as text, for hashing. */
+/** Selects evidence rows as text, for hashing. */
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
 
-/** The text must not depend on settings of the session. */
-const readAs: Record<keyof RowText, string> = {
+/** The text of a column must not depend on settings of the session, or hashes would differ. */
+const textOfColumn: Record<keyof RowText, string> = {
   xid: 'xid::text',
   seq: 'seq::text',
   at: 'extract(epoch from at)::text',
@@ -19,6 +19,6 @@ const readAs: Record<keyof RowText, string> = {
   origin: 'origin',
 };
 
-export const rowTextColumns = Object.entries(readAs)
+export const rowTextColumns = Object.entries(textOfColumn)
   .map(([column, sql]) => `${sql} as ${column}`)
   .join(', ');

@@ -1,4 +1,6 @@
-/** Compares rows with their seals, verifying each checkpoint once for all its rows and layers. */
+/**
+ * The seal check of single rows, which verifies each checkpoint once for all its rows and layers.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
 import type { RowText } from '../../contract/evidence/integrity/row-hash.ts';
@@ -40,7 +42,7 @@ function countingSigner(): EvidenceSigner & { verified: number } {
   return counting;
 }
 
-test('verifies a checkpoint with rows of several layers once, and finds the place of each row', async () => {
+test('verifies one checkpoint once for rows of two layers, and returns the number of each row', async () => {
   const rule = await store.facts(3);
   const node = await store.facts(2, 'node');
   await store.sealAll();
@@ -53,24 +55,24 @@ test('verifies a checkpoint with rows of several layers once, and finds the plac
   expect(signer.verified).toBe(1);
 });
 
-test('distinguishes a changed row, a row of an unknown key and an unsealed row', async () => {
+test('returns changed, key_missing or unsealed for a row that is not intact', async () => {
   const [cursor = ''] = await store.facts(1);
   await store.sealAll();
   const [row] = await rowsAt([cursor]);
   if (!row) throw new Error('the row is gone');
-  expect(await checkSeals(store.db, store.signer, [{ ...row, summary: 'otherwise' }, row])).toMatchObject([
+  expect(await checkSeals(store.db, store.signer, [{ ...row, summary: 'forged' }, row])).toMatchObject([
     { state: 'changed' },
     { state: 'intact' },
   ]);
   const { kid } = store.signer.current();
-  const stranger = { ...store.signer, byId: () => undefined };
-  expect(await checkSeals(store.db, stranger, [row])).toEqual([{ state: 'key_missing', kid }]);
-  const [late = ''] = await store.facts(1);
-  expect(await checkSeals(store.db, store.signer, await rowsAt([late]))).toEqual([{ state: 'unsealed' }]);
+  const withoutKey = { ...store.signer, byId: () => undefined };
+  expect(await checkSeals(store.db, withoutKey, [row])).toEqual([{ state: 'key_missing', kid }]);
+  const [unsealed = ''] = await store.facts(1);
+  expect(await checkSeals(store.db, store.signer, await rowsAt([unsealed]))).toEqual([{ state: 'unsealed' }]);
   await store.sealAll();
 });
 
-test('reports a row as changed if its checkpoint or list was changed', async () => {
+test('returns changed for a row whose checkpoint signature or sealed list was changed', async () => {
   const [cursor = ''] = await store.facts(1);
   await store.sealAll();
   const rows = await rowsAt([cursor]);

@@ -1,6 +1,4 @@
-/**
- * Compares single rows with their seals, and finds their places in the chain of their partition.
- */
+/** Compares single rows with their seals, and finds the position of each row in its chain. */
 import {
   type CheckpointBody,
   checkpointHash,
@@ -15,7 +13,7 @@ import { chainEnd } from './checkpoints.ts';
 import type { EvidenceSigner } from './signer.ts';
 
 export interface SealedPlace {
-  /** Counted from 1. */
+  /** The number of the row in the chain of its layer, from 1. */
   row: number;
   row_hash: string;
   checkpoint: number;
@@ -24,11 +22,11 @@ export interface SealedPlace {
 
 export type SealCheck =
   | { state: 'intact'; place: SealedPlace }
-  /** Newer than the newest checkpoint. */
+  /** The row is newer than the newest checkpoint. */
   | { state: 'unsealed' }
   /** The row or its seal was changed. */
   | { state: 'changed' }
-  /** The key file does not hold the key of the checkpoint, so the row cannot be checked. */
+  /** The key file lacks the key of the checkpoint, so the row cannot be checked. */
   | { state: 'key_missing'; kid: string };
 
 interface StoredCheckpoint {
@@ -43,7 +41,10 @@ interface ReadCheckpoint {
   verified?: { body: CheckpointBody; hash: string };
 }
 
-/** Only keys of the key file count: a person who can change the database can add keys to it. */
+/**
+ * Trusts only keys of the key file, because anyone who can change the database can add keys to its
+ * table.
+ */
 function verifyCheckpoint(stored: StoredCheckpoint, signer: EvidenceSigner): ReadCheckpoint {
   const body = readCheckpoint(stored.body);
   const key = body && signer.byId(body.kid);
@@ -59,11 +60,11 @@ interface StoredSegment {
   entries: Buffer;
 }
 
-/** Finds a row in the list of a layer. */
-type Find = (wanted: Entry) => SealedPlace | undefined;
+/** Finds a row in the sealed list of a layer. */
+type FindRow = (wanted: Entry) => SealedPlace | undefined;
 
-/** Undefined if the list is not the signed one. */
-function findIn({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): Find | undefined {
+/** Returns undefined if the stored list is not the signed one. */
+function finderFor({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): FindRow | undefined {
   const segment = verified?.body.segments.find(({ partition }) => partition === layer);
   if (!verified || !segment || chainHead(segment.from, packed) !== segment.head) return undefined;
   const entries = unpackEntries(packed);
@@ -80,9 +81,12 @@ function findIn({ verified }: ReadCheckpoint, { layer, entries: packed }: Stored
   };
 }
 
-/** For each row the checkpoint that covers its position, and those that sealed late rows there. */
+/**
+ * Reads, for each row, the checkpoint that covers its position and the checkpoints that sealed late
+ * rows at that position.
+ */
 async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Map<number, string[]>> {
-  const found = await db.query<{ ordinal: string; position: string }>(
+  const candidates = await db.query<{ ordinal: string; position: string }>(
     `select wanted.ordinal, checkpoint.position
      from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as wanted(layer, xid, seq, ordinal)
      cross join lateral (
@@ -105,7 +109,7 @@ async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Ma
     [rows.map(({ layer }) => layer), rows.map(({ xid }) => xid), rows.map(({ seq }) => seq)],
   );
   const byRow = new Map<number, string[]>();
-  for (const { ordinal, position } of found) {
+  for (const { ordinal, position } of candidates) {
     const index = Number(ordinal) - 1;
     byRow.set(index, [...(byRow.get(index) ?? []), position]);
   }
@@ -120,7 +124,7 @@ async function readSeals(
   signer: EvidenceSigner,
   rows: readonly RowText[],
   candidates: ReadonlyMap<number, string[]>,
-): Promise<{ checkpoints: Map<string, ReadCheckpoint>; lists: Map<string, Find | undefined> }> {
+): Promise<{ checkpoints: Map<string, ReadCheckpoint>; lists: Map<string, FindRow | undefined> }> {
   const wanted = new Map(
     rows.flatMap(({ layer }, index) =>
       (candidates.get(index) ?? []).map((position) => [sealKey(position, layer), { position, layer }] as const),
@@ -140,30 +144,32 @@ async function readSeals(
   );
   const lists = segments.map((segment) => {
     const checkpoint = checkpoints.get(segment.position);
-    return [sealKey(segment.position, segment.layer), checkpoint && findIn(checkpoint, segment)] as const;
+    return [sealKey(segment.position, segment.layer), checkpoint && finderFor(checkpoint, segment)] as const;
   });
   return { checkpoints, lists: new Map(lists) };
 }
 
-/** One result for each row, in their order. */
+/** Returns one result for each row, in the order of the rows. */
 export async function checkSeals(
   db: Queryable,
   signer: EvidenceSigner,
   rows: readonly RowText[],
 ): Promise<SealCheck[]> {
-  // Read first: the next query then finds the checkpoint of every row that is sealed by now.
+  // Read the end first, so that the next query finds the checkpoint of every row up to it.
   const { through } = await chainEnd(db);
   const candidates = await candidatesOf(db, rows);
   const { checkpoints, lists } = await readSeals(db, signer, rows, candidates);
   return rows.map((row, index): SealCheck => {
     if (isAfter(row, through)) return { state: 'unsealed' };
-    const own = candidates.get(index) ?? [];
+    const positions = candidates.get(index) ?? [];
     const entry = entryOf(row);
-    for (const position of own) {
+    for (const position of positions) {
       const place = lists.get(sealKey(position, row.layer))?.(entry);
       if (place) return { state: 'intact', place };
     }
-    const unknown = own.flatMap((position) => checkpoints.get(position)?.kid ?? []).find((kid) => !signer.byId(kid));
-    return unknown === undefined ? { state: 'changed' } : { state: 'key_missing', kid: unknown };
+    const missingKid = positions
+      .flatMap((position) => checkpoints.get(position)?.kid ?? [])
+      .find((kid) => !signer.byId(kid));
+    return missingKid === undefined ? { state: 'changed' } : { state: 'key_missing', kid: missingKid };
   });
 }

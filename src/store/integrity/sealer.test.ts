@@ -1,4 +1,6 @@
-/** With concurrent writers, other replicas and slow transactions, each row is sealed once. */
+/**
+ * Each row is sealed once, even with concurrent writers, several replicas and slow transactions.
+ */
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { now, type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
@@ -16,7 +18,7 @@ const fact = (summary: string) => ({ at: now, layer: 'rule' as const, kind: 'bra
 const evidenceRows = async () =>
   Number((await store.dba.query<{ count: string }>('select count(*) from evidence'))[0]?.count);
 
-test('seals an old installation in bounded batches', async () => {
+test('seals existing rows in batches of at most maxBatchRows', async () => {
   await recordEvidence(
     store.db,
     Array.from({ length: 2 * maxBatchRows + 7 }, (_, i) => fact(`old ${i}`)),
@@ -29,13 +31,13 @@ test('seals an old installation in bounded batches', async () => {
   expect(await store.verify()).toMatchObject({ rows: 2 * maxBatchRows + 7, faults: [], unsealed: 0 });
 });
 
-test('two replicas seal in turn, and also seal a transaction that commits late', async () => {
+test('two concurrent replicas seal every row once, including rows of a slow transaction', async () => {
   const other = createSealer({ db: store.db, key_ring: store.ring, installation: { installation_id: 'slipway-test' } });
   const { promise: finish, resolve: commit } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
-  // Gets its transaction id before the others and commits after them.
+  // This transaction gets its id before the others and commits after them.
   const slow = store.db.transaction(async (tx) => {
-    // On a busy machine this takes longer than a transaction may be idle.
+    // On a busy machine the writers take longer than a transaction may be idle.
     await tx.query('set local idle_in_transaction_session_timeout = 0');
     await recordEvidence(tx, [fact('slow, first')]);
     begun.resolve();
@@ -56,7 +58,7 @@ test('two replicas seal in turn, and also seal a transaction that commits late',
   expect(await store.verify()).toMatchObject({ rows: await evidenceRows(), faults: [], unsealed: 0 });
 });
 
-test('writes no checkpoint while there is nothing new', async () => {
+test('writes no checkpoint if there are no new rows', async () => {
   await store.sealAll();
   const positions = () => store.dba.query('select position from evidence_checkpoints');
   const before = (await positions()).length;
@@ -64,7 +66,7 @@ test('writes no checkpoint while there is nothing new', async () => {
   expect(await positions()).toHaveLength(before);
 });
 
-test('finds random tampering row by row', async () => {
+test('names every row that was randomly deleted, changed or inserted', async () => {
   for (let round = 0; round < 6; round++) {
     const cursors = await store.facts(12, round % 2 === 0 ? 'rule' : 'node');
     await store.sealAll();
@@ -97,7 +99,7 @@ test('finds random tampering row by row', async () => {
   }
 });
 
-test('counts rows inserted by the thousand, and still finds a deleted row among them', async () => {
+test('counts 25,000 inserted rows, and still names a row that was deleted among them', async () => {
   const [first, second] = await store.facts(3);
   await store.sealAll();
   const place = `from evidence where xid || '-' || seq = '${second}'`;

@@ -1,6 +1,6 @@
 /**
  * The sealer hashes settled evidence rows in commit order and appends signed checkpoints. It runs
- * after the transactions that wrote the rows, so it costs them nothing. One replica seals at a
+ * after the transactions that wrote the rows, so writers do not wait for it. One replica seals at a
  * time.
  */
 import type { KeyRing } from '../../base/credentials/key-ring.ts';
@@ -13,7 +13,7 @@ import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
 import { rowTextColumns } from './row-text.ts';
 import { evidenceSigner } from './signer.ts';
 
-/** Rows per checkpoint, and so the most rows that a fault of a whole segment covers. */
+/** The rows of one checkpoint. A fault in a segment affects at most this many rows. */
 export const maxBatchRows = 1_000;
 
 export interface Cut {
@@ -23,15 +23,15 @@ export interface Cut {
 }
 
 export interface Sealer {
-  /** Seals one batch. `more`: the batch was full. */
+  /** Seals one batch. `more` is true if further rows wait to be sealed. */
   sealBatch(now: Date): Promise<{ rows: number; more: boolean }>;
   /**
    * Runs `insert`, which writes rows at older positions, and seals them in the same transaction.
    */
   sealLate(tx: Transaction, insert: () => Promise<RowText[]>, now: Date): Promise<number>;
   /**
-   * Runs `drop`, which returns the number of dropped rows, and signs it. Undefined while rows are
-   * unsealed.
+   * Runs `drop`, which returns the number of dropped rows, and signs that number. Returns undefined
+   * without dropping anything if the partition has unsealed rows.
    */
   sealCut(tx: Transaction, cut: Cut, drop: () => Promise<number>, now: Date): Promise<number | undefined>;
 }
@@ -40,20 +40,20 @@ const settledAfter = `
   select ${rowTextColumns}
   from evidence
   where (xid, seq) > ($1::xid8, $2::bigint)
-    -- Open transactions may add rows from here on.
+    -- A running transaction may still add rows at or after its own id.
     and xid < pg_snapshot_xmin(pg_current_snapshot())
   order by evidence.xid, evidence.seq
   limit ${maxBatchRows + 1}`;
 
 /**
- * Rows can share a cursor, and the next batch begins after the last cursor: a batch must not split
- * one.
+ * Leaves out the rows of the last cursor if the batch would split them. Rows can share a cursor,
+ * and the next batch begins after the last one.
  */
 function wholeCursors(rows: RowText[]): RowText[] {
-  const beyond = rows[maxBatchRows];
-  if (!beyond) return rows;
-  const kept = rows.filter(({ xid, seq }) => xid !== beyond.xid || seq !== beyond.seq);
-  return kept.length > 0 ? kept : rows;
+  const firstBeyond = rows[maxBatchRows];
+  if (!firstBeyond) return rows;
+  const wholeRows = rows.filter(({ xid, seq }) => xid !== firstBeyond.xid || seq !== firstBeyond.seq);
+  return wholeRows.length > 0 ? wholeRows : rows;
 }
 
 function byPartition(rows: readonly RowText[]): Map<string, Entry[]> {
@@ -91,8 +91,8 @@ export function createSealer(options: {
         return { rows: rows.length, more: read.length > maxBatchRows };
       }),
     async sealLate(tx, insert, now) {
-      // Lock before the rows are written: a concurrent batch must not pass their position without
-      // them.
+      // Lock before the rows are written, so that no concurrent batch seals past their position
+      // without them.
       await lockChain(tx);
       const start = await chain.begin(tx);
       const { through } = start.end;

@@ -1,13 +1,13 @@
 /**
- * Signing keys of checkpoints and certificates, derived from the key ring, which is not in the
- * database.
+ * Derives the keys that sign checkpoints and certificates from the key ring. The ring is a file
+ * outside the database, so changing the database is not enough to forge a signature.
  */
 import type { KeyObject } from 'node:crypto';
 import { type KeyRing, type SigningKey, signingKeyOf } from '../../base/credentials/key-ring.ts';
 
 export interface EvidenceSigner {
   current(): SigningKey;
-  /** The current key, or a former one that the ring still holds. */
+  /** Returns the current key, or a former key that is still in the ring. */
   byId(kid: string): SigningKey | undefined;
   all(): SigningKey[];
 }
@@ -15,9 +15,9 @@ export interface EvidenceSigner {
 export function evidenceSigner(ring: KeyRing): EvidenceSigner {
   const derived = new Map<string, SigningKey>();
   const derive = (key: KeyRing['current']): SigningKey => {
-    const known = derived.get(key.kid) ?? signingKeyOf(key, 'evidence');
-    derived.set(key.kid, known);
-    return known;
+    const signingKey = derived.get(key.kid) ?? signingKeyOf(key, 'evidence');
+    derived.set(key.kid, signingKey);
+    return signingKey;
   };
   return {
     current: () => derive(ring.current),

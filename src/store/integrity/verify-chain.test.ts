@@ -1,5 +1,5 @@
 /**
- * Tampering by a database administrator is reported with the row, its partition and what happened.
+ * Verification reports what a database administrator has changed, with the row and its partition.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -19,12 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => store?.close());
 
-const place = (cursor: string) => {
+const positionOf = (cursor: string) => {
   const parsed = parseCursor(cursor);
-  if (!parsed) throw new Error(`${cursor} is no cursor`);
+  if (!parsed) throw new Error(`${cursor} is not a cursor`);
   return parsed;
 };
-const where = (cursor: string) => `xid = '${place(cursor).xid}' and seq = ${place(cursor).seq}`;
+const where = (cursor: string) => `xid = '${positionOf(cursor).xid}' and seq = ${positionOf(cursor).seq}`;
 const rowFault = (code: string, cursor: string | undefined, moved_to: string | null = null, partition = 'rule') => ({
   code,
   partition,
@@ -40,7 +40,7 @@ test('every column of evidence is hashed', async () => {
   expect(columns.map(({ name }) => name).sort()).toEqual([...hashedColumns, 'xid', 'seq'].sort());
 });
 
-test('finds all untouched rows, and counts rows that are not sealed yet', async () => {
+test('reports no fault for unchanged rows, and counts rows that are not sealed yet', async () => {
   const before = (await store.verify()).rows;
   await store.facts(5);
   await store.facts(3, 'node');
@@ -51,8 +51,10 @@ test('finds all untouched rows, and counts rows that are not sealed yet', async 
   await store.sealAll();
 });
 
-/** Restores the store afterwards, so that each test starts with intact evidence. */
-async function tampered(statements: string[], undo: string[]) {
+/**
+ * Runs the statements, verifies, and undoes them, so that each test starts with intact evidence.
+ */
+async function faultsAfter(statements: string[], undo: string[]) {
   for (const statement of statements) await store.dba.query(statement);
   const { faults } = await store.verify();
   for (const statement of undo) await store.dba.query(statement);
@@ -60,7 +62,7 @@ async function tampered(statements: string[], undo: string[]) {
   return faults;
 }
 
-describe('a row', () => {
+describe('names a row', () => {
   let cursors: string[];
   beforeAll(async () => {
     cursors = await store.facts(6);
@@ -68,51 +70,51 @@ describe('a row', () => {
     await store.dba.query('create table spare as select * from evidence');
   });
   const restore = (cursor: string) => `insert into evidence select * from spare where ${where(cursor)}`;
-  const put = (cursor: string) => [`delete from evidence where ${where(cursor)}`, restore(cursor)];
+  const replace = (cursor: string) => [`delete from evidence where ${where(cursor)}`, restore(cursor)];
   const at = (index: number) => cursors[index] ?? '';
 
-  test('that was deleted is named', async () => {
-    const faults = await tampered([`delete from evidence where ${where(at(1))}`], [restore(at(1))]);
+  test('that was deleted', async () => {
+    const faults = await faultsAfter([`delete from evidence where ${where(at(1))}`], [restore(at(1))]);
     expect(faults).toEqual([rowFault('row_deleted', at(1))]);
   });
 
   test.for([
-    ['summary', `summary = 'otherwise'`],
+    ['summary', `summary = 'forged'`],
     [
-      'data beyond what a double holds',
+      'data, by a number that a double cannot represent',
       `data = data || '{"exact": 0.1000000000000000055511151231257827021181583404541015625}'`,
     ],
     ['actor', `actor = '{"kind":"token","id":"x","name":"x"}'`],
     ['time, by a microsecond', `at = at + interval '1 microsecond'`],
     ['origin', `origin = 'person'`],
     ['node', `node_id = 'node_other'`],
-  ] as const)('whose %s was changed is named', async ([, set]) => {
-    const faults = await tampered([`update evidence set ${set} where ${where(at(2))}`], put(at(2)));
+  ] as const)('whose %s was changed', async ([, set]) => {
+    const faults = await faultsAfter([`update evidence set ${set} where ${where(at(2))}`], replace(at(2)));
     expect(faults).toEqual([rowFault('row_changed', at(2))]);
   });
 
-  test('that was put into another layer is named', async () => {
-    const faults = await tampered([`update evidence set layer = 'node' where ${where(at(2))}`], put(at(2)));
+  test('that was moved to another layer', async () => {
+    const faults = await faultsAfter([`update evidence set layer = 'node' where ${where(at(2))}`], replace(at(2)));
     expect(faults).toEqual([rowFault('row_changed', at(2))]);
   });
 
-  test('that changed places with another is named with its new place, both of them', async () => {
-    const swap = `update evidence set xid = case when ${where(at(1))} then '${place(at(4)).xid}'::xid8 else '${place(at(1)).xid}'::xid8 end,
-      seq = case when ${where(at(1))} then ${place(at(4)).seq} else ${place(at(1)).seq} end
+  test('that swapped positions with another, both with their new positions', async () => {
+    const swap = `update evidence set xid = case when ${where(at(1))} then '${positionOf(at(4)).xid}'::xid8 else '${positionOf(at(1)).xid}'::xid8 end,
+      seq = case when ${where(at(1))} then ${positionOf(at(4)).seq} else ${positionOf(at(1)).seq} end
       where (${where(at(1))}) or (${where(at(4))})`;
-    const faults = await tampered([swap], [swap]);
+    const faults = await faultsAfter([swap], [swap]);
     expect(faults).toEqual([rowFault('row_moved', at(1), at(4)), rowFault('row_moved', at(4), at(1))]);
   });
 
-  test('that was inserted among sealed ones is named', async () => {
-    const { xid, seq } = place(at(3));
+  test('that was inserted at a sealed position', async () => {
+    const { xid, seq } = positionOf(at(3));
     const forged = `insert into evidence (xid, seq, at, layer, kind, summary) values ('${xid}', ${seq}, '${now.toISOString()}', 'node', 'node.failed', 'forged')`;
-    const faults = await tampered([forged], [`delete from evidence where summary = 'forged'`]);
+    const faults = await faultsAfter([forged], [`delete from evidence where summary = 'forged'`]);
     expect(faults).toEqual([rowFault('row_inserted', at(3), null, 'node')]);
   });
 
-  test('that was inserted with a late entry of its own is named', async () => {
-    const { xid, seq } = place(at(3));
+  test('that was inserted together with a forged late entry', async () => {
+    const { xid, seq } = positionOf(at(3));
     await store.dba.query(
       `insert into evidence (xid, seq, at, layer, kind, summary) values ('${xid}', ${seq}, '${now.toISOString()}', 'node', 'node.failed', 'forged')`,
     );
@@ -130,7 +132,7 @@ describe('a row', () => {
     expect(faults).toEqual([rowFault('row_inserted', at(3), null, 'node')]);
   });
 
-  test('that was deleted behind a cut of a key that the database supplies is named', async () => {
+  test('that was deleted, although a cut signed by a key from the database covers it', async () => {
     const stranger = generateKeyPairSync('ed25519');
     const [newest] = await store.dba.query<{ body: string }>(
       'select body from evidence_checkpoints order by position desc limit 1',
@@ -149,19 +151,21 @@ describe('a row', () => {
        values (-1, 'cut', '0', 0, $1, $2)`,
       [text, signature],
     );
-    const [kept] = await store.dba.query<{ row: unknown }>(
+    const [deleted] = await store.dba.query<{ row: unknown }>(
       `select to_jsonb(evidence) as row from evidence where ${where(at(4))}`,
     );
     await store.dba.query(`delete from evidence where ${where(at(4))}`);
     const { faults } = await store.verify();
-    await store.dba.query(`insert into evidence select * from jsonb_populate_record(null::evidence, $1)`, [kept?.row]);
+    await store.dba.query(`insert into evidence select * from jsonb_populate_record(null::evidence, $1)`, [
+      deleted?.row,
+    ]);
     await store.dba.query('delete from evidence_checkpoints where position = -1');
     await store.dba.query(`delete from evidence_keys where kid = 'key_stranger'`);
     expect(faults).toEqual([rowFault('row_deleted', at(4))]);
     expect((await store.verify()).faults).toEqual([]);
   });
 
-  test('that was removed together with its entry is named by its segment', async () => {
+  test('by its segment, if the row was deleted together with its sealed entry', async () => {
     const [segment] = await store.dba.query<{ checkpoint: string; entries: Buffer }>(
       `select checkpoint, entries from evidence_segments where layer = 'rule' order by checkpoint desc limit 1`,
     );
@@ -170,7 +174,7 @@ describe('a row', () => {
       segment?.entries.subarray(0, -56),
       segment?.checkpoint,
     ]);
-    const faults = await tampered(
+    const faults = await faultsAfter(
       [`delete from evidence where ${where(last ?? '')}`],
       [
         restore(last ?? ''),
@@ -189,8 +193,8 @@ describe('a row', () => {
   });
 });
 
-describe('a checkpoint', () => {
-  test('that was deleted is named, with the rows that cannot be checked', async () => {
+describe('reports a checkpoint', () => {
+  test('that was deleted', async () => {
     const [first] = await store.facts(1);
     await store.sealAll();
     await store.facts(1);
@@ -206,7 +210,7 @@ describe('a checkpoint', () => {
     await store.dba.query(
       `create table gone_checkpoint as select * from evidence_checkpoints where position = ${position}`,
     );
-    const faults = await tampered(
+    const faults = await faultsAfter(
       [
         `delete from evidence_segments where checkpoint = ${position}`,
         `delete from evidence_checkpoints where position = ${position}`,
@@ -221,7 +225,7 @@ describe('a checkpoint', () => {
     ]);
   });
 
-  test('whose text was changed is not signed, and does not fit its successor', async () => {
+  test('whose text was changed as unsigned, and its successor as unlinked', async () => {
     await store.facts(1);
     await store.sealAll();
     await store.facts(1);
@@ -231,7 +235,7 @@ describe('a checkpoint', () => {
       body: string;
     }>(`select position, body from evidence_checkpoints where kind = 'rows' order by position desc limit 1 offset 1`);
     const changed = body.replace(/"at":"2030/, '"at":"2029');
-    const faults = await tampered(
+    const faults = await faultsAfter(
       [`update evidence_checkpoints set body = '${changed}' where position = ${position}`],
       [`update evidence_checkpoints set body = '${body}' where position = ${position}`],
     );
@@ -241,7 +245,7 @@ describe('a checkpoint', () => {
     ]);
   });
 
-  test('of another key counts only for a verifier that trusts that key', async () => {
+  test('that is signed by an untrusted key as unsigned', async () => {
     const other = memoryKeyRing();
     const stranger = createSealer({
       db: store.db,
@@ -260,7 +264,7 @@ describe('a checkpoint', () => {
   });
 });
 
-test('a remembered head, or the sealer that wrote them, finds truncated checkpoints', async () => {
+test('truncated checkpoints are reported with an expected head, or after the sealer seals again', async () => {
   const own = await sealedStore();
   try {
     await own.facts(2);
@@ -268,7 +272,7 @@ test('a remembered head, or the sealer that wrote them, finds truncated checkpoi
     await own.facts(2);
     await own.sealAll();
     const { head } = await own.verify();
-    // The sealer saw the last checkpoint before it disappears.
+    // Let the sealer see the last checkpoint before it is deleted.
     await own.sealer.sealBatch(now);
     const newest = '(select max(position) from evidence_checkpoints)';
     await own.dba.query(`delete from evidence_segments where checkpoint = ${newest}`);
@@ -284,7 +288,7 @@ test('a remembered head, or the sealer that wrote them, finds truncated checkpoi
   }
 });
 
-test('trust in a key extends to the key that it introduced', async () => {
+test('accepts checkpoints of a new key that a trusted key introduced', async () => {
   const ring = memoryKeyRing();
   const own = await sealedStore(ring);
   try {
@@ -317,7 +321,7 @@ test('the application may not change, delete or truncate seals', async () => {
 });
 
 function cursorBytes(cursor: string | undefined): string {
-  const { xid, seq } = place(cursor ?? '');
+  const { xid, seq } = positionOf(cursor ?? '');
   const bytes = Buffer.alloc(16);
   bytes.writeBigUInt64BE(BigInt(xid));
   bytes.writeBigInt64BE(BigInt(seq), 8);

@@ -1,6 +1,5 @@
 /**
- * Compares sealed evidence with the present rows, a bounded page of checkpoints at a time. Reads
- * only.
+ * Compares the seals of evidence with the present rows, one bounded page of checkpoints at a time.
  */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { EvidenceFault, UnsealedTail } from '../../contract/evidence/evidence-seals.ts';
@@ -20,7 +19,9 @@ import type { EvidenceSigner } from './signer.ts';
 
 const maxCheckpoints = 50;
 const maxRows = 4_000;
-/** An interval has a thousand rows; beyond this bound, rows were inserted. */
+/**
+ * A checkpoint seals about a thousand rows. If its interval has more than this, rows were inserted.
+ */
 const maxIntervalRows = 20_000;
 const maxFaults = 500;
 const maxTailRows = 100_000;
@@ -35,8 +36,8 @@ export interface VerifiedPage {
   tail: UnsealedTail | null;
 }
 
-interface Placed extends SealedEntry {
-  /** The position of the checkpoint that seals it. */
+interface PlacedEntry extends SealedEntry {
+  /** The position of the checkpoint that seals the entry. */
   checkpoint: number;
 }
 
@@ -62,8 +63,9 @@ async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObje
 }
 
 /**
- * Only a signed cut excuses a missing row. Keys from the database count here, so that a server can
- * page through evidence of a lost key; the client checks every cut again with the keys it trusts.
+ * Reads the signed cuts, which alone excuse a missing row. Keys from the database are accepted
+ * here, so that a server can page through evidence whose key it has lost. The client checks every
+ * cut again with the keys that it trusts.
  */
 async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
   const rows = await db.query<{ position: string; body: string; signature: Buffer }>(
@@ -97,8 +99,11 @@ async function rowsBetween(db: Queryable, after: Cursor, through: Cursor): Promi
   );
 }
 
-/** A late row counts only if a checkpoint of the chain, which is verified too, sealed late rows. */
-async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promise<Placed[]> {
+/**
+ * Reads late entries of an interval. An entry counts only if its checkpoint is of kind `late`,
+ * because that checkpoint is verified too.
+ */
+async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promise<PlacedEntry[]> {
   const rows = await db.query<{ checkpoint: string; layer: string; entry: Buffer; body: string }>(
     `select late.checkpoint, late.layer, late.entry, sealed.body
      from evidence_late_rows late
@@ -121,7 +126,7 @@ interface Page {
   cuts: SignedCut[];
   faults: EvidenceFault[];
   cutRows: Map<number, number>;
-  /** The number of rows that were too many to compare. */
+  /** The number of rows that were not compared, because their interval had too many. */
   uncompared: number;
 }
 
@@ -137,18 +142,18 @@ const segmentFault = (body: CheckpointBody, segment: CheckpointBody['segments'][
   hash: null,
 });
 
-/** The entries of a checkpoint, and the segments that differ from what it signed. */
+/** Reads the entries of a checkpoint, and the segments that differ from the signed ones. */
 async function entriesOf(
   page: Page,
   body: CheckpointBody,
-): Promise<{ entries: Placed[]; changed: CheckpointBody['segments'] }> {
+): Promise<{ entries: PlacedEntry[]; changed: CheckpointBody['segments'] }> {
   const stored = await page.db.query<{ layer: string; entries: Buffer }>(
     'select layer, entries from evidence_segments where checkpoint = $1',
     [body.position],
   );
   const byLayer = new Map(stored.map(({ layer, entries }) => [layer, entries]));
   const changed: CheckpointBody['segments'] = [];
-  const entries: Placed[] = [];
+  const entries: PlacedEntry[] = [];
   for (const segment of body.segments) {
     const packed = byLayer.get(segment.partition);
     const unpacked = packed && unpackEntries(packed);
@@ -160,14 +165,17 @@ async function entriesOf(
   return { entries, changed };
 }
 
-function cutOf(page: Page, entry: Placed): SignedCut | undefined {
+function cutOf(page: Page, entry: PlacedEntry): SignedCut | undefined {
   return page.cuts.find(
     ({ partition, before, position }) =>
       partition === entry.partition && entry.at < before && position > entry.checkpoint,
   );
 }
 
-/** If the list of sealed rows was changed, the rows themselves may still be the signed ones. */
+/**
+ * Returns a fault for each changed segment. If only the stored list was changed, the rows
+ * themselves still match the signed head.
+ */
 function faultsOfChanged(
   body: CheckpointBody,
   changed: CheckpointBody['segments'],
@@ -181,7 +189,8 @@ function faultsOfChanged(
 }
 
 /**
- * If too many rows were inserted, compares only those at sealed positions and counts the others.
+ * Reads the rows of an interval. If too many rows were inserted, reads only rows at sealed
+ * positions, and counts the rows as uncompared.
  */
 async function rowsOfInterval(page: Page, after: Cursor, through: Cursor, sealed: SealedEntry[]): Promise<RowText[]> {
   const rows = await rowsBetween(page.db, after, through);
@@ -207,20 +216,20 @@ async function verifyRows(page: Page, body: CheckpointBody): Promise<number> {
   const lateKeys = new Set(late.map(keyOf));
   const inOrder = present.filter((entry) => !lateKeys.has(keyOf(entry)));
   page.faults.push(...faultsOfChanged(body, changed, inOrder));
-  // The fault of a changed segment covers its rows, which would all appear as inserted.
-  const unknown = new Set(changed.map(({ partition }) => partition));
-  const known = present.filter(({ partition }) => !unknown.has(partition));
-  const sealed = [...entries, ...late].filter(({ partition }) => !unknown.has(partition));
-  const compared = compareRows(sealed, known, (entry) => cutOf(page, entry as Placed) !== undefined);
+  // Skip the rows of a changed segment: its fault covers them, and all would appear as inserted.
+  const skippedPartitions = new Set(changed.map(({ partition }) => partition));
+  const comparable = present.filter(({ partition }) => !skippedPartitions.has(partition));
+  const sealed = [...entries, ...late].filter(({ partition }) => !skippedPartitions.has(partition));
+  const compared = compareRows(sealed, comparable, (entry) => cutOf(page, entry as PlacedEntry) !== undefined);
   page.faults.push(...compared.faults.map(rowFault));
   for (const entry of compared.cut) {
-    const position = cutOf(page, entry as Placed)?.position ?? 0;
+    const position = cutOf(page, entry as PlacedEntry)?.position ?? 0;
     page.cutRows.set(position, (page.cutRows.get(position) ?? 0) + 1);
   }
   return compared.matched;
 }
 
-/** Compares the signed list of late entries with the rows by which they are found. */
+/** Compares the signed list of late entries with the rows of `evidence_late_rows`. */
 async function verifyLate(page: Page, body: CheckpointBody): Promise<void> {
   const { entries, changed } = await entriesOf(page, body);
   page.faults.push(...changed.map((segment) => segmentFault(body, segment)));
@@ -229,8 +238,8 @@ async function verifyLate(page: Page, body: CheckpointBody): Promise<void> {
     [body.position],
   );
   const signed = entries.map(keyOf).sort();
-  const found = rows.map(({ layer, entry }) => `${layer} ${entry.toString('latin1')}`).sort();
-  if (changed.length === 0 && JSON.stringify(signed) !== JSON.stringify(found))
+  const stored = rows.map(({ layer, entry }) => `${layer} ${entry.toString('latin1')}`).sort();
+  if (changed.length === 0 && JSON.stringify(signed) !== JSON.stringify(stored))
     page.faults.push(
       ...body.segments.map((segment) => ({
         ...segmentFault(body, segment),
