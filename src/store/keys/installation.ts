@@ -1,6 +1,6 @@
 /**
- * The identity of an installation: its id, its secrets and its task signing keys, shared by all
- * replicas.
+ * Loads the identity of an installation, which all replicas share: its id, its secrets and the keys
+ * that sign tasks.
  */
 import { createHmac, randomBytes, sign, timingSafeEqual } from 'node:crypto';
 import { type Clock, now as currentTime, systemClock } from '../../base/clock.ts';
@@ -20,7 +20,7 @@ interface InstallationRow {
 }
 
 export interface TaskKeyPolicy {
-  /** Age at which the key is rotated; 0: only on request. */
+  /** The age at which the key is rotated. 0 rotates it only on request. */
   task_key_seconds: number;
   /** How long a key is announced before it signs, and accepted after its successor signs. */
   task_key_overlap_seconds: number;
@@ -41,39 +41,45 @@ export interface Installation {
   installation_id: string;
   /** The keys that agents accept now. */
   readonly task_keys: TaskKey[];
-  /** Retired keys, which link a key that an agent knew to the present ones. */
+  /** Retired keys. Their endorsements link an older key that an agent knows to the present keys. */
   readonly former_task_keys: TaskKey[];
-  /** How often agents ask for the keys: several times before an announced one signs. */
+  /** How often agents fetch the keys. Several fetches fit between an announcement and first use. */
   readonly task_key_refresh_seconds: number;
-  /** Runs in the caller's transaction. All replicas reload the keys when they see the fact. */
+  /**
+   * Rotates the key in the caller's transaction. All replicas reload the keys when they read the
+   * fact of the rotation.
+   */
   rotateTaskKey(db: Database, by: { actor: Actor; correlation_id: CorrelationId }): Promise<RotatedTaskKey>;
-  /** Rotates a key that is due, deletes retired ones, and reads what other replicas changed. */
+  /**
+   * Rotates the key if it is due, deletes the private part of retired keys, and reloads all keys.
+   * Returns the number of changed keys.
+   */
   maintainTaskKeys(): Promise<number>;
   reloadTaskKeys(): Promise<void>;
   /**
-   * Signed over pool, node and instance, so that a machine that registers before its row is
-   * committed is distinguished from a stranger.
+   * Returns a token that is authenticated over pool, node and instance. It lets the server
+   * recognize a machine that registers before the row of its instance is committed.
    */
   enrollmentToken(claims: EnrollmentClaims): string;
   readEnrollmentToken(token: string): EnrollmentClaims | undefined;
   signTask<T extends object>(unsigned: T): T & { kid: string; signature: string };
   /**
-   * Proves that this installation replies, and replies now. It cannot be used as a task, because it
-   * has none of a task's fields.
+   * Signs a nonce of the client, which proves that this installation is replying now. The statement
+   * cannot be used as a task, because it has none of a task's fields.
    */
   identify(nonce: string): ServerIdentity;
 }
 
 async function loadOrCreate(db: Database, now: Date): Promise<{ row: InstallationRow; keys: TaskKeyRow[] }> {
   return db.transaction(async (tx) => {
-    const made = await tx.query(
+    const inserted = await tx.query(
       `insert into installation (installation_id, enrollment_secret, session_secret, created_at)
        values ($1, $2, $3, $4)
        on conflict do nothing
        returning installation_id`,
       [`slipway-${randomBytes(8).toString('hex')}`, randomBytes(32), randomBytes(32), now],
     );
-    if (made.length > 0) await storeTaskKey(tx, newTaskKey(now));
+    if (inserted.length > 0) await storeTaskKey(tx, newTaskKey(now));
     const [row] = await tx.query<InstallationRow>('select * from installation');
     if (!row) throw new Error('the installation has no row');
     return { row, keys: await taskKeyRows(tx) };
@@ -81,7 +87,7 @@ async function loadOrCreate(db: Database, now: Date): Promise<{ row: Installatio
 }
 
 const mac = (secret: Buffer, text: string) => createHmac('sha256', secret).update(text).digest('base64url');
-const equal = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+const isEqual = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
 function sealWith(secret: Buffer, prefix: string, text: string): string {
   const body = Buffer.from(text).toString('base64url');
@@ -91,7 +97,7 @@ function sealWith(secret: Buffer, prefix: string, text: string): string {
 function unsealWith(secret: Buffer, prefix: string, sealed: string): string | undefined {
   const match = /^([a-z]+)_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(sealed);
   if (!match?.[2] || !match[3] || match[1] !== prefix) return undefined;
-  return equal(mac(secret, match[2]), match[3]) ? Buffer.from(match[2], 'base64url').toString() : undefined;
+  return isEqual(mac(secret, match[2]), match[3]) ? Buffer.from(match[2], 'base64url').toString() : undefined;
 }
 
 export async function openInstallation(
@@ -105,7 +111,7 @@ export async function openInstallation(
   const reloadTaskKeys = async () => {
     keys = keySet(await taskKeyRows(db));
   };
-  const signed = <T extends object>(unsigned: T, { row: { kid }, private_key } = keys.signing(clock.nowMs())) => {
+  const signBody = <T extends object>(unsigned: T, { row: { kid }, private_key } = keys.signing(clock.nowMs())) => {
     const body = { ...unsigned, kid };
     return { ...body, signature: sign(null, Buffer.from(canonicalJson(body)), private_key).toString('base64') };
   };
@@ -133,7 +139,7 @@ export async function openInstallation(
       const [pool, node_id, node_instance_id] = JSON.parse(text) as [string, NodeId, NodeInstanceId];
       return { pool, node_id, node_instance_id };
     },
-    signTask: (unsigned) => signed(unsigned),
+    signTask: (unsigned) => signBody(unsigned),
     identify(nonce) {
       const now_ms = clock.nowMs();
       const signing = keys.signing(now_ms);
@@ -142,7 +148,7 @@ export async function openInstallation(
       const statement = { service: 'slipway' as const, installation_id: row.installation_id, nonce, public_key };
       // A client that knows only an earlier key follows the endorsements to the current one.
       const links = endorsed_by && endorsement ? { endorsed_by, endorsement, other_keys: others } : {};
-      return signed({ ...statement, ...links }, signing);
+      return signBody({ ...statement, ...links }, signing);
     },
   };
 }
@@ -156,6 +162,6 @@ export async function followTaskKeys(
   tail.subscribe(({ kind }) => {
     if (kind === 'task_key.rotated') reloadTaskKeys().catch(onError);
   });
-  // Another replica may have rotated them before the tail began.
+  // Another replica may have rotated the keys before the tail began.
   await reloadTaskKeys();
 }

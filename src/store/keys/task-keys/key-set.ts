@@ -1,6 +1,4 @@
-/**
- * The keys that sign tasks, as one replica knows them. The state of a key follows from its times.
- */
+/** Selects the keys that sign tasks, and those that agents accept, by the times of each key. */
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import type { TaskKey } from '../../../contract/agent/agent.ts';
 import type { Queryable } from '../../pg/database.ts';
@@ -11,9 +9,9 @@ export interface TaskKeyRow {
   /** PEM. Null once the key is retired. */
   private_key: string | null;
   created_at: Date;
-  /** Announced before this time; current from then on, until a successor signs. */
+  /** The key is announced before this time, and signs from then on until its successor signs. */
   signs_from: Date;
-  /** Agents refuse it from this time on. Null: no successor was announced yet. */
+  /** Agents refuse the key from this time on. Null until a successor is announced. */
   retired_at: Date | null;
   endorsed_by: string | null;
   endorsement: string | null;
@@ -26,18 +24,18 @@ export interface SigningKey {
 
 export interface KeySet {
   signing(now_ms: number): SigningKey;
-  /** The keys that agents accept: announced, current, and former ones until they are retired. */
+  /** The keys that agents accept: announced keys, the current key, and keys not yet retired. */
   accepted(now_ms: number): TaskKey[];
   /**
-   * The newest retired keys. They sign nothing; they link a key that an agent knew to the present
-   * ones.
+   * The newest retired keys. Agents no longer accept them; their endorsements link an older key
+   * that an agent knows to the present keys.
    */
   former(now_ms: number): TaskKey[];
 }
 
 /**
- * Four years at the default age. An agent that was away for longer relies on TLS and its credential
- * alone.
+ * Enough for four years at the default rotation. An agent that was offline for longer trusts new
+ * keys by TLS and its credential alone.
  */
 const maxFormer = 16;
 
@@ -53,7 +51,7 @@ const wireOf = ({ kid, public_key, retired_at, endorsed_by, endorsement }: TaskK
 
 const isRetired = ({ retired_at }: TaskKeyRow, now_ms: number) => retired_at !== null && retired_at.getTime() <= now_ms;
 
-/** `rows` in the order in which they sign. */
+/** Expects `rows` in the order of `signs_from`. */
 export function keySet(rows: TaskKeyRow[]): KeySet {
   const usable = rows.flatMap((row): SigningKey[] =>
     row.private_key === null ? [] : [{ row, private_key: createPrivateKey(row.private_key) }],

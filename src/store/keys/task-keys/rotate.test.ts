@@ -1,3 +1,4 @@
+/** When a rotated key signs, until when the former key is accepted, and when rotation is due. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
 import { moment, secondsLater, systemClock } from '../../../base/clock.ts';
@@ -16,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test('one of two concurrent rotations succeeds, and the key signs after the overlap', async () => {
+test('refuses the second of two concurrent rotations, and the new key signs after the overlap', async () => {
   const attempts = await Promise.allSettled([rotateTaskKey(store.db, at(10)), rotateTaskKey(store.db, at(10))]);
   const [rotated] = attempts.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   const [refused] = attempts.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
@@ -42,6 +43,8 @@ test('rotates a key once at its maximum age, and deletes the private part of a r
   await Promise.all([maintainTaskKeys(store.db, at(1110), maxAge), maintainTaskKeys(store.db, at(1110), maxAge)]);
   expect(await newest()).not.toBe(before);
   expect(await taskKeyRows(store.db)).toHaveLength(3);
-  expect(await maintainTaskKeys(store.db, at(9_999_999), 0), 'no schedule: only deletes').toBe(1);
+  expect(await maintainTaskKeys(store.db, at(9_999_999), 0), 'a maximum age of 0 only deletes the private part').toBe(
+    1,
+  );
   expect(await taskKeyRows(store.db)).toHaveLength(3);
 });

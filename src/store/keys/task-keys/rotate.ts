@@ -1,5 +1,6 @@
 /**
- * Rotates the key that signs tasks: announces a successor, which signs once the overlap is over.
+ * Rotates the key that signs tasks: announces a successor at once, which signs after the overlap,
+ * so that agents know it by then.
  */
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { secondsBetween, secondsLater } from '../../../base/clock.ts';
@@ -47,15 +48,15 @@ export const storeTaskKey = (tx: Queryable, key: TaskKeyRow): Promise<unknown> =
     [key.kid, key.public_key, key.private_key, key.created_at, key.signs_from, key.endorsed_by, key.endorsement],
   );
 
-/** The lock on the installation's row lets one replica write keys at a time. */
-async function newestLocked(tx: Queryable): Promise<TaskKeyRow & { private_key: string }> {
+/** Locks the installation's row, so that one replica writes keys at a time. */
+async function lockNewestKey(tx: Queryable): Promise<TaskKeyRow & { private_key: string }> {
   await tx.query('select installation_id from installation for update');
   const newest = (await taskKeyRows(tx)).at(-1);
   if (!newest?.private_key) throw new Error('the installation has no key to sign tasks with');
   return { ...newest, private_key: newest.private_key };
 }
 
-async function succeed(
+async function addSuccessor(
   tx: Queryable,
   former: TaskKeyRow & { private_key: string },
   { now, overlap_seconds, actor, correlation_id }: RotateTaskKey,
@@ -92,24 +93,24 @@ async function succeed(
 
 export const rotateTaskKey = (db: Database, rotation: RotateTaskKey): Promise<RotatedTaskKey> =>
   db.transaction(async (tx) => {
-    const newest = await newestLocked(tx);
+    const newest = await lockNewestKey(tx);
     if (newest.signs_from > rotation.now)
       throw new ApiProblem(
         'task_key_pending',
         `Key ${newest.kid} is announced and signs from ${newest.signs_from.toISOString()}.`,
       );
-    return succeed(tx, newest, rotation);
+    return addSuccessor(tx, newest, rotation);
   });
 
 /**
- * Rotates a key that has signed for `max_age_seconds`, and deletes the private part of retired
- * keys. Counts both.
+ * Rotates the key if it has signed for `max_age_seconds`, and deletes the private part of retired
+ * keys. Returns the number of changed keys.
  */
 export const maintainTaskKeys = (db: Database, rotation: RotateTaskKey, max_age_seconds: number): Promise<number> =>
   db.transaction(async (tx) => {
-    const newest = await newestLocked(tx);
+    const newest = await lockNewestKey(tx);
     const isDue = max_age_seconds > 0 && secondsBetween(newest.signs_from, rotation.now) >= max_age_seconds;
-    if (isDue) await succeed(tx, newest, rotation);
+    if (isDue) await addSuccessor(tx, newest, rotation);
     const cleared = await tx.query(
       `update signing_keys set private_key = null
        where retired_at <= $1
