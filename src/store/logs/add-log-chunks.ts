@@ -1,7 +1,7 @@
 /**
- * Appends shipped lines to the logs of nodes, each line once. The same statement advances the end
- * of the instance's log, but only if the end is before the first line, so a batch that arrives
- * twice, on any replica, is appended once.
+ * Appends the lines that agents ship to the logs of nodes. The statement that adds a batch also
+ * advances the end of the instance's log, and adds nothing unless that end is before the batch's
+ * first line. A batch that arrives twice, on any replica, is therefore stored once.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
@@ -19,7 +19,7 @@ export interface ShippedChunk extends LogOwner {
   chunk: Chunk;
 }
 
-/** An added chunk, with the ids that its lines belong to. */
+/** An added chunk: the ids that its lines belong to, and the counters of its instance's log. */
 export interface AddedChunk {
   node_instance_id: NodeInstanceId;
   allocation_id: string | null;
@@ -29,13 +29,13 @@ export interface AddedChunk {
   loose_chunks: number;
 }
 
-/** The bytes that a chunk counts towards the limit of its node, in SQL. */
+/** SQL for the bytes that a chunk counts towards the limit of its node. */
 export const chargedBytes = `greatest(octet_length(content), raw_bytes / ${maxCompressionCredit})`;
 
-/** Smaller chunks are joined with their neighbours once there are several. */
+/** Chunks below this size are joined with their neighbors once there are several. */
 export const looseBelowBytes = 64 * 1024;
 
-/** All contents are one parameter: an array of bytea would be sent as hexadecimal text. */
+/** All contents are one parameter, because an array of bytea would be sent as hexadecimal text. */
 const shipped = `shipped as (
   select node_instance_id, node_id, first_seq, last_seq, last_at, lines, raw_bytes, packing,
     substring($10::bytea from start + 1 for length) as content
@@ -47,7 +47,7 @@ const shipped = `shipped as (
     lines, raw_bytes, packing, start, length)
 )`;
 
-/** Whether it is the current, unfenced instance of its node. */
+/** SQL that is true if the lines are from the current, unfenced instance of their node. */
 const isCurrent = (lines: string) => `(
   select node.node_instance_id = ${lines}.node_instance_id
     and instance.fenced_at is null
@@ -57,9 +57,9 @@ const isCurrent = (lines: string) => `(
 )`;
 
 /**
- * The row decides which allocation the lines belong to: a replica may still remember the former
- * tenant. Lines of a former instance belong to no allocation, because the present holder did not
- * write them.
+ * The database decides which allocation the lines belong to, because a replica may still remember a
+ * former tenant. Lines of a former instance belong to no allocation, because they are not from the
+ * machine of the present holder.
  */
 const added = `added as (
   insert into node_log_chunks (
@@ -73,19 +73,19 @@ const added = `added as (
   returning node_instance_id, node_id, allocation_id
 )`;
 
-const addBehindEnd = `
+const addAfterEnd = `
   with ${shipped},
   moved as (
-    update node_log_ends as known
+    update node_log_ends as log_end
     set last_seq = shipped.last_seq,
-      bytes = known.bytes + ${chargedBytes},
-      unchecked_bytes = known.unchecked_bytes + ${chargedBytes},
-      loose_chunks = known.loose_chunks + (raw_bytes < ${looseBelowBytes})::int
+      bytes = log_end.bytes + ${chargedBytes},
+      unchecked_bytes = log_end.unchecked_bytes + ${chargedBytes},
+      loose_chunks = log_end.loose_chunks + (raw_bytes < ${looseBelowBytes})::int
     from shipped
-    where known.node_instance_id = shipped.node_instance_id
-      -- None of the lines is stored yet.
-      and known.last_seq < shipped.first_seq
-    returning known.node_instance_id, known.unchecked_bytes, known.loose_chunks
+    where log_end.node_instance_id = shipped.node_instance_id
+      -- True if none of the lines is stored yet.
+      and log_end.last_seq < shipped.first_seq
+    returning log_end.node_instance_id, log_end.unchecked_bytes, log_end.loose_chunks
   ),
   ${added}
   select added.node_instance_id, added.allocation_id, moved.unchecked_bytes, moved.loose_chunks,
@@ -97,32 +97,32 @@ const addBehindEnd = `
   left join allocations allocation on allocation.allocation_id = added.allocation_id`;
 
 /**
- * Takes at most one chunk per instance. Leaves out chunks with lines that are stored already, and
- * the first chunk of an instance; `addNewLines` adds those.
+ * Adds at most one chunk per instance. Skips chunks with lines that are already stored, and the
+ * first chunk of an instance, whose end has no row yet; `addNewLines` adds those.
  */
 export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]): Promise<AddedChunk[]> {
-  const each = <T>(of: (chunk: Chunk) => T) => chunks.map(({ chunk }) => of(chunk));
-  const lengths = each(({ content }) => content.length);
+  const ofChunks = <T>(value: (chunk: Chunk) => T) => chunks.map(({ chunk }) => value(chunk));
+  const lengths = ofChunks(({ content }) => content.length);
   let start = 0;
   const starts = lengths.map((length) => {
-    const here = start;
+    const chunkStart = start;
     start += length;
-    return here;
+    return chunkStart;
   });
   const values = [
     chunks.map(({ node_instance_id }) => node_instance_id),
     chunks.map(({ node_id }) => node_id),
-    each(({ first_seq }) => first_seq),
-    each(({ last_seq }) => last_seq),
-    each(({ last_at }) => last_at),
-    each(({ lines }) => lines),
-    each(({ raw_bytes }) => raw_bytes),
-    each(({ packing }) => packing),
+    ofChunks(({ first_seq }) => first_seq),
+    ofChunks(({ last_seq }) => last_seq),
+    ofChunks(({ last_at }) => last_at),
+    ofChunks(({ lines }) => lines),
+    ofChunks(({ raw_bytes }) => raw_bytes),
+    ofChunks(({ packing }) => packing),
     starts,
-    Buffer.concat(each(({ content }) => content)),
+    Buffer.concat(ofChunks(({ content }) => content)),
     lengths,
   ];
-  return db.query<AddedChunk>(addBehindEnd, values, { often: true });
+  return db.query<AddedChunk>(addAfterEnd, values, { often: true });
 }
 
 /** Adds the lines that are not stored yet. Returns the number of the last stored line. */
@@ -140,9 +140,9 @@ export function addNewLines(
       'select last_seq from node_log_ends where node_instance_id = $1 for update',
       [owner.node_instance_id],
     );
-    const known = Number(single(end).last_seq);
-    const fresh = lines.filter(({ seq }) => seq > known);
-    if (fresh.length === 0) return { last_seq: known, added: undefined, fresh };
+    const lastSeq = Number(single(end).last_seq);
+    const fresh = lines.filter(({ seq }) => seq > lastSeq);
+    if (fresh.length === 0) return { last_seq: lastSeq, added: undefined, fresh };
     const chunk = await packLines(fresh);
     const [added] = await addChunks(tx, [{ ...owner, chunk }]);
     return { last_seq: chunk.last_seq, added, fresh };

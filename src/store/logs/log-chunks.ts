@@ -1,6 +1,6 @@
 /**
- * The content of a log chunk: lines of one instance as compressed NDJSON, in the order of their
- * numbers.
+ * Packs and unpacks log chunks. A chunk contains lines of one instance as compressed NDJSON, in the
+ * order of their numbers.
  */
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
@@ -26,7 +26,7 @@ export interface PackedContent {
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** Below this size, compression makes it longer as often as shorter. */
+/** Below this size, compression makes the content longer as often as shorter. */
 const minCompressedBytes = 256;
 
 export async function packLines(lines: readonly ShippedLine[]): Promise<Chunk> {
@@ -47,7 +47,7 @@ export async function packLines(lines: readonly ShippedLine[]): Promise<Chunk> {
   };
 }
 
-/** The unparsed record of each line: most readers discard most lines. */
+/** Returns the record of each line unparsed, because most readers discard most lines. */
 export async function recordsOf({ packing, content }: PackedContent): Promise<string[]> {
   const raw = packing === 'zstd' ? await decompress(content) : content;
   return raw.toString('utf8').split('\n');
@@ -57,14 +57,14 @@ export const lineOf = (record: string): ShippedLine => JSON.parse(record) as Shi
 
 const utcMilliseconds = /^\d{4}-\d\d-\d\dT\d\d:\d\d:[0-5]\d\.\d{3}Z$/;
 
-/** Normalizes to UTC milliseconds, so that texts sort like their times. */
+/** Normalizes a time to UTC milliseconds, so that times sort as text. */
 export function inUtc(at: string): string {
   if (utcMilliseconds.test(at)) return at;
-  // JavaScript has no leap seconds.
+  // JavaScript cannot parse leap seconds.
   return new Date(at.toUpperCase().replace(/:60(?=[.Z+-])/, ':59')).toISOString();
 }
 
-/** Sorts by number, and keeps the first line of each number. */
+/** Sorts lines by number, and removes later lines with the same number. */
 export function inOrder(lines: readonly ShippedLine[]): readonly ShippedLine[] {
   const isOrdered = lines.every((line, place) => place === 0 || line.seq > (lines[place - 1]?.seq ?? 0));
   if (isOrdered) return lines;

@@ -1,5 +1,5 @@
 /**
- * Joins small neighbouring chunks, so that a node that writes single lines does not leave a row for
+ * Joins small adjacent chunks, so that a node that writes single lines does not leave a row for
  * each.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../pg/database.ts';
 import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
 import { lineOf, type Packing, packLines, recordsOf } from './log-chunks.ts';
 
-/** Joining is worth the work from this many small chunks on. */
+/** Chunks are joined when an instance has this many small ones. */
 export const manyLoose = 64;
 const maxAtOnce = 4 * manyLoose;
 
@@ -23,17 +23,14 @@ interface LooseRow {
 
 const isLoose = ({ raw_bytes, dropped }: LooseRow) => raw_bytes < looseBelowBytes && dropped === '0';
 
-/**
- * Groups adjacent small chunks of one allocation. Chunks that replace dropped lines stay as they
- * are.
- */
-function neighbours(rows: readonly LooseRow[]): LooseRow[][] {
+/** Groups adjacent small chunks of one allocation. Leaves out notices about dropped lines. */
+function groupNeighbors(rows: readonly LooseRow[]): LooseRow[][] {
   const groups: LooseRow[][] = [];
   let group: LooseRow[] = [];
   for (const row of rows) {
     const bytes = group.reduce((sum, { raw_bytes }) => sum + raw_bytes, 0);
-    const joins = isLoose(row) && bytes < looseBelowBytes && group[0]?.allocation_id === row.allocation_id;
-    if (joins && group.every(isLoose)) group.push(row);
+    const canJoin = isLoose(row) && bytes < looseBelowBytes && group[0]?.allocation_id === row.allocation_id;
+    if (canJoin && group.every(isLoose)) group.push(row);
     else {
       group = [row];
       groups.push(group);
@@ -42,7 +39,7 @@ function neighbours(rows: readonly LooseRow[]): LooseRow[][] {
   return groups.filter(({ length }) => length > 1);
 }
 
-async function join(tx: Transaction, node_instance_id: NodeInstanceId, group: LooseRow[]): Promise<void> {
+async function joinGroup(tx: Transaction, node_instance_id: NodeInstanceId, group: LooseRow[]): Promise<void> {
   const records = await Promise.all(group.map(recordsOf));
   const chunk = await packLines(records.flat().map(lineOf));
   const [first] = group;
@@ -72,7 +69,7 @@ async function join(tx: Transaction, node_instance_id: NodeInstanceId, group: Lo
 
 export async function joinLooseChunks(db: Database, node_instance_id: NodeInstanceId): Promise<void> {
   await db.transaction(async (tx) => {
-    // Blocks writers of this log, and the limit that cuts it.
+    // Blocks concurrent writes to this log, and concurrent cuts.
     await tx.query('select 1 from node_log_ends where node_instance_id = $1 for update', [node_instance_id]);
     const rows = await tx.query<LooseRow>(
       `select last_seq, node_id, allocation_id, dropped, raw_bytes, packing, content
@@ -82,7 +79,7 @@ export async function joinLooseChunks(db: Database, node_instance_id: NodeInstan
        limit $2`,
       [node_instance_id, maxAtOnce],
     );
-    for (const group of neighbours(rows.reverse())) await join(tx, node_instance_id, group);
+    for (const group of groupNeighbors(rows.reverse())) await joinGroup(tx, node_instance_id, group);
     await tx.query(
       `update node_log_ends
        set loose_chunks = 0,

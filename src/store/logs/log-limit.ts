@@ -1,13 +1,13 @@
 /**
- * Limits the logs of a node: drops the oldest lines, and puts one line with their number in their
- * place.
+ * Limits the stored logs of a node. Drops the oldest lines and replaces them with one line that
+ * states their number.
  */
 import type { NodeId } from '../../base/ids.ts';
 import { type Database, single } from '../pg/database.ts';
 import { chargedBytes } from './add-log-chunks.ts';
 import { packLines } from './log-chunks.ts';
 
-/** Cuts down to this share of the limit, so that not every batch cuts. */
+/** Cuts to this share of the limit, so that not every batch causes a cut. */
 const keptShare = 0.9;
 
 interface CutRow {
@@ -19,15 +19,17 @@ interface CutRow {
   lines: string;
 }
 
-const lock = `
+const lockEnds = `
   select 1 from node_log_ends
   where node_id = $1
-  -- The same order in every transaction avoids deadlocks.
+  -- Every transaction locks these rows in the same order, so they cannot deadlock.
   order by node_instance_id
   for update`;
 
-/** Sums the chunks, because earlier versions counted fewer bytes in `node_log_ends`. */
-const heldBytes = `
+/**
+ * Sums the chunks instead of reading `node_log_ends`, where earlier versions counted fewer bytes.
+ */
+const storedBytes = `
   select coalesce(sum(${chargedBytes}), 0) as bytes
   from node_log_chunks
   where node_id = $1`;
@@ -42,20 +44,21 @@ const setEnds = `
   where node_id = $1`;
 
 /**
- * Deletes the oldest chunks until the rest fits. Lines that replace dropped ones count as those.
+ * Deletes the oldest chunks until the others fit. A notice of an earlier cut counts as the lines
+ * that were dropped then.
  */
-const cut = `
+const deleteOldest = `
   with deleted as (
     delete from node_log_chunks
     where (node_instance_id, last_seq) in (
       select node_instance_id, last_seq
       from (
         select node_instance_id, last_seq,
-          sum(${chargedBytes}) over (order by node_instance_id desc, last_seq desc) as kept
+          sum(${chargedBytes}) over (order by node_instance_id desc, last_seq desc) as bytes_from_end
         from node_log_chunks
         where node_id = $1
       ) as counted
-      where kept > $2
+      where bytes_from_end > $2
     )
     returning node_instance_id, allocation_id, first_seq, last_seq, last_at,
       greatest(dropped, lines) as lines
@@ -67,9 +70,10 @@ const cut = `
 
 export async function cutLog(db: Database, node_id: NodeId, max_bytes: number): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.query(lock, [node_id]);
-    const held = Number(single(await tx.query<{ bytes: string }>(heldBytes, [node_id])).bytes);
-    const rows = held > max_bytes ? await tx.query<CutRow>(cut, [node_id, Math.floor(max_bytes * keptShare)]) : [];
+    await tx.query(lockEnds, [node_id]);
+    const bytes = Number(single(await tx.query<{ bytes: string }>(storedBytes, [node_id])).bytes);
+    const rows =
+      bytes > max_bytes ? await tx.query<CutRow>(deleteOldest, [node_id, Math.floor(max_bytes * keptShare)]) : [];
     for (const row of rows) {
       const line = `dropped ${row.lines} lines: the logs of this node exceeded their limit of ${max_bytes} bytes`;
       const seq = Number(row.last_seq);

@@ -1,7 +1,7 @@
 /**
- * Redacts secrets in shipped log lines, including private keys that span several lines. A key that
- * began in an earlier batch is remembered; if another replica took that batch, it is found among
- * the stored lines.
+ * Redacts secrets in shipped log lines, including private keys that span several lines. A replica
+ * remembers a key that began in an earlier batch. If another replica received that batch, the
+ * stored lines show whether a key is open.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import { followKeyLines, mayContinueKey, type OpenKey } from '../../base/redaction/key-lines.ts';
@@ -12,17 +12,20 @@ import type { Database } from '../pg/database.ts';
 import { readLines } from './node-logs.ts';
 
 export interface LogSecrets {
-  /** Takes at least one line, in the order of their numbers. */
+  /** Expects at least one line, in the order of their numbers. */
   redactLines(instance: NodeInstanceId, lines: readonly ShippedLine[], redact: Redactor): Promise<ShippedLine[]>;
 }
 
 type Keys = ReadonlyMap<string, OpenKey>;
 
-/** More than the longest key has. */
+/** More lines than the longest key has. */
 const maxKeyLines = 120;
 const maxRemembered = 1_000;
 
-/** Whether a stream may begin inside a key: by its first line, or by a line that ends a key. */
+/**
+ * Whether a stream of the batch may begin inside a key, judged by its first line and by lines that
+ * end a key.
+ */
 function mayStartInsideKey(lines: readonly ShippedLine[]): boolean {
   const seen = new Set<string>();
   return lines.some(({ stream, line }) => {
@@ -52,21 +55,25 @@ export function createLogSecrets(db: Database): LogSecrets {
   return {
     async redactLines(instance, lines, redact) {
       const first = lines[0]?.seq ?? 0;
-      const known = openKeys.get(instance);
-      const follows = known?.last_seq === first - 1;
-      const begun = follows ? known.open : mayStartInsideKey(lines) ? await readOpenKeys(instance, first) : undefined;
-      const plain = (line: string) => redact.text(line);
-      if (!begun?.size && !lines.some(({ line }) => line.includes('-----BEGIN '))) {
+      const remembered = openKeys.get(instance);
+      const isNextBatch = remembered?.last_seq === first - 1;
+      const openBefore = isNextBatch
+        ? remembered.open
+        : mayStartInsideKey(lines)
+          ? await readOpenKeys(instance, first)
+          : undefined;
+      const redactText = (line: string) => redact.text(line);
+      if (!openBefore?.size && !lines.some(({ line }) => line.includes('-----BEGIN '))) {
         openKeys.delete(instance);
-        return lines.map((each) => ({ ...each, line: plain(each.line) }));
+        return lines.map((each) => ({ ...each, line: redactText(each.line) }));
       }
-      const keys = followKeyLines(begun);
-      const kept = lines.map((each) => ({
+      const keys = followKeyLines(openBefore);
+      const redacted = lines.map((each) => ({
         ...each,
-        line: keys.isInside(each.stream, each.line) ? redactionMark : plain(each.line),
+        line: keys.isInside(each.stream, each.line) ? redactionMark : redactText(each.line),
       }));
       remember(instance, lines.at(-1)?.seq ?? 0, keys.open());
-      return kept;
+      return redacted;
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Writes the logs of many nodes in batches: lines that arrive while a statement runs go with the
- * next one. An agent gets its reply only once its lines are durable, and keeps them until then.
+ * Writes the logs of many nodes in batches: lines that arrive while a statement runs are written by
+ * the next one. An agent gets its reply when its lines are durable, and keeps them until then.
  */
 import type { ForwardedLine } from '../../base/telemetry/log-forwarder.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
@@ -17,18 +17,18 @@ export interface StoredLines extends LogOwner {
   lines: readonly ShippedLine[];
 }
 
-/** The format for log forwarders. */
+/** Converts stored lines to the format of log forwarders. */
 export function forwardedLines({ node_id, node_instance_id, ids, lines }: StoredLines): ForwardedLine[] {
   const { allocation_id, correlation_id, workflow_id } = ids;
   const all = { node_id, node_instance_id, allocation_id, correlation_id, workflow_id };
-  const known = Object.fromEntries(Object.entries(all).flatMap(([name, id]) => (id === null ? [] : [[name, id]])));
-  return lines.map((line) => ({ ...line, ids: known }));
+  const setIds = Object.fromEntries(Object.entries(all).flatMap(([name, id]) => (id === null ? [] : [[name, id]])));
+  return lines.map((line) => ({ ...line, ids: setIds }));
 }
 
 export interface LogWriter {
   /** Returns the number of the last durable line of the instance. */
   store(owner: LogOwner & { pool: string }, lines: readonly ShippedLine[]): Promise<number>;
-  /** Resolves when all pending work is done, including joining and cutting. */
+  /** Resolves when all pending work is done, including joining chunks and cutting logs. */
   settled(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export interface LogWriterParts {
   onError(error: unknown): void;
 }
 
-interface Waiting extends ShippedChunk {
+interface PendingBatch extends ShippedChunk {
   lines: readonly ShippedLine[];
   resolve(last_seq: number): void;
   reject(error: unknown): void;
@@ -57,65 +57,71 @@ export function createLogWriter({
   onError,
 }: LogWriterParts): LogWriter {
   const secrets = createLogSecrets(db);
-  const queue: Waiting[] = [];
-  const tidying = new Set<string>();
-  const begun = new Set<Promise<unknown>>();
+  const queue: PendingBatch[] = [];
+  const compactingNodes = new Set<string>();
+  const runningWork = new Set<Promise<unknown>>();
   let writing = false;
 
   const track = (work: Promise<unknown>) => {
-    begun.add(work);
-    void work.finally(() => begun.delete(work));
+    runningWork.add(work);
+    void work.finally(() => runningWork.delete(work));
   };
 
   /**
-   * Takes the oldest batch of each instance, sorted by instance so that replicas do not deadlock.
+   * Removes the oldest batch of each instance from the queue. Returns them sorted by instance, so
+   * that replicas do not deadlock.
    */
-  const takeBatch = (): Waiting[] => {
-    const taken = new Map<string, Waiting>();
+  const takeBatch = (): PendingBatch[] => {
+    const batches = new Map<string, PendingBatch>();
     let bytes = 0;
     for (const each of queue) {
-      if (taken.has(each.node_instance_id)) continue;
+      if (batches.has(each.node_instance_id)) continue;
       bytes += each.chunk.content.length;
-      if (bytes > maxStatementBytes && taken.size > 0) break;
-      taken.set(each.node_instance_id, each);
+      if (bytes > maxStatementBytes && batches.size > 0) break;
+      batches.set(each.node_instance_id, each);
     }
-    const batch = new Set(taken.values());
+    const batch = new Set(batches.values());
     queue.splice(0, queue.length, ...queue.filter((each) => !batch.has(each)));
     return [...batch].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1));
   };
 
-  const tidy = async ({ node_instance_id, node_id }: LogOwner, ids: AddedChunk) => {
-    const isMuch = Number(ids.unchecked_bytes) > most_bytes_per_node / 16;
-    if ((ids.loose_chunks < manyLoose && !isMuch) || tidying.has(node_id)) return;
-    tidying.add(node_id);
+  const compact = async ({ node_instance_id, node_id }: LogOwner, ids: AddedChunk) => {
+    const isLimitDue = Number(ids.unchecked_bytes) > most_bytes_per_node / 16;
+    if ((ids.loose_chunks < manyLoose && !isLimitDue) || compactingNodes.has(node_id)) return;
+    compactingNodes.add(node_id);
     try {
       if (ids.loose_chunks >= manyLoose) await joinLooseChunks(db, node_instance_id);
-      if (isMuch) await cutLog(db, node_id, most_bytes_per_node);
+      if (isLimitDue) await cutLog(db, node_id, most_bytes_per_node);
     } catch (error) {
-      // The counters stay, so the next write tries again.
+      // The counters in the database stay, so the next write tries again.
       onError(error);
     } finally {
-      tidying.delete(node_id);
+      compactingNodes.delete(node_id);
     }
   };
 
-  const done = (waiting: Waiting, last_seq: number, ids: AddedChunk | undefined, lines: readonly ShippedLine[]) => {
-    waiting.resolve(last_seq);
+  const finish = (
+    pending: PendingBatch,
+    last_seq: number,
+    ids: AddedChunk | undefined,
+    lines: readonly ShippedLine[],
+  ) => {
+    pending.resolve(last_seq);
     if (!ids) return;
-    onStored?.({ node_id: waiting.node_id, node_instance_id: waiting.node_instance_id, ids, lines });
-    track(tidy(waiting, ids));
+    onStored?.({ node_id: pending.node_id, node_instance_id: pending.node_instance_id, ids, lines });
+    track(compact(pending, ids));
   };
 
-  const writeOne = async (waiting: Waiting) => {
+  const writeOne = async (pending: PendingBatch) => {
     try {
-      const late = await addNewLines(db, waiting, waiting.lines);
-      done(waiting, late.last_seq, late.added, late.fresh);
+      const result = await addNewLines(db, pending, pending.lines);
+      finish(pending, result.last_seq, result.added, result.fresh);
     } catch (error) {
-      waiting.reject(error);
+      pending.reject(error);
     }
   };
 
-  const writeBatch = async (batch: Waiting[]) => {
+  const writeBatch = async (batch: PendingBatch[]) => {
     let added: AddedChunk[] = [];
     try {
       added = await addChunks(db, batch);
@@ -124,14 +130,14 @@ export function createLogWriter({
         for (const { reject } of batch) reject(error);
         return;
       }
-      // One bad batch must not block the others: write each alone.
+      // Write each batch alone below, so that one bad batch does not block the others.
       onError(error);
     }
     const byInstance = new Map(added.map((each) => [each.node_instance_id, each]));
-    for (const waiting of batch) {
-      const ids = byInstance.get(waiting.node_instance_id);
-      if (ids) done(waiting, waiting.chunk.last_seq, ids, waiting.lines);
-      else await writeOne(waiting);
+    for (const pending of batch) {
+      const ids = byInstance.get(pending.node_instance_id);
+      if (ids) finish(pending, pending.chunk.last_seq, ids, pending.lines);
+      else await writeOne(pending);
     }
   };
 
@@ -143,9 +149,9 @@ export function createLogWriter({
   };
 
   return {
-    async store({ node_id, node_instance_id, pool }, given) {
-      const written = inOrder(given).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
-      const lines = await secrets.redactLines(node_instance_id, written, pool_redactors.of(pool));
+    async store({ node_id, node_instance_id, pool }, shipped) {
+      const normalized = inOrder(shipped).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
+      const lines = await secrets.redactLines(node_instance_id, normalized, pool_redactors.of(pool));
       const chunk = await packLines(lines);
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       queue.push({ node_id, node_instance_id, chunk, lines, resolve, reject });
@@ -153,7 +159,7 @@ export function createLogWriter({
       return promise;
     },
     async settled() {
-      while (begun.size > 0) await Promise.all(begun);
+      while (runningWork.size > 0) await Promise.all(runningWork);
     },
   };
 }

@@ -1,3 +1,6 @@
+/**
+ * Logs are stored once and in order, limited per node, searched, and shown only to their tenant.
+ */
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -38,7 +41,7 @@ const writer = (most_bytes_per_node = 2 ** 30) =>
     },
   });
 
-const shipper = async () => {
+const createOwner = async () => {
   const { node_id, node_instance_id, pool } = await fleet.node('ready');
   return { node_id, node_instance_id: node_instance_id as NodeInstanceId, pool };
 };
@@ -61,33 +64,33 @@ const chunksOf = (node_id: string) =>
      order by node_instance_id, last_seq`,
     [node_id],
   );
-const charged = ({ bytes, raw_bytes }: { bytes: number; raw_bytes: number }) =>
+const chargedBytes = ({ bytes, raw_bytes }: { bytes: number; raw_bytes: number }) =>
   Math.max(bytes, Math.floor(raw_bytes / maxCompressionCredit));
-const texts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
+const readTexts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
 
-test('stores each line once, as it first came, however often it is shipped again', async () => {
-  const portion = fc.tuple(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 0, max: 12 }));
+test('stores the first version of each line once, although lines are shipped again', async () => {
+  const batch = fc.tuple(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 0, max: 12 }));
   await fc.assert(
-    fc.asyncProperty(fc.array(portion, { maxLength: 8 }), async (portions) => {
-      const ids = await shipper();
-      const kept: string[] = [];
+    fc.asyncProperty(fc.array(batch, { maxLength: 8 }), async (batches) => {
+      const ids = await createOwner();
+      const expected: string[] = [];
       let known = 0;
       // An agent continues after the acknowledged lines, or repeats some if a reply was lost.
-      for (const [round, [length, repeated]] of portions.entries()) {
+      for (const [round, [length, repeated]] of batches.entries()) {
         const first = Math.max(1, known + 1 - repeated);
         const lines = linesFrom(first, first + length - 1, (seq) => `${seq} of round ${round}`);
-        kept.push(...lines.filter(({ seq }) => seq > known).map((each) => each.line));
+        expected.push(...lines.filter(({ seq }) => seq > known).map((each) => each.line));
         known = Math.max(known, first + length - 1);
         expect(await logs.store(ids, lines)).toBe(known);
       }
-      expect(await texts(ids.node_id)).toEqual(kept);
+      expect(await readTexts(ids.node_id)).toEqual(expected);
     }),
     { numRuns: 20 },
   );
 });
 
 test('stores each line once when the same lines arrive concurrently at several replicas', async () => {
-  const ids = await shipper();
+  const ids = await createOwner();
   const lines = linesFrom(1, 200);
   const other = writer();
   await Promise.all([
@@ -101,7 +104,7 @@ test('stores each line once when the same lines arrive concurrently at several r
 });
 
 test('stores the lines of many concurrent nodes in order', async () => {
-  const nodes = await Promise.all(Array.from({ length: 8 }, shipper));
+  const nodes = await Promise.all(Array.from({ length: 8 }, createOwner));
   const rounds = [1, 2, 3, 4, 5];
   await Promise.all(
     nodes.map(async (ids, node) => {
@@ -113,11 +116,11 @@ test('stores the lines of many concurrent nodes in order', async () => {
     }),
   );
   for (const [node, { node_id }] of nodes.entries())
-    expect(await texts(node_id)).toEqual(linesFrom(1, 50).map(({ seq }) => `${node} says ${seq}`));
+    expect(await readTexts(node_id)).toEqual(linesFrom(1, 50).map(({ seq }) => `${node} says ${seq}`));
 });
 
 test('sorts lines that are out of order, and normalizes their times', async () => {
-  const ids = await shipper();
+  const ids = await createOwner();
   await logs.store(ids, [
     { ...line(3), at: '2026-01-01T02:00:00.5+02:00' },
     line(1),
@@ -134,24 +137,24 @@ test('sorts lines that are out of order, and normalizes their times', async () =
   expect((await readLines(db, since)).items.map(({ seq }) => seq)).toEqual([2, 3]);
 });
 
-test('compresses chunks, and joins single lines', async () => {
-  const ids = await shipper();
-  const said = (seq: number) => `GET /v1/items/${seq} 200 in ${seq % 40} ms`;
-  await logs.store(ids, linesFrom(1, 1000, said));
+test('compresses chunks, and joins chunks of single lines', async () => {
+  const ids = await createOwner();
+  const textOf = (seq: number) => `GET /v1/items/${seq} 200 in ${seq % 40} ms`;
+  await logs.store(ids, linesFrom(1, 1000, textOf));
   const [whole] = await chunksOf(ids.node_id);
   expect(whole?.packing).toBe('zstd');
   expect(whole?.bytes).toBeLessThan((whole?.raw_bytes ?? 0) / 4);
-  for (let seq = 1001; seq <= 1200; seq++) await logs.store(ids, linesFrom(seq, seq, said));
+  for (let seq = 1001; seq <= 1200; seq++) await logs.store(ids, linesFrom(seq, seq, textOf));
   await logs.settled();
   expect((await chunksOf(ids.node_id)).length).toBeLessThan(100);
   const { items } = await readLines(db, { node_id: ids.node_id, visibility: wholeFleet, limit: 2000 });
-  expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, said).map((each) => each.line));
+  expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, textOf).map((each) => each.line));
   const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
-  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + charged(each), 0));
+  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + chargedBytes(each), 0));
 });
 
-test('keeps the newest lines of a node over its limit, and says how many were dropped', async () => {
-  const ids = await shipper();
+test('drops the oldest lines of a node over its limit, and adds a line with their number', async () => {
+  const ids = await createOwner();
   const small = writer(4_000);
   const noise = () => randomBytes(100).toString('base64');
   for (let round = 0; round < 20; round++) {
@@ -159,20 +162,20 @@ test('keeps the newest lines of a node over its limit, and says how many were dr
     await small.settled();
   }
   const { items } = await readLines(db, { node_id: ids.node_id, ...page });
-  const [marker, ...rest] = items;
-  const dropped = Number(/^dropped (\d+) lines: the logs of this node/.exec(marker?.line ?? '')?.[1]);
-  expect(dropped).toBe(200 - rest.length);
-  expect(rest.map(({ seq }) => seq)).toEqual(linesFrom(dropped + 1, 200).map(({ seq }) => seq));
-  expect(marker).toMatchObject({ seq: dropped, stream: 'agent' });
-  const held = (await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
-  expect(held).toBeLessThan(6_000);
+  const [notice, ...remaining] = items;
+  const dropped = Number(/^dropped (\d+) lines: the logs of this node/.exec(notice?.line ?? '')?.[1]);
+  expect(dropped).toBe(200 - remaining.length);
+  expect(remaining.map(({ seq }) => seq)).toEqual(linesFrom(dropped + 1, 200).map(({ seq }) => seq));
+  expect(notice).toMatchObject({ seq: dropped, stream: 'agent' });
+  const storedBytes = (await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
+  expect(storedBytes).toBeLessThan(6_000);
   // Dropped lines are not stored again.
   expect(await small.store(ids, linesFrom(1, 5))).toBe(200);
   expect((await readLines(db, { node_id: ids.node_id, ...page })).items).toEqual(items);
 });
 
-test('counts lines that compress a thousandfold by their raw size', async () => {
-  const ids = await shipper();
+test('charges lines that compress very well by a share of their raw size', async () => {
+  const ids = await createOwner();
   const small = writer(40_000);
   const repeated = () => 'a'.repeat(1_000);
   for (let round = 0; round < 20; round++) {
@@ -190,11 +193,11 @@ test('counts lines that compress a thousandfold by their raw size', async () => 
   expect(items[0]?.line).toMatch(/^dropped \d+ lines/);
   expect(items.at(-1)?.seq).toBe(1_000);
   const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
-  expect(Number(ends[0]?.bytes)).toBe(sum(charged));
+  expect(Number(ends[0]?.bytes)).toBe(sum(chargedBytes));
 });
 
-test('a search stops after a bounded amount of work and continues there, in both directions', async () => {
-  const ids = await shipper();
+test('a search stops after max_read_bytes and continues from there, in both directions', async () => {
+  const ids = await createOwner();
   for (let round = 0; round < 40; round++)
     await logs.store(
       ids,
@@ -232,8 +235,8 @@ test('a search stops after a bounded amount of work and continues there, in both
   expect(pages).toBeGreaterThan(2);
 });
 
-test('a search reads all lines, and a follower continues after them', async () => {
-  const ids = await shipper();
+test('a search returns all matches, and its cursor points after the last line', async () => {
+  const ids = await createOwner();
   for (let round = 0; round < 40; round++)
     await logs.store(
       ids,
@@ -248,8 +251,8 @@ test('a search reads all lines, and a follower continues after them', async () =
   expect(await lastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
 });
 
-test('pages through lines by cursor, and returns the last lines in their order', async () => {
-  const ids = await shipper();
+test('pages through lines by cursor, and returns the last lines oldest first', async () => {
+  const ids = await createOwner();
   await logs.store(
     ids,
     Array.from({ length: 10 }, (_, i) => line(i + 1)),
@@ -263,8 +266,8 @@ test('pages through lines by cursor, and returns the last lines in their order',
   expect(tail.items.map((item) => item.seq)).toEqual([8, 9, 10]);
 });
 
-test('takes the search text literally', async () => {
-  const ids = await shipper();
+test('does not treat characters of the search text as wildcards', async () => {
+  const ids = await createOwner();
   await logs.store(ids, [line(1, '100% done'), line(2, '1000 done'), line(3, 'a_b'), line(4, 'axb'), line(5, 'c\\d')]);
   const found = async (q: string) =>
     (await readLines(db, { node_id: ids.node_id, ...page, q })).items.map((item) => item.seq);
@@ -287,21 +290,21 @@ test('a tenant reads only lines from the time when it held the node', async () =
     ['releasing', 'release'],
     ['released', 'proof'],
   ] as const)
-    await fleet.moveAllocation({ allocation_id: mine.allocation_id, to, by, reason: 'done with it' });
+    await fleet.moveAllocation({ allocation_id: mine.allocation_id, to, by, reason: 'test' });
   await logs.store(ids, [line(3)]);
   const next = await fleet.allocation('active', node, 'next');
   await logs.store(ids, [line(4)]);
-  const seen = async (visibility: Visibility, allocation_id?: string) => {
+  const readSeqs = async (visibility: Visibility, allocation_id?: string) => {
     const filter = { node_id: node.node_id, limit: 10, visibility, ...(allocation_id && { allocation_id }) };
     return (await readLines(db, filter)).items.map((item) => item.seq);
   };
-  expect(await seen(tenantOnly('mine'))).toEqual([2]);
-  expect(await seen(tenantOnly('next'))).toEqual([4]);
-  expect(await seen(tenantOnly('other'))).toEqual([]);
-  expect(await seen(wholeFleet)).toEqual([1, 2, 3, 4]);
-  expect(await seen(wholeFleet, mine.allocation_id)).toEqual([2]);
-  expect(await seen(wholeFleet, next.allocation_id)).toEqual([4]);
-  expect(await seen(tenantOnly('next'), mine.allocation_id)).toEqual([]);
+  expect(await readSeqs(tenantOnly('mine'))).toEqual([2]);
+  expect(await readSeqs(tenantOnly('next'))).toEqual([4]);
+  expect(await readSeqs(tenantOnly('other'))).toEqual([]);
+  expect(await readSeqs(wholeFleet)).toEqual([1, 2, 3, 4]);
+  expect(await readSeqs(wholeFleet, mine.allocation_id)).toEqual([2]);
+  expect(await readSeqs(wholeFleet, next.allocation_id)).toEqual([4]);
+  expect(await readSeqs(tenantOnly('next'), mine.allocation_id)).toEqual([]);
 });
 
 test('redacts a private key over several lines, across batches and replicas', async () => {
@@ -310,15 +313,15 @@ test('redacts a private key over several lines, across batches and replicas', as
   const shipped = printed.map((text, place) => line(place + 1, text));
   for (const end of printed.keys())
     for (const second of [logs, writer()]) {
-      const ids = await shipper();
+      const ids = await createOwner();
       if (end > 0) await logs.store(ids, shipped.slice(0, end));
-      // Repeats earlier lines, as after a lost reply.
+      // Repeat earlier lines, as an agent does after a lost reply.
       await second.store(ids, shipped.slice(end % 2 === 0 ? 0 : end));
-      const kept = await texts(ids.node_id);
+      const kept = await readTexts(ids.node_id);
       expect(kept.join(), `cut before line ${end + 1}`).not.toContain('planted');
       expect([kept.length, kept[0], kept.at(-1)]).toEqual([printed.length, 'before', 'after']);
     }
-  const ids = await shipper();
+  const ids = await createOwner();
   for (const each of shipped) await logs.store(ids, [each]);
-  expect((await texts(ids.node_id)).join(), 'line by line').not.toContain('planted');
+  expect((await readTexts(ids.node_id)).join(), 'line by line').not.toContain('planted');
 });

@@ -1,4 +1,4 @@
-/** Reads the stored logs of nodes, kept by instance: page by page, the last lines, or a search. */
+/** Reads and searches the stored logs of nodes, from the start or for the last lines. */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { ShippedLine } from '../../contract/agent/agent.ts';
 import type { LogLine, LogPage } from '../../contract/node.ts';
@@ -14,7 +14,7 @@ export interface LogPosition {
 }
 
 export interface LogFilter {
-  /** All instances of the node; without a node, `instance` alone. */
+  /** Selects all instances of a node. Without it, set `instance`. */
   node_id?: string;
   instance?: string;
   allocation_id?: string;
@@ -22,13 +22,13 @@ export interface LogFilter {
   q?: string;
   tail?: boolean;
   after?: LogPosition;
-  /** Continues a search for the last lines. */
+  /** Continues a read of the last lines (`tail`) before this position. */
   before?: LogPosition;
   visibility: Visibility;
   limit: number;
-  /** How much one call reads before it returns where it stopped. */
+  /** One call reads this many bytes before it returns the position at which to continue. */
   max_read_bytes?: number;
-  /** Whether the caller has disconnected; reading then stops. */
+  /** Returns whether the caller has disconnected. Reading then stops. */
   gone?(): boolean;
 }
 
@@ -38,17 +38,17 @@ interface ChunkRow extends PackedContent {
   raw_bytes: number;
 }
 
-/** A search reads many chunks; a few at a time keep memory small and let other queries in. */
+/** A search reads few chunks per query, to use little memory and let other queries run between. */
 const chunksAtOnce = 16;
 
 /**
- * A call reads this much at most. A small chunk counts as `minChunkBytes`, because it has a cost
- * too.
+ * A call reads at most this many bytes. A small chunk counts as `minChunkBytes`, because reading
+ * any chunk has a cost.
  */
 const maxReadBytes = 32 * 1024 * 1024;
 const minChunkBytes = 16 * 1024;
 
-/** The next chunks after a position, or before it for the last lines. */
+/** Reads the next chunks after a position, or before it if the filter asks for the last lines. */
 function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
   const { values, bind } = parameters();
   const where: string[] = [];
@@ -75,71 +75,74 @@ function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefi
   );
 }
 
-/** `may` tests a record before it is parsed, `does` its line. */
+/**
+ * Returns two tests of a search: `mayMatch` for an unparsed record, which excludes most lines
+ * without parsing them, and `matches` for a parsed line.
+ */
 function searchFor(q: string | undefined) {
-  if (!q) return { may: () => true, does: () => true };
+  if (!q) return { mayMatch: () => true, matches: () => true };
   const wanted = q.toLowerCase();
-  const written = JSON.stringify(wanted).slice(1, -1);
+  const escaped = JSON.stringify(wanted).slice(1, -1);
   return {
-    may: (record: string) => record.toLowerCase().includes(written),
-    does: ({ line }: ShippedLine) => line.toLowerCase().includes(wanted),
+    mayMatch: (record: string) => record.toLowerCase().includes(escaped),
+    matches: ({ line }: ShippedLine) => line.toLowerCase().includes(wanted),
   };
 }
 
 export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPage> {
-  const { may, does } = searchFor(filter.q);
+  const { mayMatch, matches } = searchFor(filter.q);
   const sinceMs = filter.since ? Date.parse(filter.since) : null;
   const { after, limit, tail = false } = filter;
   const items: LogLine[] = [];
-  /** Read up to here, even if nothing was found; the next call continues after it. */
-  let read: LogPosition | undefined;
+  /** The last chunk that was read, even if no line matched. The next call continues after it. */
+  let lastRead: LogPosition | undefined;
   let newest: LogPosition | undefined;
   let readBytes = 0;
   let isEnd = false;
 
-  const wantedOf = async (row: ChunkRow): Promise<LogLine[]> => {
+  const matchingLines = async (row: ChunkRow): Promise<LogLine[]> => {
     const { node_instance_id } = row;
-    const known = after?.node_instance_id === node_instance_id ? after.seq : 0;
+    const afterSeq = after?.node_instance_id === node_instance_id ? after.seq : 0;
     return (await recordsOf(row))
-      .filter(may)
+      .filter(mayMatch)
       .map(lineOf)
-      .filter((line) => line.seq > known && does(line) && (sinceMs === null || Date.parse(line.at) >= sinceMs))
+      .filter((line) => line.seq > afterSeq && matches(line) && (sinceMs === null || Date.parse(line.at) >= sinceMs))
       .map((line) => ({ node_instance_id, ...line }));
   };
 
   const isDone = () =>
     items.length >= limit || readBytes >= (filter.max_read_bytes ?? maxReadBytes) || filter.gone?.() === true;
   while (!isEnd && !isDone()) {
-    const rows = await nextChunks(db, filter, read);
+    const rows = await nextChunks(db, filter, lastRead);
     for (const row of rows) {
       if (isDone()) break;
       readBytes += Math.max(row.raw_bytes, minChunkBytes);
-      read = { node_instance_id: row.node_instance_id, seq: Number(row.last_seq) };
-      newest ??= read;
-      const found = await wantedOf(row);
-      if (tail) items.unshift(...found.slice(-(limit - items.length)));
-      else items.push(...found.slice(0, limit - items.length));
+      lastRead = { node_instance_id: row.node_instance_id, seq: Number(row.last_seq) };
+      newest ??= lastRead;
+      const lines = await matchingLines(row);
+      if (tail) items.unshift(...lines.slice(-(limit - items.length)));
+      else items.push(...lines.slice(0, limit - items.length));
       isEnd = rows.length < chunksAtOnce && row === rows.at(-1);
     }
     isEnd ||= rows.length === 0;
   }
   const last = items.at(-1);
-  const full = !tail && items.length >= limit && last;
-  const end = tail ? newest : full ? { node_instance_id: last.node_instance_id, seq: last.seq } : read;
+  const isFull = !tail && items.length >= limit && last;
+  const end = tail ? newest : isFull ? { node_instance_id: last.node_instance_id, seq: last.seq } : lastRead;
   return {
     items,
     next_cursor: end ? formatLogCursor(end) : null,
-    continue_at: !isEnd && items.length < limit && read ? formatLogCursor(read) : null,
+    continue_at: !isEnd && items.length < limit && lastRead ? formatLogCursor(lastRead) : null,
   };
 }
 
-/** The last lines of an instance, oldest first. */
+/** Reads the last lines of an instance, oldest first. */
 export async function lastLines(db: Queryable, instance: NodeInstanceId, limit = 200): Promise<string[]> {
   const page = await readLines(db, { instance, tail: true, visibility: wholeFleet, limit });
   return page.items.map(({ line }) => line);
 }
 
-/** The number of the last stored line of an instance, or 0. */
+/** Reads the number of the last stored line of an instance, or 0 if it has none. */
 export async function lastStoredSeq(db: Queryable, instance: NodeInstanceId): Promise<number> {
   const [end] = await db.query<{ last_seq: string }>('select last_seq from node_log_ends where node_instance_id = $1', [
     instance,
