@@ -1,4 +1,4 @@
-/** Every read for a caller: as the tenant, as another tenant, and with a broken visibility. */
+/** Runs every read as the tenant of a row, as another tenant, and with an invalid visibility. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** How many rows each read returns. */
+/** Returns the number of rows that each read finds. */
 const reads: Record<string, (visibility: Visibility) => Promise<number>> = {
   readNode: async (visibility) => ((await readNode(store.db, node.node_id, visibility)) ? 1 : 0),
   readNodes: async (visibility) => (await readNodes(store.db, [node.node_id], visibility)).length,
@@ -81,13 +81,13 @@ const reads: Record<string, (visibility: Visibility) => Promise<number>> = {
 describe.for(Object.keys(reads))('%s', (name) => {
   const read = async (visibility: Visibility) => reads[name]?.(visibility);
 
-  test('returns a row to its tenant and to a fleet-wide caller only', async () => {
+  test('returns a row only to its tenant and to a fleet-wide caller', async () => {
     expect(await read(wholeFleet)).toBe(1);
     expect(await read(tenantOnly('acme'))).toBe(1);
     expect(await read(tenantOnly('globex'))).toBe(0);
   });
 
-  test('returns nothing if the tenant or the visibility is missing', async () => {
+  test('returns nothing without a tenant, and throws without a visibility', async () => {
     expect(await read({ kind: 'tenant' } as Visibility)).toBe(0);
     expect(await read({ kind: 'tenant', tenant: null } as never)).toBe(0);
     expect(await read({} as Visibility)).toBe(0);
@@ -96,7 +96,7 @@ describe.for(Object.keys(reads))('%s', (name) => {
   });
 });
 
-test('a row without a tenant is visible to a fleet-wide caller only', () => {
+test('a row without a tenant is visible only to a fleet-wide caller', () => {
   expect(canSee(wholeFleet, null)).toBe(true);
   expect(canSee(tenantOnly('acme'), 'acme')).toBe(true);
   expect(canSee(tenantOnly('acme'), 'globex')).toBe(false);

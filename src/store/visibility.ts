@@ -1,23 +1,23 @@
 /**
- * Tenant isolation in SQL: every predicate that keeps a tenant from another's rows. The text
- * depends on the kind of visibility, so a read of the whole fleet carries no predicate and both
- * kinds keep plans of their own.
+ * The SQL predicates that keep a tenant from reading rows of another. Every such predicate is in
+ * this file. A read of the whole fleet has no predicate, so it and the read of a tenant are
+ * different statements with their own plans.
  */
 import type { Visibility } from '../lifecycle/visibility.ts';
 import type { Bind } from './pg/walk.ts';
 
-/** Conditions to join with `and`; none for the whole fleet. */
+/** Returns conditions to join with `and`; none for the whole fleet. */
 const forTenant = (visibility: Visibility, bind: Bind, condition: (tenant: string) => string): string[] =>
   visibility.kind === 'fleet' ? [] : [condition(bind(visibility.tenant))];
 
-/** For text that goes behind another condition. */
+/** Joins conditions for appending to an existing condition. */
 export const andAll = (conditions: readonly string[]): string => conditions.map((each) => `and ${each}`).join(' ');
 
-/** Allocations or operations of the tenant. `table` is how the statement names them. */
+/** Selects allocations or operations of the tenant. `table` is their alias in the statement. */
 export const ownRows = (visibility: Visibility, table: string, bind: Bind): string[] =>
   forTenant(visibility, bind, (tenant) => `${table}.tenant = ${tenant}`);
 
-/** Nodes that the tenant holds now. Needs `withHolder` of rows/nodes.ts. */
+/** Selects nodes that the tenant holds now. Requires the join `withHolder` of rows/nodes.ts. */
 export const heldNodes = (visibility: Visibility, bind: Bind): string[] =>
   forTenant(
     visibility,
@@ -30,7 +30,7 @@ export const heldNodes = (visibility: Visibility, bind: Bind): string[] =>
       )`,
   );
 
-/** Nodes that the tenant holds or ever held. `node_id` is an expression. */
+/** Selects nodes that the tenant holds or ever held. `node_id` is an SQL expression. */
 export const everHeldNodes = (visibility: Visibility, node_id: string, bind: Bind): string[] =>
   forTenant(
     visibility,
@@ -43,15 +43,15 @@ export const everHeldNodes = (visibility: Visibility, node_id: string, bind: Bin
   );
 
 /**
- * Allocations by which a tenant may hold a node, by the index `allocations_held`. The present
- * holder is checked afterwards.
+ * Selects allocations by which a tenant may hold a node, using the index `allocations_held`. Some
+ * may no longer hold their node, so the caller must also check the present holder.
  */
 export const mayHoldNode = (tenant: string): string =>
   `tenant = ${tenant} and status <> 'released' and node_id is not null`;
 
 /**
- * Facts, tasks or log chunks that name an allocation of the tenant. Looks the owner up for each
- * row.
+ * Selects facts, tasks or log chunks that name an allocation of the tenant. Looks up the tenant of
+ * the allocation for each row.
  */
 export const ofOwnAllocation = (visibility: Visibility, table: string, bind: Bind): string[] =>
   forTenant(
@@ -65,9 +65,9 @@ export const ofOwnAllocation = (visibility: Visibility, table: string, bind: Bin
   );
 
 /**
- * Facts about allocations of the tenant. If they are all about the allocation `only`, its owner is
- * looked up once. A scalar subquery: as a join, a prepared plan would read all allocations of the
- * tenant.
+ * Selects facts about allocations of the tenant. If all facts are about the allocation `only`, its
+ * tenant is looked up once. This is a scalar subquery, because with a join a prepared plan would
+ * read all allocations of the tenant.
  */
 export const ownFacts = (visibility: Visibility, only: string | undefined, bind: Bind): string[] =>
   forTenant(
@@ -79,7 +79,10 @@ export const ownFacts = (visibility: Visibility, only: string | undefined, bind:
     ) = ${tenant}`,
   );
 
-/** Boot stages, except those reported before the handover of a node that other tenants have had. */
+/**
+ * Selects boot stages that the tenant may see. If other tenants have had the node, stages that were
+ * reported before the last handover are left out.
+ */
 export const ownStages = (visibility: Visibility, node_id: string, node_instance_id: string, bind: Bind): string[] =>
   forTenant(
     visibility,
