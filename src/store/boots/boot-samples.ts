@@ -1,4 +1,6 @@
-/** Boot samples: duration and outcome of each phase of a boot. Budgets are learned from them. */
+/**
+ * Stores boot samples: the duration and outcome of each boot phase. Budgets are learned from them.
+ */
 import { secondsBetween } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import type { BootSample } from '../../contract/supervision/boots.ts';
@@ -14,7 +16,7 @@ export function imageOf(pool: PoolDocument): string | null {
   return typeof image === 'string' ? image : null;
 }
 
-/** The sample of a boot phase that this move ends; `node` is the row before the move. */
+/** Returns the sample of the boot phase that this move ends. `node` is the row before the move. */
 export function endedBoot(
   node: NodeRow & { pool_document: PoolDocument },
   move: { to: NodeStatus; by: Cause },
@@ -46,7 +48,10 @@ export const sampleColumns = `
   node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
   seconds, outcome, lateness_seconds, budget_seconds, budget_source, at`;
 
-/** A phase that timed out and completed later stays one sample: late, with the budget it missed. */
+/**
+ * A phase that timed out and completed later stays one sample. Its outcome becomes `late`, and it
+ * keeps the budget that it missed.
+ */
 export const onSampleConflict = `
   on conflict (node_instance_id, phase) do update set
     seconds = excluded.seconds,
@@ -64,22 +69,25 @@ export async function keepBootSamples(
   tx: Transaction,
   samples: (ReturnType<typeof endedBoot> | undefined)[],
 ): Promise<void> {
-  const kept = samples.filter((sample) => sample !== undefined);
-  if (kept.length === 0) return;
+  const present = samples.filter((sample) => sample !== undefined);
+  if (present.length === 0) return;
   await tx.query(
     `insert into boot_samples (${sampleColumns})
      select ${sampleColumns}
      from jsonb_populate_recordset(null::boot_samples, $1::jsonb)
      ${onSampleConflict}`,
-    [JSON.stringify(kept)],
+    [JSON.stringify(present)],
     { often: true },
   );
 }
 
-/** A budget is judged by so many samples. */
+/** The number of newest samples that a budget is judged by. */
 const maxSamples = 500;
 
-/** A machine that joins by itself has booted before; its provision phase of 0 s teaches nothing. */
+/**
+ * Excludes provision phases of 0 s. They belong to machines that had booted before they joined, so
+ * their boot was not measured.
+ */
 export const wasSeenToBegin = `(phase = 'start' or seconds > 0)`;
 
 interface SampleRow extends Omit<BootSample, 'at'> {
@@ -109,7 +117,7 @@ const runningPhase: Record<SamplePhase, { status: NodeStatus; since: string }> =
   start: { status: 'starting', since: 'registered_at' },
 };
 
-/** Boots in progress, with their time so far: a lower bound of their duration. */
+/** Reads boots in progress. Their time so far is a lower bound of their duration. */
 export function runningBoots(db: Queryable, pool: string, phase: SamplePhase, now: Date): Promise<TimedBoot[]> {
   const { status, since } = runningPhase[phase];
   return db.query<TimedBoot>(
@@ -133,7 +141,7 @@ export interface SinceChange {
   killed: number;
 }
 
-/** How boots ended since the budget last changed: set by an operator, learned, or reset. */
+/** Counts how boots ended since the budget was last set by an operator, learned or reset. */
 export async function bootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<SinceChange> {
   const [row] = await db.query<SinceChange>(
     `with present as (
@@ -141,7 +149,7 @@ export async function bootsSinceChange(db: Queryable, pool: string, phase: Sampl
        from pools
        join pool_generations on pool = name and pool_generations.generation = pools.generation
        where name = $1),
-     -- The oldest generation since which the pool document has had its present budget.
+     -- The first generation in a row that has the present budget.
      configured as (
        select min(created_at) as at
        from pool_generations
@@ -151,7 +159,7 @@ export async function bootsSinceChange(db: Queryable, pool: string, phase: Sampl
            from pool_generations former, present
            where former.pool = $1
              and former.document #> $3 is distinct from present.budget), 0)),
-     -- Only provision budgets are learned. An operator's change resets what was learned.
+     -- Only provision budgets are learned. An operator's change discards the learned budget.
      learned as (
        select greatest(max(at), max(budget_said_at)) as at
        from budget_changes

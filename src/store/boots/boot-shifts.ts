@@ -1,4 +1,4 @@
-/** Reads the boots that show a slowdown: pools with new boots, a sample of them, their stages. */
+/** Reads the boots in which a slowdown is detected: a bounded sample per pool, and their stages. */
 import { secondsLater } from '../../base/clock.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import { maxComparedAgeSeconds } from '../../lifecycle/boots/boot-shift.ts';
@@ -16,7 +16,10 @@ export interface BootedPool {
 /** The subject of a finding about the boots of a pool. */
 export const bootSubject = ({ pool, phase }: Pick<BootedPool, 'pool' | 'phase'>): string => `${pool}/${phase}`;
 
-/** Pools with boots that ended after `since` (null: ever), and those with a subject in `also`. */
+/**
+ * Finds pools with boots that ended after `since`, or with any boot if `since` is null. Always
+ * includes the pools whose subject is in `also`.
+ */
 export const bootedPools = (db: Queryable, since: Date | null, also: readonly string[]): Promise<BootedPool[]> =>
   db.query<BootedPool>(
     `select pool.name as pool, phase.phase, generation.document || jsonb_build_object('learned', pool.learned) as document
@@ -36,13 +39,14 @@ export const bootedPools = (db: Queryable, since: Date | null, also: readonly st
     [since, also],
   );
 
-/** The newest boots are read besides the sampled ones. */
-const newest = 300;
+/** This many newest boots are read in addition to the sample. */
+const maxNewest = 300;
 
 /**
- * A bounded sample, however many boots a pool has: up to 12 of every two hours of the last nine
- * days, and 20 of every day before. It picks by start time, which is independent of the duration.
- * The two-hour bins are aligned, so that a detected change keeps its place for a week.
+ * Time spans from which boots are sampled, so that the number of rows is bounded: up to 12 boots of
+ * every two hours of the last nine days, and 20 of every earlier day. The sample is taken by start
+ * time, which does not depend on the duration. The two-hour spans are aligned to fixed times, so
+ * that a detected change keeps its position for a week.
  */
 const spans = `
   select at as from_at, at + interval '2 hours' as to_at, 12 as max_boots
@@ -57,7 +61,7 @@ const sampledBoots = `
   where sample.pool = subject.pool
     and sample.phase = subject.phase`;
 
-/** In order of their start, by `bootSubject`. */
+/** Reads the sampled boots of each `bootSubject`, in the order of their start. */
 export async function bootsToCompare(
   db: Queryable,
   subjects: readonly Pick<BootedPool, 'pool' | 'phase'>[],
@@ -84,7 +88,7 @@ export async function bootsToCompare(
        ${sampledBoots}
          and started_at >= $4
        order by started_at desc
-       limit ${newest}) boot
+       limit ${maxNewest}) boot
      order by started_at, node_instance_id`,
     [
       subjects.map(({ pool }) => pool),
@@ -96,7 +100,7 @@ export async function bootsToCompare(
   return Map.groupBy(rows, bootSubject);
 }
 
-/** The boot stages of these instances, with their durations. */
+/** Reads the boot stages of these instances, with their durations. */
 export async function stagesOfBoots(
   db: Queryable,
   node_instance_ids: readonly string[],

@@ -1,4 +1,6 @@
-/** Reads the boots and recent budgets that a pool learns from, and saves a learned budget. */
+/**
+ * Reads the boots and recent budgets from which a pool's budget is learned, and saves the result.
+ */
 import { secondsLater } from '../../base/clock.ts';
 import {
   type LearnedBudget,
@@ -16,8 +18,8 @@ import { wasSeenToBegin } from './boot-samples.ts';
 const reconsiderSeconds = 3600;
 
 /**
- * Pools with the learned policy and a new boot, or not considered for an hour: meanwhile boots may
- * have become too old, or the limit per day may allow another change.
+ * Finds pools with the learned policy that have a new boot or were not considered for an hour.
+ * Within an hour boots may become too old, or the limit per day may allow another change.
  */
 export async function poolsToLearn(db: Queryable, now: Date): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
@@ -28,7 +30,7 @@ export async function poolsToLearn(db: Queryable, now: Date): Promise<string[]> 
        and generation.document #>> '{budgets,policy}' = 'learned'
        and (
          pool.learned is null
-         -- Also later than now: the clock was set back since.
+         -- A time after now means that the clock was set back.
          or (pool.learned ->> 'considered_at')::timestamptz not between $1 and $2
          or exists (
            select 1
@@ -42,21 +44,27 @@ export async function poolsToLearn(db: Queryable, now: Date): Promise<string[]> 
   return rows.map(({ name }) => name);
 }
 
-/** False if the operator's change lies a day ahead, which means that the clock was set back. */
-const isChangeInOrder = ({ budget_said_at }: PoolRow, now: Date) =>
+/**
+ * Whether the time of the operator's change is plausible. A day ahead means the clock was set back.
+ */
+const hasPlausibleChange = ({ budget_said_at }: PoolRow, now: Date) =>
   budget_said_at < secondsLater(now, limitWindowSeconds);
 
-/** A budget learned before the operator's change would escape the limit per day. */
-const hasLaterChange = (pool: PoolRow, now: Date) => isChangeInOrder(pool, now) && pool.budget_said_at > now;
+/**
+ * Whether the operator's change is after `now`. A budget learned now would escape the daily limit.
+ */
+const hasLaterChange = (pool: PoolRow, now: Date) => hasPlausibleChange(pool, now) && pool.budget_said_at > now;
 
-/** Undefined if another replica has the lock, or the pool was changed meanwhile. */
+/** Returns undefined if another replica has the lock, or if the pool may not learn now. */
 export async function lockLearningPool(tx: Transaction, name: string, now: Date): Promise<PoolRow | undefined> {
   const [locked] = await tx.query('select 1 from pools where name = $1 for update skip locked', [name]);
   const pool = locked && (await currentPool(tx, name));
   return pool?.document.budgets?.policy === 'learned' && !hasLaterChange(pool, now) ? pool : undefined;
 }
 
-/** The oldest brake hold on the pool or its zone, or for a fault of our own. */
+/**
+ * Reads the oldest open hold of the brake on the pool or its zone, or for a fault of the server.
+ */
 export async function openBrakeHold(
   db: Queryable,
   pool: PoolRow,
@@ -115,22 +123,25 @@ const valuesOf = (stratum: Stratum, { document, driver, make_generation }: PoolR
   return stratum === 'class' ? [driver, document.runtime_class ?? null] : [];
 };
 
-/** The newest boots of one stratum. */
+/** Reads the newest boots of one stratum. */
 export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Date): Promise<TimedBoot[]> {
   return db.query<TimedBoot>(
     `select seconds, outcome
-     from (${bootsByStratum[stratum]}) found
+     from (${bootsByStratum[stratum]}) boot
      order by at desc
      limit ${maxBootsLearnedFrom}`,
     [pool.name, secondsLater(now, -maxLearnedAgeSeconds), ...valuesOf(stratum, pool)],
   );
 }
 
-/** Budgets in force within a day, before or after `now`: the clock may have been set back. */
+/**
+ * Reads the budgets that applied within a day before or after `now`. Later ones exist if the clock
+ * was set back.
+ */
 export async function recentBudgets(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
   const aDayAgo = secondsLater(now, -limitWindowSeconds);
-  const since = isChangeInOrder(pool, now) && pool.budget_said_at > aDayAgo ? pool.budget_said_at : aDayAgo;
-  const moves = await db.query<{ from_seconds: number; seconds: number }>(
+  const since = hasPlausibleChange(pool, now) && pool.budget_said_at > aDayAgo ? pool.budget_said_at : aDayAgo;
+  const changes = await db.query<{ from_seconds: number; seconds: number }>(
     `select from_seconds, seconds
      from budget_changes
      where pool = $1
@@ -138,14 +149,14 @@ export async function recentBudgets(db: Queryable, pool: PoolRow, now: Date): Pr
        and at < $3`,
     [pool.name, since, secondsLater(now, limitWindowSeconds)],
   );
-  return moves.flatMap(({ from_seconds, seconds }) => [from_seconds, seconds]);
+  return changes.flatMap(({ from_seconds, seconds }) => [from_seconds, seconds]);
 }
 
-/** Whether an operator set another budget within the last day. */
+/** Whether an operator changed `provision_seconds` within the last day. */
 export const hasNewNumber = ({ number_said_at }: PoolRow, now: Date): boolean =>
   number_said_at !== null && number_said_at <= now && number_said_at > secondsLater(now, -limitWindowSeconds);
 
-/** Enough points to draw the curve well. */
+/** Enough points to draw the curve smoothly. */
 const maxCurveSteps = 100;
 
 function thinCurve(curve: readonly SurvivalStep[]): SurvivalStep[] {
@@ -157,13 +168,13 @@ export interface BudgetUpdate {
   from_seconds: number;
   budget: LearnedBudget;
   because: string;
-  /** False: the pool goes back to its fixed budget. */
+  /** False if the pool returns to its fixed budget. */
   learned: boolean;
 }
 
 const round = (seconds: number) => Number(seconds.toFixed(1));
 
-/** Saves the outcome. A changed budget is recorded as a verdict, with its survival curve. */
+/** Saves the learned budget. If the budget changed, records a fact with its survival curve. */
 export async function saveLearnedBudget(
   tx: Transaction,
   pool: PoolRow,
@@ -172,13 +183,13 @@ export async function saveLearnedBudget(
 ): Promise<void> {
   const { budget, because, from_seconds, learned } = update;
   const { lesson, aim_seconds, seconds } = budget;
-  const learnedNow: Learned = {
+  const saved: Learned = {
     ...{ seconds: learned ? seconds : null, aim_seconds, because },
     stratum: lesson?.stratum ?? null,
     completions: lesson?.completions ?? 0,
     considered_at: now.toISOString(),
   };
-  await tx.query('update pools set learned = $2 where name = $1', [pool.name, learnedNow]);
+  await tx.query('update pools set learned = $2 where name = $1', [pool.name, saved]);
   if (!budget.moved) return;
   await tx.query(
     `insert into budget_changes (pool, at, from_seconds, seconds)

@@ -1,6 +1,6 @@
 /**
- * Judges every recorded boot of a pool by another budget, in SQL. lifecycle/boots/what-if.ts does
- * the same in memory.
+ * Computes in SQL how every recorded boot of a pool would have ended with another budget.
+ * lifecycle/boots/what-if.ts computes the same in memory.
  */
 import type { BootSample } from '../../contract/supervision/boots.ts';
 import type { SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
@@ -12,7 +12,7 @@ export interface WhatIfQuery extends WhatIfQuestion {
   pool: string;
   phase: SamplePhase;
   since: Date | null;
-  /** The budget in force, to compare with. */
+  /** The present budget, for comparison. */
   current_seconds: number;
 }
 
@@ -26,18 +26,18 @@ interface Counted {
   current_false_kill_count: number;
 }
 
-/** The lists are cut off here; the counts are complete. */
+/** Limits the lists of boots. The counts are complete. */
 const maxListed = 500;
 
-const arrived = `outcome in ('completed', 'late')`;
+const hasArrived = `outcome in ('completed', 'late')`;
 const isOfPool = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
 const sinceOf = ({ since }: WhatIfQuery) =>
   since ? { values: [since], isRecent: 'and at >= $4' } : { values: [], isRecent: '' };
 
 type Row = Omit<BootSample, 'at'> & { at: Date };
 
-/** One index scan per outcome, longest boots first. */
-const longest = (outcomes: readonly string[], isRecent: string) =>
+/** Selects the longest boots by one index scan per outcome. */
+const longestBoots = (outcomes: readonly string[], isRecent: string) =>
   outcomes
     .map(
       (outcome) => `
@@ -52,11 +52,11 @@ const longest = (outcomes: readonly string[], isRecent: string) =>
     )
     .join(' union all ');
 
-async function list(db: Queryable, question: WhatIfQuery, outcomes: readonly string[], over_seconds: number) {
+async function listBoots(db: Queryable, question: WhatIfQuery, outcomes: readonly string[], over_seconds: number) {
   const { values, isRecent } = sinceOf(question);
   const rows = await db.query<Row>(
     `select *
-     from (${longest(outcomes, isRecent)}) found
+     from (${longestBoots(outcomes, isRecent)}) boot
      order by seconds desc
      limit ${maxListed}`,
     [question.pool, question.phase, over_seconds, ...values],
@@ -69,12 +69,12 @@ export async function whatIfOnRecord(db: Queryable, question: WhatIfQuery) {
   const [counted] = await db.query<Counted>(
     `select
        count(*)::int as boots,
-       (count(*) filter (where ${arrived} and seconds > $3))::int as false_kill_count,
-       (count(*) filter (where ${arrived} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
+       (count(*) filter (where ${hasArrived} and seconds > $3))::int as false_kill_count,
+       (count(*) filter (where ${hasArrived} and seconds > $3 and seconds - $3 <= $4))::int as rescued_count,
        (count(*) filter (where outcome = 'timed_out'))::int as stuck_count,
        avg(seconds - $3) filter (where outcome = 'timed_out') as stuck_found_sooner_seconds,
        (count(*) filter (where outcome = 'cancelled' and seconds > $3))::int as undecided_count,
-       (count(*) filter (where ${arrived} and seconds > $5))::int as current_false_kill_count
+       (count(*) filter (where ${hasArrived} and seconds > $5))::int as current_false_kill_count
      from boot_samples
      where ${isOfPool}
        ${since ? 'and at >= $6' : ''}`,
@@ -89,8 +89,8 @@ export async function whatIfOnRecord(db: Queryable, question: WhatIfQuery) {
      limit 1`,
     [pool, phase, ...(since ? [since] : [])],
   );
-  const killed = await list(db, question, ['completed', 'late'], budget_seconds);
-  const stuck = await list(db, question, ['timed_out'], -1);
+  const killed = await listBoots(db, question, ['completed', 'late'], budget_seconds);
+  const stuck = await listBoots(db, question, ['timed_out'], -1);
   if (!counted) throw new Error('the count returned no row');
   return {
     ...counted,

@@ -102,7 +102,7 @@ async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, {
 }
 
 /**
- * The end of the chain when the lock was locked, and an earlier checkpoint that has disappeared.
+ * The present end of the chain, and an earlier checkpoint if that has disappeared.
  */
 export interface ChainStart {
   end: ChainEnd;

@@ -1,5 +1,6 @@
 /**
- * Reads the records of a pool for a replay: boots, moved deadlines and changes of status. Bounded.
+ * Reads the recorded boots, deadline moves and status changes of a pool for a replay, up to a
+ * limit.
  */
 import type { SampleOutcome, SamplePhase } from '../../lifecycle/boots/boot-samples.ts';
 import type { BudgetSource } from '../../lifecycle/deadlines/budgets.ts';
@@ -12,7 +13,7 @@ export interface ReplayRange {
   pool: string;
   since: Date;
   until: Date;
-  /** The limit for boots, and for facts. */
+  /** Limits the boots and, separately, the facts. */
   max_rows: number;
 }
 
@@ -76,7 +77,7 @@ export const readBoots = (db: Queryable, { pool, since, until, max_rows }: Repla
     [pool, since, until, max_rows],
   );
 
-/** When each instance showed progress of its boot, in milliseconds. */
+/** Reads the times, in milliseconds, at which each instance showed progress of its boot. */
 export async function readAdvances(db: Queryable, instances: readonly string[]): Promise<Map<string, number[]>> {
   const rows = await db.query<{ node_instance_id: string; moments: number[] }>(
     `select node_instance_id, json_agg(extract(epoch from seen_at) * 1000 order by seen_at) as moments
@@ -95,18 +96,18 @@ export interface FactRow {
   kind: string;
   node_id: string;
   node_instance_id: string | null;
-  /** The node's present one. */
+  /** The node's present generation, which may differ from the one at the time of the fact. */
   pool_generation: number;
   from: NodeStatus | 'new' | null;
   to: NodeStatus | null;
   by: string | null;
   reason: string | null;
-  /** The evidence of a verdict. */
+  /** This field and the next three are the evidence of a verdict. */
   due_at: Date | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
   certain: boolean | null;
-  /** The new deadline, and the one before. */
+  /** The new deadline, and in `before` the deadline that it replaced. */
   deadline_at: Date | null;
   before: Date | null;
   budget_seconds: number | null;
@@ -120,8 +121,8 @@ const kinds = [
 ];
 
 /**
- * The facts about nodes of the pool, oldest first. Of holds only mass failures, which a pool's
- * policy decides.
+ * Reads the facts about nodes of the pool, oldest first. Of the holds, reads only those for mass
+ * failures, because only these depend on the pool's policy.
  */
 export async function readFacts(
   db: Queryable,
@@ -155,7 +156,7 @@ export async function readFacts(
   return { facts: rows.slice(0, max_rows).reverse(), more: rows.length > max_rows };
 }
 
-export async function countStanding(db: Queryable, pool: string): Promise<Partial<Record<NodeStatus, number>>> {
+export async function countByPresentStatus(db: Queryable, pool: string): Promise<Partial<Record<NodeStatus, number>>> {
   const rows = await db.query<{ status: NodeStatus; count: number }>(
     'select status, count(*)::int as count from nodes where pool = $1 group by 1',
     [pool],

@@ -1,6 +1,6 @@
 /**
- * Assembles the recorded history of a pool for a replay: boots with their events, absences with
- * their ends.
+ * Builds the recorded history of a pool for a replay: boots with their events, and absences with
+ * how they ended.
  */
 import { type Clock, moment, pause, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -16,7 +16,7 @@ import type { Database, Queryable } from '../pg/database.ts';
 import type { TransitionEnvironment } from '../transitions/transition-rules.ts';
 import {
   type BootRow,
-  countStanding,
+  countByPresentStatus,
   type FactRow,
   type ReplayRange,
   readAdvances,
@@ -24,7 +24,7 @@ import {
   readFacts,
 } from './replay-facts.ts';
 
-/** The policy that the rules of this server apply for a pool document. */
+/** Returns the policy that the rules of this server apply to a pool document. */
 export function replayPolicyOf(document: PoolDocument, environment: TransitionEnvironment): ReplayPolicy {
   return {
     mode: document.mode ?? 'enforce',
@@ -48,34 +48,44 @@ const isObserveOnly = ({ kind }: Pick<FactRow, 'kind'>) => kind === 'node.would_
 const isChange = ({ kind }: Pick<FactRow, 'kind'>) =>
   kind !== 'node.would_have' && kind !== 'node.deadline_moved' && kind !== 'node.held';
 
-const unknownReason = 'it did not arrive in time';
+const unknownReason = 'the node did not arrive in time';
 
-const verdictOn = (boot: BootRow, ended_at: Date, own: readonly FactRow[]): FactRow | undefined =>
-  own.findLast(
+/** Finds the last deadline verdict on a boot, enforced or only observed. */
+const verdictOn = (boot: BootRow, ended_at: Date, instanceFacts: readonly FactRow[]): FactRow | undefined =>
+  instanceFacts.findLast(
     (fact) => fact.by === deadlineRules[boot.phase] && fact.at <= ended_at && (isChange(fact) || isObserveOnly(fact)),
   );
 
-function givenUpBy(boot: BootRow, ended_at: Date, verdict: FactRow | undefined): RecordedBoot['given_up'] {
+function readGivenUp(boot: BootRow, ended_at: Date, verdict: FactRow | undefined): RecordedBoot['given_up'] {
   if (verdict) {
     const { at, reason, due_at, last_seen_at, stale_seconds } = verdict;
     return { at, reason: reason ?? unknownReason, deadline_at: due_at, last_seen_at, stale_seconds };
   }
-  // The verdict is outside the range or was cut; the boot's outcome still shows that there was one.
+  // The verdict is outside the range or was dropped, but the boot's outcome shows that there was
+  // one.
   if (boot.outcome !== 'late' && boot.outcome !== 'timed_out') return null;
   const at = secondsLater(ended_at, -(boot.lateness_seconds ?? 0));
   return { at, reason: unknownReason, deadline_at: null, last_seen_at: null, stale_seconds: null };
 }
 
 /**
- * Layers that move a deadline under any policy. During provisioning, waits for the provider and
- * outages of the store already moved the start of the boot's clock.
+ * The layers whose deadline moves apply under any policy. Moves by the store are left out for
+ * provisioning, because waits for the provider and outages of the store already moved `started_at`.
  */
-const movers: Record<BootRow['phase'], readonly string[]> = { provision: ['operator'], start: ['operator', 'store'] };
+const movingLayers: Record<BootRow['phase'], readonly string[]> = {
+  provision: ['operator'],
+  start: ['operator', 'store'],
+};
 
-function eventsOf(boot: BootRow, until: Date, own: readonly FactRow[], advances: readonly number[]): DeadlineEvent[] {
+function eventsOf(
+  boot: BootRow,
+  until: Date,
+  instanceFacts: readonly FactRow[],
+  advances: readonly number[],
+): DeadlineEvent[] {
   const isWithin = (at: Date) => at > boot.started_at && at <= until;
-  const moves = own.flatMap(({ kind, layer, at, deadline_at, before }): DeadlineEvent[] => {
-    const isMove = kind === 'node.deadline_moved' && movers[boot.phase].includes(layer) && isWithin(at);
+  const moves = instanceFacts.flatMap(({ kind, layer, at, deadline_at, before }): DeadlineEvent[] => {
+    const isMove = kind === 'node.deadline_moved' && movingLayers[boot.phase].includes(layer) && isWithin(at);
     if (!isMove || !deadline_at || !before) return [];
     return [{ at, what: 'moved', seconds: secondsBetween(before, deadline_at), by_person: layer === 'operator' }];
   });
@@ -85,52 +95,54 @@ function eventsOf(boot: BootRow, until: Date, own: readonly FactRow[], advances:
   );
 }
 
-interface Indexed {
+interface FactIndexes {
   byInstance: Map<string | null, FactRow[]>;
   byNode: Map<string, FactRow[]>;
   advances: Map<string, number[]>;
   until: Date;
 }
 
-function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: Indexed): RecordedBoot {
+function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: FactIndexes): RecordedBoot {
   const { seconds, lateness_seconds: _, pool_generation: generation, ...rest } = boot;
-  const own = byInstance.get(boot.node_instance_id) ?? [];
+  const instanceFacts = byInstance.get(boot.node_instance_id) ?? [];
   const ended_at = secondsLater(boot.started_at, seconds);
-  const verdict = verdictOn(boot, ended_at, own);
-  const given_up = givenUpBy(boot, ended_at, verdict);
-  const left =
+  const verdict = verdictOn(boot, ended_at, instanceFacts);
+  const given_up = readGivenUp(boot, ended_at, verdict);
+  const departure =
     given_up &&
     byNode
       .get(boot.node_id)
       ?.find((fact) => isChange(fact) && fact.at >= given_up.at && fact.from === 'failed' && fact.to !== 'starting');
-  // Later arrivals no longer rescue it. A verdict that was only observed has no rescue window.
+  // Later arrivals no longer rescue the node. A verdict that was only observed has no rescue
+  // window.
   const rescuableUntil = verdict && isChange(verdict) ? verdict.deadline_at : null;
-  const watched = [left?.at, rescuableUntil, until].flatMap((each) => (each ? [each.getTime()] : []));
+  const watchEnds = [departure?.at, rescuableUntil, until].flatMap((each) => (each ? [each.getTime()] : []));
   return {
     ...rest,
     generation,
     ended_at,
     given_up,
-    events: eventsOf(boot, given_up?.at ?? ended_at, own, advances.get(boot.node_instance_id) ?? []),
+    events: eventsOf(boot, given_up?.at ?? ended_at, instanceFacts, advances.get(boot.node_instance_id) ?? []),
     ready_by_rule:
-      boot.phase === 'start' && own.some(({ kind, by }) => kind === 'node.ready' && by === 'stuck-starting'),
-    watched_until: moment(Math.min(...watched)),
+      boot.phase === 'start' && instanceFacts.some(({ kind, by }) => kind === 'node.ready' && by === 'stuck-starting'),
+    watched_until: moment(Math.min(...watchEnds)),
   };
 }
 
-/** The seconds by which the deadline was moved between these indexes. */
+/** Sums the seconds by which the deadline was moved by the facts in this range of indexes. */
 function movedBy(facts: readonly FactRow[], from: number, to: number): number {
   let sum = 0;
   for (let place = from; place < to; place++) {
     const { kind, layer, before, deadline_at } = facts[place] ?? {};
-    if (kind === 'node.deadline_moved' && movers.start.includes(layer ?? '') && before && deadline_at)
+    if (kind === 'node.deadline_moved' && movingLayers.start.includes(layer ?? '') && before && deadline_at)
       sum += secondsBetween(before, deadline_at);
   }
   return sum;
 }
 
 /**
- * The index of the next change, or the length. A loop: a machine may have flapped 100,000 times.
+ * Returns the index of the next change, or the length if there is none. A loop that copies nothing,
+ * because a machine may have flapped 100,000 times.
  */
 function nextChange(facts: readonly FactRow[], from: number): number {
   for (let place = from; place < facts.length; place++) if (isChange(facts[place] ?? { kind: '' })) return place;
@@ -138,8 +150,9 @@ function nextChange(facts: readonly FactRow[], from: number): number {
 }
 
 /**
- * Absences: from each offline verdict to the next change, and to the one after if that gave the
- * node up.
+ * Builds the absences of a node. An absence lasts from an offline verdict to the next change, which
+ * shows whether the node returned. If that change failed the node, the one after it shows whether
+ * the node was rescued.
  */
 function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => number): RecordedAbsence[] {
   return facts.flatMap((fact, place): RecordedAbsence[] => {
@@ -147,7 +160,7 @@ function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => 
     if (fact.kind !== 'node.offline' || !node_instance_id || by === null) return [];
     const endPlace = nextChange(facts, place + 1);
     const end = facts[endPlace];
-    const after = facts[nextChange(facts, endPlace + 1)];
+    const changeAfterEnd = facts[nextChange(facts, endPlace + 1)];
     const isBack = end?.by === 'heartbeat-returned';
     const isGivenUp = end?.by === 'offline-deadline';
     return [
@@ -164,7 +177,7 @@ function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => 
         ended: end?.certain === true,
         returned_at: isBack ? end.at : null,
         given_up: isGivenUp ? { at: end.at, reason: end.reason ?? '' } : null,
-        rescued_at: isGivenUp && after?.by === 'late-registration' ? after.at : null,
+        rescued_at: isGivenUp && changeAfterEnd?.by === 'late-registration' ? changeAfterEnd.at : null,
         interrupted_at: end && !isBack && !isGivenUp ? end.at : null,
       },
     ];
@@ -180,41 +193,41 @@ const readRows = (db: Database, range: ReplayRange) =>
       boots,
       ...(await readFacts(tx, range)),
       advances: await readAdvances(tx, [...new Set(boots.map(({ node_instance_id }) => node_instance_id))]),
-      final_counts: await countStanding(tx, range.pool),
+      final_counts: await countByPresentStatus(tx, range.pool),
       generations: await readGenerations(tx, range.pool),
     };
   });
 
-/** Yields to other requests after this many: a hundred thousand take a while. */
+/** Lets other requests run after this many items, because a hundred thousand items take a while. */
 const itemsPerTurn = 1000;
 
-async function inTurns<T, R>(all: readonly T[], each: (one: T) => R, clock: Clock): Promise<R[]> {
-  const made: R[] = [];
+async function mapInTurns<T, R>(all: readonly T[], each: (one: T) => R, clock: Clock): Promise<R[]> {
+  const results: R[] = [];
   for (const one of all) {
-    made.push(each(one));
-    if (made.length % itemsPerTurn === 0) await pause(clock, 0);
+    results.push(each(one));
+    if (results.length % itemsPerTurn === 0) await pause(clock, 0);
   }
-  return made;
+  return results;
 }
 
-interface Reading {
+interface ReplayServices {
   db: Database;
   clock: Clock;
   environment: TransitionEnvironment;
 }
 
-export async function readHistory({ db, clock, environment }: Reading, range: ReplayRange): Promise<History> {
+export async function readHistory({ db, clock, environment }: ReplayServices, range: ReplayRange): Promise<History> {
   const { pool, since, until, max_rows } = range;
   const rows = await readRows(db, range);
   const { facts, more, advances, final_counts } = rows;
   const boots = rows.boots.slice(0, max_rows);
   const byInstance = Map.groupBy(facts, ({ node_instance_id }) => node_instance_id);
   const byNode = Map.groupBy(facts, ({ node_id }) => node_id);
-  const madeFrom = new Map(boots.map((boot) => [boot.node_instance_id, boot.pool_generation]));
+  const bootGenerations = new Map(boots.map((boot) => [boot.node_instance_id, boot.pool_generation]));
   const generationOf = ({ node_instance_id, pool_generation }: FactRow) =>
-    madeFrom.get(node_instance_id ?? '') ?? pool_generation;
-  const indexed = { byInstance, byNode, advances, until };
-  const absences = await inTurns([...byNode.values()], (own) => absencesOf(own, generationOf), clock);
+    bootGenerations.get(node_instance_id ?? '') ?? pool_generation;
+  const indexes = { byInstance, byNode, advances, until };
+  const absences = await mapInTurns([...byNode.values()], (nodeFacts) => absencesOf(nodeFacts, generationOf), clock);
   return {
     pool,
     since,
@@ -223,7 +236,7 @@ export async function readHistory({ db, clock, environment }: Reading, range: Re
       ...row,
       policy: replayPolicyOf(document, environment),
     })),
-    boots: await inTurns(boots, (boot) => bootOf(boot, indexed), clock),
+    boots: await mapInTurns(boots, (boot) => bootOf(boot, indexes), clock),
     absences: absences.flat(),
     changes: facts
       .filter(isChange)
