@@ -61,8 +61,8 @@ export const operator: Attacker = {
     {
       says: 'Change, delete or reorder sealed evidence without detection, even with the database owner’s rights.',
       shown_by: [
-        ...test('src/store/integrity/verify-chain.test.ts', 'that was deleted is named'),
-        ...test('src/store/integrity/verify-chain.test.ts', 'that was inserted among sealed ones is named'),
+        ...test('src/store/integrity/verify-chain.test.ts', 'that was deleted'),
+        ...test('src/store/integrity/verify-chain.test.ts', 'that was inserted at a sealed position'),
       ],
     },
   ],
