@@ -1,4 +1,4 @@
-/** Every command by name and heading, loaded on demand to keep the start fast. */
+/** Lists every command by heading. Each command loads on demand, to keep start-up fast. */
 import type { MakeCommand } from './command.ts';
 
 type LoadCommand = () => Promise<MakeCommand>;
@@ -76,11 +76,11 @@ export const catalogue: { heading: string; commands: Record<string, LoadCommand>
 
 const names = new Set(catalogue.flatMap(({ commands }) => Object.keys(commands)));
 
-/** Its scripts name every command, so it needs them all. */
-const needsAll = 'completion';
+/** Completion scripts list every command, so this command loads them all. */
+const completionCommand = 'completion';
 
 const namesToLoad = ([first = '']: readonly string[]): ReadonlySet<string> =>
-  names.has(first) && first !== needsAll ? new Set([first]) : names;
+  names.has(first) && first !== completionCommand ? new Set([first]) : names;
 
 export interface CommandGroup {
   heading: string;

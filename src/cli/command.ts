@@ -6,14 +6,15 @@ import type { Session } from './connection/session.ts';
 import type { ExitName } from './terminal/exit-codes.ts';
 import type { Terminal } from './terminal/terminal.ts';
 
-/** Undefined means success. */
+/** The work of a command. Undefined means success. */
 export type Work<Options> = (session: Session, options: Options, args: string[]) => Promise<ExitName | undefined>;
 
 export interface Cli {
   terminal: Terminal;
   /**
    * Makes the action of a command: opens the session from the flags and turns the result into the
-   * exit status. `server` reads a server address from the arguments; it overrides --server.
+   * exit status. `server` reads a server address from the arguments. That address
+   * overrides --server.
    */
   run<Options>(
     work: Work<Options>,
@@ -21,7 +22,7 @@ export interface Cli {
   ): (...all: unknown[]) => Promise<void>;
 }
 
-const variable = (...words: string[]) =>
+const variableName = (...words: string[]) =>
   words
     .join('_')
     .replaceAll(/[^A-Za-z0-9]+/g, '_')
@@ -29,8 +30,8 @@ const variable = (...words: string[]) =>
 
 /**
  * A command whose flags all have an environment variable: `allocate --timeout-wait` is
- * SLIPWAY_ALLOCATE_TIMEOUT_WAIT. Commander reads a variable only if it is set when the flag is
- * added.
+ * SLIPWAY_ALLOCATE_TIMEOUT_WAIT. Commander reads the variable when the flag is added, so
+ * `addOption` names the variable first.
  */
 export class SlipwayCommand extends Command {
   readonly words: string[];
@@ -46,7 +47,7 @@ export class SlipwayCommand extends Command {
     return this.addHelpText('after', ['', 'Examples:', ...lines.map((line) => `  ${line}`)].join('\n'));
   }
   override addOption(option: Option): this {
-    option.envVar ??= variable('slipway', ...this.words, option.name());
+    option.envVar ??= variableName('slipway', ...this.words, option.name());
     return super.addOption(option);
   }
 }

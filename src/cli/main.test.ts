@@ -77,7 +77,7 @@ describe('settings', () => {
     expect((await slipway(['pools'], { env: { SLIPWAY_JSON: '0' } })).stdout).toContain('There are no pools');
   });
 
-  test('names a data directory without a token as it was typed, with a remedy', async () => {
+  test('names the data directory that has no token, as you typed it, with a remedy', async () => {
     const env = { SLIPWAY_TOKEN: '' };
     const { code, stderr } = await slipway(['nodes', '--data-dir', './no-server-here'], { env });
     expect(code).toBe(4);
@@ -212,7 +212,7 @@ describe('help', () => {
     for (const code of [0, 1, 2, 3, 4, 5, 130]) expect(help).toMatch(new RegExp(`^  ${code} +[-\\w]`, 'm'));
     expect(help).toContain('every user of this host can read it');
   });
-  test('works without a server: exit 0', async () => {
+  test('prints help and the version without a server: exit 0', async () => {
     for (const args of [['--help'], ['allocate', '--help'], ['help', 'logs'], ['--version']])
       expect((await runCli(args)).code).toBe(0);
   });

@@ -18,7 +18,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.exit(exitCodes.interrupted.code);
   });
 
-// `slipway nodes | head`: the reader closed the pipe.
+// `slipway nodes | head` closes the pipe early, which is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(exitCodes.ok.code);

@@ -1,4 +1,4 @@
-/** The declared commands and flags, and what is generated from them: variables and completions. */
+/** Checks the declared commands and flags, and the variables and completions generated from them. */
 import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
@@ -21,13 +21,13 @@ test('gives every flag its own environment variable', () => {
   expect(names).toContain('SLIPWAY_TOKENS_CREATE_ROLE');
 });
 
-test('drops a false variable of a boolean flag only', () => {
+test('drops variables with a false value, but only those of boolean flags', () => {
   const environment = { SLIPWAY_JSON: 'false', SLIPWAY_DEBUG: '1', SLIPWAY_ALLOCATE_WAIT: '', SLIPWAY_NODES_POOL: '0' };
   dropFalseVariables(program, environment);
   expect(environment).toEqual({ SLIPWAY_DEBUG: '1', SLIPWAY_NODES_POOL: '0' });
 });
 
-test('lists every command under its own name', async () => {
+test('lists every command in the catalogue under its own name', async () => {
   for (const { commands } of catalogue)
     for (const [name, load] of Object.entries(commands)) expect((await load())(silentCli).name()).toBe(name);
 });
@@ -40,14 +40,14 @@ test.each([
   [['--help', 'nodes'], program.commands.length],
   [['--server', 'watch', 'nodes'], program.commands.length],
   [['nods'], program.commands.length],
-])('loads for %j %d commands', async (words, count) => {
+])('for %j loads %d commands', async (words, count) => {
   expect((await loadCommands(words)).flatMap(({ commands }) => commands)).toHaveLength(count);
 });
 
 describe('completion', () => {
   const script = completionScripts.bash(program).join('\n');
-  /** The completions that a real bash offers after these words. */
-  const offered = (...words: string[]) => {
+  /** Returns the completions that a real bash offers after these words. */
+  const completionsAfter = (...words: string[]) => {
     const line = words.map((word) => `'${word}'`).join(' ');
     const input = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _slipway; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', input], { encoding: 'utf8' });
@@ -71,7 +71,7 @@ describe('completion', () => {
     [['slipway', 'maintenance', 'start', 'x', '--un'], ['--until']],
     [['slipway', 'release', 'alloc_1', '--server', ''], []],
   ])('completes %j in bash to %j', (words, expected) => {
-    expect(offered(...words)).toEqual(expected);
+    expect(completionsAfter(...words)).toEqual(expected);
   });
 
   test('reuses the bash script for zsh, and lists every command and flag for fish', () => {

@@ -40,7 +40,7 @@ const everyCommand = (command: Command): Command[] => [command, ...command.comma
 
 const isFalse = /^(0|false|no|off|)$/i;
 
-/** Commander takes any value of a boolean flag's variable as true, so false values are removed. */
+/** Removes variables with a false value: commander reads any value of a boolean flag as true. */
 export function dropFalseVariables(program: Command, environment: Record<string, string | undefined>): void {
   for (const { options } of everyCommand(program))
     for (const { envVar, required, optional } of options)
@@ -82,7 +82,7 @@ export function createProgram(cli: Cli, version: string, groups: readonly Comman
     command.showHelpAfterError(`See ${[...pathOf(command), '--help'].join(' ')}`);
     command.configureHelp({
       showGlobalOptions: true,
-      // Leaves out each flag's variable; the closing help explains their names.
+      // Omits the environment variables; the closing help explains how they are named.
       optionDescription: (option) => describeOption(option),
     });
     command.configureOutput({

@@ -10,7 +10,7 @@ import { trustedWith } from '../base/network/trusted-certificates.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli, Work } from './command.ts';
 import { openSession, type Session } from './connection/session.ts';
-import { type Given, resolveConnection } from './connection/settings.ts';
+import { resolveConnection, type Setting } from './connection/settings.ts';
 import { createProgram, dropFalseVariables, type SharedOptions } from './program.ts';
 import { type ExitName, exitCodes } from './terminal/exit-codes.ts';
 import { failureJson, failureLines, isId, reportFailure } from './terminal/failure.ts';
@@ -33,8 +33,8 @@ export interface Host {
   signal: AbortSignal;
 }
 
-/** How to start this command from here: by name if installed, or by the path to the clone. */
-function ownName({ environment, working_directory }: Host): string {
+/** Returns `slipway` if it is on the PATH, or else the path of bin/slipway in the clone. */
+function programName({ environment, working_directory }: Host): string {
   const installed = (environment.PATH ?? '')
     .split(delimiter)
     .some((dir) => dir !== '' && existsSync(join(dir, 'slipway')));
@@ -45,15 +45,18 @@ function ownName({ environment, working_directory }: Host): string {
 
 const connectionFlags = { server: '--server', ca: '--ca', tokenFile: '--token-file', dataDir: '--data-dir' } as const;
 
-/** Repeats the typed connection flags, so that the line works as it is. Never repeats a token. */
+/**
+ * Makes command lines to copy. They repeat the connection flags that the user typed, but never a
+ * token.
+ */
 const commandLineOf = (program: Command, host: Host) => {
-  const typed = Object.entries(connectionFlags).flatMap(([key, flag]) =>
+  const typedFlags = Object.entries(connectionFlags).flatMap(([key, flag]) =>
     program.getOptionValueSource(key) === 'cli' ? [flag, String(program.getOptionValue(key))] : [],
   );
-  return (...words: string[]) => [ownName(host), ...words, ...typed].join(' ');
+  return (...words: string[]) => [programName(host), ...words, ...typedFlags].join(' ');
 };
 
-function given(program: Command, key: keyof SharedOptions): Given | undefined {
+function settingOf(program: Command, key: keyof SharedOptions): Setting | undefined {
   const value: unknown = program.getOptionValue(key);
   if (typeof value !== 'string') return undefined;
   return { value, source: program.getOptionValueSource(key) === 'cli' ? 'flag' : 'environment' };
@@ -61,8 +64,8 @@ function given(program: Command, key: keyof SharedOptions): Given | undefined {
 
 const flagsOf = (command: Command | null) => command?.options.flatMap(({ long }) => long ?? []) ?? [];
 
-/** The first argument, if the command takes an id there. */
-const nameIn = (command: Command | null): string | null =>
+/** Returns the first argument if the command takes an id there. */
+const idArgument = (command: Command | null): string | null =>
   command?.registeredArguments[0]?.name() === 'id' ? (command.args[0] ?? null) : null;
 
 /** Returns the exit status. */
@@ -70,30 +73,30 @@ export async function runCommandLine(host: Host): Promise<number> {
   const { environment, working_directory, terminal, signal } = host;
   const correlation_id = newCorrelationId();
   let server: string | null = null;
-  let looked_in: string | undefined;
-  let ran: Command | null = null;
+  let searched_directory: string | undefined;
+  let ranCommand: Command | null = null;
   let exit: ExitName = 'ok';
 
-  function sessionFromFlags(named: string | undefined): Session {
+  function sessionFromFlags(serverArgument: string | undefined): Session {
     const shared = program.opts<SharedOptions>();
-    server = named ?? shared.server;
+    server = serverArgument ?? shared.server;
     const connection = resolveConnection(
       {
         server,
         ca: shared.ca,
-        token: given(program, 'token'),
-        token_file: given(program, 'tokenFile'),
-        data_dir: given(program, 'dataDir'),
+        token: settingOf(program, 'token'),
+        token_file: settingOf(program, 'tokenFile'),
+        data_dir: settingOf(program, 'dataDir'),
         allow_insecure_http: shared.allowInsecureHttp === true,
       },
       { environment, working_directory, clone },
     );
-    if (given(program, 'token')?.source === 'flag')
+    if (settingOf(program, 'token')?.source === 'flag')
       printLines(terminal.err, [argumentWarning('token', 'SLIPWAY_TOKEN')]);
     server = connection.server;
-    looked_in = connection.looked_in;
-    const trusted = trustedWith(connection.ca);
-    if (trusted) host.trust(trusted);
+    searched_directory = connection.searched_directory;
+    const authorities = trustedWith(connection.ca);
+    if (authorities) host.trust(authorities);
     return openSession({
       connection,
       correlation_id,
@@ -107,13 +110,13 @@ export async function runCommandLine(host: Host): Promise<number> {
 
   const cli: Cli = {
     terminal,
-    run<Options>(work: Work<Options>, namedIn: (args: string[]) => string | undefined = () => undefined) {
+    run<Options>(work: Work<Options>, readServer: (args: string[]) => string | undefined = () => undefined) {
       return async (...all: unknown[]) => {
         const command = all.at(-1);
-        if (!(command instanceof Command)) throw new Error('an action is called with its command last');
-        ran = command;
+        if (!(command instanceof Command)) throw new Error('the last argument of an action is its command');
+        ranCommand = command;
         const options = command.opts<Options & OptionValues>();
-        exit = (await work(sessionFromFlags(namedIn(command.args)), options, command.args)) ?? 'ok';
+        exit = (await work(sessionFromFlags(readServer(command.args)), options, command.args)) ?? 'ok';
       };
     },
   };
@@ -128,9 +131,9 @@ export async function runCommandLine(host: Host): Promise<number> {
     const report = reportFailure(error, {
       server,
       correlation_id,
-      looked_in,
-      id: host.words.find(isId) ?? nameIn(ran),
-      flags: flagsOf(ran),
+      searched_directory,
+      id: host.words.find(isId) ?? idArgument(ranCommand),
+      flags: flagsOf(ranCommand),
       commandLine: commandLineOf(program, host),
     });
     if (json) printJson(terminal.err, failureJson(report));

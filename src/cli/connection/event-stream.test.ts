@@ -1,7 +1,14 @@
-/** Reading server-sent events, reconnecting and resuming, on a virtual clock. */
+/** Checks reading, reconnecting and resuming of server-sent events, on a virtual clock. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { deadAfterMs, type Heard, quietAfterMs, readEvents, type StreamChange, streamChanges } from './event-stream.ts';
+import {
+  deadAfterMs,
+  quietAfterMs,
+  readEvents,
+  type StreamChange,
+  type StreamItem,
+  streamChanges,
+} from './event-stream.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -15,7 +22,10 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return collected;
 }
 
-const event = (id: string, name: string, data: string): Heard => ({ type: 'event', event: { id, event: name, data } });
+const event = (id: string, name: string, data: string): StreamItem => ({
+  type: 'event',
+  event: { id, event: name, data },
+});
 
 test('reads events, comments, multi-line data and every line ending', async () => {
   const body = inChunks(
@@ -33,8 +43,8 @@ test('reads events, comments, multi-line data and every line ending', async () =
 test('reads the same event wherever the network splits it', async () => {
   const whole = bytes('id: 7-1\r\nevent: node\r\ndata: Zürich ✔\r\n\r\n');
   for (let cut = 0; cut <= whole.length; cut++) {
-    const heard = await all(readEvents(inChunks(whole.subarray(0, cut), whole.subarray(cut))));
-    expect(heard).toEqual([event('7-1', 'node', 'Zürich ✔')]);
+    const items = await all(readEvents(inChunks(whole.subarray(0, cut), whole.subarray(cut))));
+    expect(items).toEqual([event('7-1', 'node', 'Zürich ✔')]);
   }
 });
 
@@ -42,25 +52,25 @@ test('drops an event cut off by the end of the connection', async () => {
   expect(await all(readEvents(inChunks('data: done\n\ndata: half\n')))).toEqual([event('', 'message', 'done')]);
 });
 
-/** Reads a stream to `seen`, on a clock that the test moves. */
-function reading(open: (last: string, signal: AbortSignal, attempt: number) => AsyncIterable<Uint8Array>) {
+/** Reads a stream into `changes`, on a clock that the test moves. */
+function startReading(open: (last: string, signal: AbortSignal, attempt: number) => AsyncIterable<Uint8Array>) {
   const clock = virtualClock();
   const stop = new AbortController();
-  const seen: StreamChange[] = [];
-  const resumed: string[] = [];
+  const changes: StreamChange[] = [];
+  const resumeIds: string[] = [];
   const done = (async () => {
     const source = {
       clock,
       signal: stop.signal,
-      open: async (last: string, signal: AbortSignal) => open(last, signal, resumed.push(last)),
+      open: async (last: string, signal: AbortSignal) => open(last, signal, resumeIds.push(last)),
     };
-    for await (const change of streamChanges(source)) seen.push(change);
+    for await (const change of streamChanges(source)) changes.push(change);
   })();
   const stopped = () => {
     stop.abort();
     return done;
   };
-  return { clock, seen, resumed, stop: stopped };
+  return { clock, changes, resumeIds, stop: stopped };
 }
 
 async function* forever(signal: AbortSignal, ...first: string[]) {
@@ -68,16 +78,16 @@ async function* forever(signal: AbortSignal, ...first: string[]) {
   await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
 }
 
-test('resumes after the last event it saw', async () => {
-  const { clock, seen, resumed, stop } = reading((_, signal, attempt) => {
+test('resumes after the last event that arrived', async () => {
+  const { clock, changes, resumeIds, stop } = startReading((_, signal, attempt) => {
     if (attempt === 1) return inChunks('id: 1-5\ndata: a\n\n');
     if (attempt === 2) throw new Error('refused');
     return forever(signal, 'id: 1-6\ndata: b\n\n');
   });
   await clock.advance(2_500);
   await stop();
-  expect(resumed).toEqual(['', '1-5', '1-5']);
-  expect(seen.map((change) => (change.type === 'event' ? change.event.data : change.type))).toEqual([
+  expect(resumeIds).toEqual(['', '1-5', '1-5']);
+  expect(changes.map((change) => (change.type === 'event' ? change.event.data : change.type))).toEqual([
     'open',
     'a',
     'closed',
@@ -87,19 +97,19 @@ test('resumes after the last event it saw', async () => {
   ]);
 });
 
-test('reports silence and gives up a dead connection', async () => {
-  const { clock, seen, resumed, stop } = reading((_, signal) => forever(signal));
+test('reports silence and reconnects when the connection is dead', async () => {
+  const { clock, changes, resumeIds, stop } = startReading((_, signal) => forever(signal));
   await clock.advance(quietAfterMs);
-  expect(seen.map((change) => change.type)).toEqual(['open', 'quiet']);
+  expect(changes.map((change) => change.type)).toEqual(['open', 'quiet']);
   await clock.advance(deadAfterMs + 2 * quietAfterMs);
   await stop();
-  expect(seen.some((change) => change.type === 'closed')).toBe(true);
-  expect(resumed.length).toBeGreaterThan(1);
+  expect(changes.some((change) => change.type === 'closed')).toBe(true);
+  expect(resumeIds.length).toBeGreaterThan(1);
 });
 
 test('keeps a connection with heartbeats open, and still reports silence', async () => {
   const beats = 2 * Math.ceil(deadAfterMs / 1000);
-  const { clock, seen, stop } = reading((_, signal) =>
+  const { clock, changes, stop } = startReading((_, signal) =>
     (async function* () {
       for (let beat = 0; beat < beats && !signal.aborted; beat++) {
         await new Promise<void>((resolve) => clock.after(1000, resolve));
@@ -108,15 +118,15 @@ test('keeps a connection with heartbeats open, and still reports silence', async
     })(),
   );
   await clock.advance(1.5 * deadAfterMs);
-  expect(seen.filter(({ type }) => type === 'quiet').length).toBeGreaterThan(10);
-  expect(seen.filter(({ type }) => type === 'closed')).toEqual([]);
+  expect(changes.filter(({ type }) => type === 'quiet').length).toBeGreaterThan(10);
+  expect(changes.filter(({ type }) => type === 'closed')).toEqual([]);
   const stopped = stop();
   await clock.advance(2 * deadAfterMs);
   await stopped;
 });
 
 test('ends on abort and leaves no timer behind', async () => {
-  const { clock, stop } = reading((_, signal) => forever(signal));
+  const { clock, stop } = startReading((_, signal) => forever(signal));
   await clock.advance(100);
   await stop();
   expect(clock.pendingTimers()).toBe(0);

@@ -9,26 +9,27 @@ export interface ServerEvent {
   data: string;
 }
 
-export type Heard = { type: 'event'; event: ServerEvent } | { type: 'heartbeat' };
+export type StreamItem = { type: 'event'; event: ServerEvent } | { type: 'heartbeat' };
 
 /**
- * Drops an event cut off by the end of the connection, as the format demands; a resume repeats it.
+ * Drops an event that the end of the connection cuts off, as the format demands. The server sends
+ * that event again when the reader resumes.
  */
-export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Heard> {
+export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<StreamItem> {
   const decoder = new TextDecoder();
-  const heard: Heard[] = [];
-  // The id holds until another one comes.
+  const parsed: StreamItem[] = [];
+  // An event without an id has the id of the event before it.
   let id = '';
   const parser = createParser({
     onEvent: (message) => {
       id = message.id ?? id;
-      heard.push({ type: 'event', event: { id, event: message.event ?? 'message', data: message.data } });
+      parsed.push({ type: 'event', event: { id, event: message.event ?? 'message', data: message.data } });
     },
-    onComment: () => heard.push({ type: 'heartbeat' }),
+    onComment: () => parsed.push({ type: 'heartbeat' }),
   });
   for await (const chunk of body) {
     parser.feed(decoder.decode(chunk, { stream: true }));
-    yield* heard.splice(0);
+    yield* parsed.splice(0);
   }
 }
 
@@ -36,10 +37,11 @@ export type StreamChange =
   | { type: 'open' }
   | { type: 'event'; event: ServerEvent }
   /**
-   * Connected, but no event for a while. A proxy may hold events back, so the reader should poll.
+   * The stream is open, but no event came for a while. A proxy may hold events back, so the
+   * reader should poll.
    */
   | { type: 'quiet' }
-  | { type: 'closed'; because: unknown };
+  | { type: 'closed'; reason: unknown };
 
 export interface StreamSource {
   open(last_event_id: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
@@ -50,53 +52,58 @@ export interface StreamSource {
 export const quietAfterMs = 2_000;
 export const reconnectAfterMs = 1_000;
 /**
- * The server sends a comment far more often than this, so longer silence means a dead connection.
+ * The server sends comments far more often, so a longer silence means a dead connection.
  */
 export const deadAfterMs = 45_000;
 
 /**
- * Runs until the signal fires: opens a closed stream again after the last event seen, once a
- * second. The reader decides when to give up.
+ * Runs until the signal fires. Reopens a closed stream after one second and resumes after the last
+ * event. The reader decides when to give up.
  */
 export async function* streamChanges(source: StreamSource): AsyncGenerator<StreamChange> {
   const { clock, signal } = source;
   let last_event_id = '';
   while (!signal.aborted) {
-    let because: unknown = 'the server closed the stream';
+    let reason: unknown = 'the server closed the stream';
     const connection = new AbortController();
     try {
       const body = await source.open(last_event_id, AbortSignal.any([signal, connection.signal]));
       yield { type: 'open' };
-      for await (const heard of withQuiet(readEvents(body), clock)) {
-        if (heard.type === 'event' && heard.event.id !== '') last_event_id = heard.event.id;
-        if (heard.type !== 'heartbeat') yield heard;
+      for await (const item of withQuiet(readEvents(body), clock)) {
+        if (item.type === 'event' && item.event.id !== '') last_event_id = item.event.id;
+        if (item.type !== 'heartbeat') yield item;
       }
     } catch (error) {
-      because = error;
+      reason = error;
     } finally {
       connection.abort();
     }
     if (signal.aborted) return;
-    yield { type: 'closed', because };
+    yield { type: 'closed', reason };
     await pause(clock, reconnectAfterMs, signal);
   }
 }
 
 /**
- * Adds `quiet` marks, and gives up a connection without heartbeats. A heartbeat shows that the
- * connection lives, not that there is no news, so it does not delay a mark.
+ * Adds a `quiet` mark after each pause between events, and fails on a connection without
+ * heartbeats. A heartbeat does not delay a mark: a proxy may still hold events back.
  */
-async function* withQuiet(heard: AsyncGenerator<Heard>, clock: Clock): AsyncGenerator<Heard | { type: 'quiet' }> {
-  let lastHeardMs = clock.monotonicMs();
-  let lastNewsMs = lastHeardMs;
-  let next = heard.next();
+async function* withQuiet(
+  items: AsyncGenerator<StreamItem>,
+  clock: Clock,
+): AsyncGenerator<StreamItem | { type: 'quiet' }> {
+  let lastItemMs = clock.monotonicMs();
+  let quietSinceMs = lastItemMs;
+  let next = items.next();
   for (;;) {
     const waiting = new AbortController();
-    const leftMs = quietAfterMs - (clock.monotonicMs() - lastNewsMs);
-    const winner = await Promise.race([next, pause(clock, leftMs, waiting.signal)]).finally(() => waiting.abort());
+    const untilQuietMs = quietAfterMs - (clock.monotonicMs() - quietSinceMs);
+    const winner = await Promise.race([next, pause(clock, untilQuietMs, waiting.signal)]).finally(() =>
+      waiting.abort(),
+    );
     if (winner === undefined) {
-      lastNewsMs = clock.monotonicMs();
-      if (lastNewsMs - lastHeardMs > deadAfterMs) {
+      quietSinceMs = clock.monotonicMs();
+      if (quietSinceMs - lastItemMs > deadAfterMs) {
         // The pending read ends with the connection; its error no longer matters.
         next.catch(() => undefined);
         throw new Error('the stream went silent');
@@ -105,9 +112,9 @@ async function* withQuiet(heard: AsyncGenerator<Heard>, clock: Clock): AsyncGene
       continue;
     }
     if (winner.done) return;
-    lastHeardMs = clock.monotonicMs();
-    if (winner.value.type === 'event') lastNewsMs = lastHeardMs;
+    lastItemMs = clock.monotonicMs();
+    if (winner.value.type === 'event') quietSinceMs = lastItemMs;
     yield winner.value;
-    next = heard.next();
+    next = items.next();
   }
 }

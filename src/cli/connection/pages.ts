@@ -3,7 +3,7 @@ import type { Page } from '../../contract/primitives.ts';
 
 export interface Listing<T> {
   items: T[];
-  /** The list has more than `limit` items. */
+  /** True if the list has more than `limit` items. */
   truncated: boolean;
 }
 
@@ -26,8 +26,8 @@ export async function collect<T>(fetchPage: FetchPage<T>, limit: number): Promis
 }
 
 /**
- * Merges several lists, newest first. A list filters by one status, and ended items far outnumber
- * live ones, so the live ones are fetched status by status.
+ * Merges several lists, newest first. A list call filters by one status at most. Terminal items far
+ * outnumber live ones, so callers fetch the live ones status by status.
  */
 export async function collectEach<T extends { created_at: string }, Key>(
   keys: readonly Key[],

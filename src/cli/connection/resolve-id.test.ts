@@ -1,4 +1,4 @@
-/** Resolving names, and ids without one of our prefixes, through the server. */
+/** Checks that the server resolves names, and ids without one of our prefixes. */
 import { beforeEach, expect, test } from 'vitest';
 import type { Found, FoundThing } from '../../contract/fleet/find.ts';
 import { runCli } from '../testing/run-cli.ts';
@@ -18,33 +18,33 @@ const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...fields,
 });
 
-async function watched(word: string, found: Partial<Found>) {
-  const known = { known: true, as_request: false, items: [], meant: null, requests: [] };
-  server.on('thing-find', () => ({ body: { ...known, ...found } }));
+async function runWatch(word: string, found: Partial<Found>) {
+  const emptyReply = { known: true, as_request: false, items: [], meant: null, requests: [] };
+  server.on('thing-find', () => ({ body: { ...emptyReply, ...found } }));
   return runCli(['watch', word], { server: server.url });
 }
 
 test('resolves the id of an instance to its node', async () => {
   const meant = { kind: 'node', id: 'node_1', node_instance_id: 'inst_1' } as const;
-  expect((await watched('inst_1', { items: [thing({})], meant })).code).toBe(0);
+  expect((await runWatch('inst_1', { items: [thing({})], meant })).code).toBe(0);
   expect(server.callsOf('thing-find')[0]?.query).toEqual({ id: 'inst_1' });
   expect(server.callsOf('node-get')[0]?.params).toEqual({ id: 'node_1' });
 });
 
 test('lists the candidates of an ambiguous name: exit 2', async () => {
   const items = [thing({}), thing({ id: 'node_2', status: 'failed' })];
-  const { code, stderr } = await watched('web', { items });
+  const { code, stderr } = await runWatch('web', { items });
   expect(code).toBe(2);
   expect(stderr).toContain('web names several things');
   expect(stderr).toContain('node_1 (node, ready), node_2 (node, failed)');
 });
 
 test('reports an unknown name, and a request that touched no machine: exit 1', async () => {
-  expect(await watched('web', { known: false })).toMatchObject({
+  expect(await runWatch('web', { known: false })).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('Nothing is known about web'),
   });
-  expect(await watched('ticket-8', { as_request: true })).toMatchObject({
+  expect(await runWatch('ticket-8', { as_request: true })).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('ticket-8 was a request that touched no machine'),
   });

@@ -23,13 +23,13 @@ export const unknownId = (session: Session, word: string): CliFailure =>
 const maxListed = 5;
 
 function ambiguousName(session: Session, word: string, { items, as_request }: Found): CliFailure {
-  const shown = items.slice(0, maxListed).map(({ kind, id, status }) => `${id} (${kind}, ${status})`);
+  const candidates = items.slice(0, maxListed).map(({ kind, id, status }) => `${id} (${kind}, ${status})`);
   const more = items.length > maxListed ? ` and ${items.length - maxListed} more` : '';
   const what = as_request ? 'was one request about several things' : 'names several things';
   const history = session.commandLine('timeline', as_request ? word : (items[0]?.id ?? word));
   return new CliFailure('usage', `${printable(word)} ${what}`, {
-    why: `${shown.join(', ')}${more}.`,
-    remedy: `Name one of them by its id. To see all that was done: ${history}`,
+    why: `${candidates.join(', ')}${more}.`,
+    remedy: `Name one of them by its id. See what happened: ${history}`,
   });
 }
 
@@ -41,11 +41,11 @@ export async function resolveThing(session: Session, word: string): Promise<Reso
   if (found.items.length > 0) throw ambiguousName(session, word, found);
   if (!found.known) throw unknownId(session, word);
   throw new CliFailure('failed', `${printable(word)} was a request that touched no machine`, {
-    remedy: `See what it did: ${session.commandLine('timeline', word)}`,
+    remedy: `See what the request did: ${session.commandLine('timeline', word)}`,
   });
 }
 
-/** The id of an allocation, named directly or by its machine or an operation on it. */
+/** Returns the id of an allocation. The word names it, its machine, or an operation on it. */
 export async function resolveAllocation(session: Session, word: string): Promise<string> {
   const { kind, id } = await resolveThing(session, word);
   if (kind === 'allocation') return id;
@@ -55,7 +55,7 @@ export async function resolveAllocation(session: Session, word: string): Promise
       : await session.call('operation-get', { params: { id } });
   if (allocation_id) return allocation_id;
   throw new CliFailure('failed', `${id} belongs to no allocation`, {
-    remedy: `See what you can do about it: ${session.commandLine('actions', id)}`,
+    remedy: `See what you can do about ${id}: ${session.commandLine('actions', id)}`,
   });
 }
 
@@ -63,31 +63,33 @@ export interface ResolvedNode {
   node_id: string;
   /** Set if the id names one instance of the machine. */
   node_instance_id: string | null;
-  /** The allocation or operation that was named instead of the machine. */
-  through: Allocation | Operation | null;
+  /** The allocation or operation that the user named instead of the machine. */
+  reference: Allocation | Operation | null;
 }
 
-/** The allocation or operation exists, but has no machine, or none yet. */
+/** The result for an allocation or operation that has no machine, or none yet. */
 export interface WithoutMachine {
   node_id: null;
   id: string;
-  through: Allocation | Operation;
+  reference: Allocation | Operation;
 }
 
-export const isAllocation = (through: ResolvedNode['through']): through is Allocation =>
-  through !== null && 'tenant' in through;
+export const isAllocation = (reference: ResolvedNode['reference']): reference is Allocation =>
+  reference !== null && 'tenant' in reference;
 
 export async function resolveNodeIfAny(session: Session, word: string): Promise<ResolvedNode | WithoutMachine> {
   const { kind, id, node_instance_id } = await resolveThing(session, word);
-  if (kind === 'node') return { node_id: id, node_instance_id, through: null };
-  const through =
+  if (kind === 'node') return { node_id: id, node_instance_id, reference: null };
+  const reference =
     kind === 'allocation'
       ? await session.call('allocation-get', { params: { id } })
       : await session.call('operation-get', { params: { id } });
-  return through.node_id ? { node_id: through.node_id, node_instance_id, through } : { node_id: null, id, through };
+  return reference.node_id
+    ? { node_id: reference.node_id, node_instance_id, reference }
+    : { node_id: null, id, reference };
 }
 
-/** Null without an id, or if the caller may no longer see the node. */
+/** Returns null without an id, or if the caller may no longer see the node. */
 export async function fetchNodeIfVisible(session: Session, id: string | null): Promise<Node | null> {
   if (id === null) return null;
   try {
@@ -98,19 +100,22 @@ export async function fetchNodeIfVisible(session: Session, id: string | null): P
   }
 }
 
-const statusSentence = (through: Allocation | Operation): string => {
-  const reason = 'reason' in through ? through.reason : through.error?.message;
-  return `It is ${through.status}${reason ? `: ${printable(reason)}` : ''}.`;
+const statusSentence = (reference: Allocation | Operation): string => {
+  const reason = 'reason' in reference ? reference.reason : reference.error?.message;
+  return `It is ${reference.status}${reason ? `: ${printable(reason)}` : ''}.`;
 };
 
 /** `consequence` ends the sentence: "… has no machine yet, so there are no logs". */
-export const noMachineYet = (session: Session, { id, through }: WithoutMachine, consequence: string): CliFailure =>
+export const noMachineYet = (session: Session, { id, reference }: WithoutMachine, consequence: string): CliFailure =>
   new CliFailure('failed', `${id} has no machine yet, so ${consequence}`, {
-    why: statusSentence(through),
-    remedy: `Follow it until it has one: ${session.commandLine('watch', id)}`,
+    why: statusSentence(reference),
+    remedy: `Follow it until it gets a machine: ${session.commandLine('watch', id)}`,
   });
 
-/** The machine, named directly or by anything on it. Fails if there is none. */
+/**
+ * Resolves the id of a machine, or of an allocation or operation on it. Fails if there is no
+ * machine.
+ */
 export async function resolveNode(session: Session, word: string, consequence: string): Promise<ResolvedNode> {
   const resolved = await resolveNodeIfAny(session, word);
   if (resolved.node_id === null) throw noMachineYet(session, resolved, consequence);

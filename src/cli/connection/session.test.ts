@@ -1,4 +1,4 @@
-/** How a command retries while the server is busy, on a clock whose waits end at once. */
+/** Checks how a call retries while the server is busy, on a clock whose waits end at once. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -9,32 +9,32 @@ import { openSession } from './session.ts';
 test('retries four times, waits at most 5 s each, and prints the tries left', async () => {
   const server = await new ScriptedServer().start();
   server.refuse('pool-list', { code: 'server_busy', retry_after_seconds: 60 });
-  const said: string[] = [];
-  const waited: number[] = [];
-  let passedMs = 0;
+  const printed: string[] = [];
+  const waitSeconds: number[] = [];
+  let elapsedMs = 0;
   const session = openSession({
     connection: { server: server.url, token: testToken, ca: null },
     correlation_id: newCorrelationId(),
     clock: {
       ...systemClock,
-      monotonicMs: () => passedMs,
+      monotonicMs: () => elapsedMs,
       after(delayMs, run) {
-        // The timeout of a call keeps its real time; a wait ends at once.
+        // Only the timeout of a call runs in real time.
         if (delayMs === 30_000) return systemClock.after(delayMs, run);
-        waited.push(delayMs / 1000);
-        passedMs += delayMs;
+        waitSeconds.push(delayMs / 1000);
+        elapsedMs += delayMs;
         return systemClock.after(0, run);
       },
     },
     signal: new AbortController().signal,
-    terminal: { err: { write: (text: string) => void said.push(text) } } as unknown as Terminal,
+    terminal: { err: { write: (text: string) => void printed.push(text) } } as unknown as Terminal,
     json: false,
     commandLine: (...words) => words.join(' '),
   });
   await expect(session.call('pool-list', {})).rejects.toThrow();
   await server.stop();
-  expect(waited).toEqual([5, 5, 5, 5]);
-  expect(said.join('').trim().split('\n')).toEqual([
+  expect(waitSeconds).toEqual([5, 5, 5, 5]);
+  expect(printed.join('').trim().split('\n')).toEqual([
     '… Server overloaded. Retrying in 5 s, 4 tries left.',
     '… Server overloaded. Retrying in 5 s, 3 tries left.',
     '… Server overloaded. Retrying in 5 s, 2 tries left.',

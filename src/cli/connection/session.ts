@@ -1,4 +1,4 @@
-/** The connection of one command: calls with a timeout, safe retries, the event stream. */
+/** Gives a command its connection: calls with a timeout and safe retries, and the event stream. */
 import { type Clock, pause } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
@@ -31,7 +31,7 @@ export interface Session {
     last_event_id: string,
     signal: AbortSignal,
   ): Promise<AsyncIterable<Uint8Array>>;
-  /** A command line to copy, with the flags that were used to reach the server. */
+  /** Makes a command line to copy, with the connection flags that the user typed. */
   commandLine(...words: string[]): string;
 }
 
@@ -44,17 +44,17 @@ export interface CallOptions {
 const defaultTimeoutSeconds = 30;
 const maxTries = 5;
 const maxWaitSeconds = 5;
-/** A longer wait is announced. */
+/** A longer wait prints a notice. */
 const silentWaitSeconds = 0.5;
 
-/** The server is unreachable, overloaded or not ready: a retry may succeed. */
+/** True if the server is unreachable, overloaded or not ready, so that a retry may succeed. */
 export const isTransient = (error: unknown): boolean =>
   error instanceof ServerUnreachable ||
   (error instanceof RequestRefused &&
     (error.problem.status >= 500 || error.problem.status === 429 || error.problem.code === 'idempotency_in_progress'));
 
 /** An internal error (500) is not retried. */
-const asksToRetry = (error: unknown): error is RequestRefused =>
+const isRetryable = (error: unknown): error is RequestRefused =>
   error instanceof RequestRefused && isTransient(error) && error.problem.status !== 500;
 
 export interface SessionInput {
@@ -71,7 +71,7 @@ export function openSession(input: SessionInput): Session {
   const { connection, clock, correlation_id } = input;
   const options = { base_url: connection.server, token: connection.token, addresses };
   const direct = createClient(options);
-  // A change may be repeated only with an idempotency key.
+  // Used only with an idempotency key: without one, a repeated call could change something twice.
   const retrying = createClient({ ...options, retries: 3 });
   const span = { trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: true };
   const traceHeaders = { 'x-correlation-id': correlation_id, traceparent: traceparentOf(span) };
@@ -94,23 +94,27 @@ export function openSession(input: SessionInput): Session {
   const callOnce = async <Name extends OperationName>(name: Name, call: CallInput<Name>, options: CallOptions) => {
     const client = call.idempotency_key ? retrying : direct;
     const signal = call.signal ? AbortSignal.any([input.signal, call.signal]) : input.signal;
-    const reply = await withTimeout(options.timeout_seconds ?? defaultTimeoutSeconds, signal, (within) =>
+    const reply = await withTimeout(options.timeout_seconds ?? defaultTimeoutSeconds, signal, (callSignal) =>
       // TypeScript loses the generic type of a spread object.
-      client.call(name, { ...call, headers: { ...traceHeaders, ...call.headers }, signal: within } as CallInput<Name>),
+      client.call(name, {
+        ...call,
+        headers: { ...traceHeaders, ...call.headers },
+        signal: callSignal,
+      } as CallInput<Name>),
     );
     if (typeof reply === 'string' && reply !== '')
       throw new ServerUnreachable(`${connection.server} answered with something other than JSON`);
     return reply;
   };
 
-  /** Concurrent calls of one command share one announcement. */
-  let announcedUntilMs = 0;
-  const waitBeforeRetry = async ({ title, retry_after_seconds = 1 }: Problem, left: number) => {
+  /** Concurrent calls of one command share one notice. */
+  let noticeUntilMs = 0;
+  const waitBeforeRetry = async ({ title, retry_after_seconds = 1 }: Problem, triesLeft: number) => {
     const seconds = Math.min(maxWaitSeconds, retry_after_seconds);
     const nowMs = clock.monotonicMs();
-    if (seconds > silentWaitSeconds && nowMs >= announcedUntilMs && !input.json) {
-      announcedUntilMs = nowMs + seconds * 1000;
-      const tries = left === 1 ? '1 try' : `${left} tries`;
+    if (seconds > silentWaitSeconds && nowMs >= noticeUntilMs && !input.json) {
+      noticeUntilMs = nowMs + seconds * 1000;
+      const tries = triesLeft === 1 ? '1 try' : `${triesLeft} tries`;
       printLines(input.terminal.err, [`… ${title}. Retrying in ${Math.ceil(seconds)} s, ${tries} left.`]);
     }
     await pause(clock, seconds * 1000, input.signal);
@@ -120,12 +124,12 @@ export function openSession(input: SessionInput): Session {
     ...input,
     server: connection.server,
     async call(name, call, options = {}) {
-      for (let left = options.no_retry ? 0 : maxTries - 1; ; left--) {
+      for (let triesLeft = options.no_retry ? 0 : maxTries - 1; ; triesLeft--) {
         try {
           return await callOnce(name, call, options);
         } catch (error) {
-          if (left <= 0 || !asksToRetry(error)) throw error;
-          await waitBeforeRetry(error.problem, left);
+          if (triesLeft <= 0 || !isRetryable(error)) throw error;
+          await waitBeforeRetry(error.problem, triesLeft);
         }
       }
     },

@@ -1,4 +1,4 @@
-/** From which place the token comes, and to which servers it is sent. */
+/** Where the token comes from, and which servers it is sent to. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,21 +38,21 @@ test('prefers flags over the environment, and both over admin.token', () => {
   expect(tokenFor({ data_dir: flag(join(root, 'nowhere')) })).toBeUndefined();
 });
 
-test('names the searched directory that holds no token, as it was typed', () => {
-  const lookedIn = (input: Partial<ConnectionInput>, working_directory = join(root, 'bare')) =>
+test('names the searched directory that has no token, as you typed it', () => {
+  const searchedDirectory = (input: Partial<ConnectionInput>, working_directory = join(root, 'bare')) =>
     resolveConnection(
       { server: defaultServer, ...input },
       { environment: {}, working_directory, clone: join(root, 'bare') },
-    ).looked_in;
-  expect(lookedIn({ data_dir: flag('../nowhere') })).toBe('../nowhere');
-  expect(lookedIn({ data_dir: variable('nowhere'), server: 'http://slipway.example.com' })).toBe('nowhere');
-  expect(lookedIn({})).toBe('.slipway');
-  expect(lookedIn({ server: 'http://slipway.example.com' })).toBeUndefined();
-  expect(lookedIn({}, join(root, 'here'))).toBeUndefined();
-  expect(lookedIn({ token: variable('set') })).toBeUndefined();
+    ).searched_directory;
+  expect(searchedDirectory({ data_dir: flag('../nowhere') })).toBe('../nowhere');
+  expect(searchedDirectory({ data_dir: variable('nowhere'), server: 'http://slipway.example.com' })).toBe('nowhere');
+  expect(searchedDirectory({})).toBe('.slipway');
+  expect(searchedDirectory({ server: 'http://slipway.example.com' })).toBeUndefined();
+  expect(searchedDirectory({}, join(root, 'here'))).toBeUndefined();
+  expect(searchedDirectory({ token: variable('set') })).toBeUndefined();
 });
 
-test('does not send a found admin token to another host', () => {
+test('does not send the admin token of a default directory to another host', () => {
   expect(tokenFor({ server: 'http://slipway.example.com' })).toBeUndefined();
   expect(tokenFor({ server: 'http://localhost:7070' })).toBe('from-here');
   expect(tokenFor({ server: 'http://[::1]:7070' })).toBe('from-here');

@@ -7,7 +7,7 @@ import { CliFailure } from '../terminal/failure.ts';
 
 /** A flag takes precedence over the environment. */
 export type Source = 'flag' | 'environment';
-export interface Given {
+export interface Setting {
   value: string;
   source: Source;
 }
@@ -16,9 +16,9 @@ export interface ConnectionInput {
   server: string;
   /** The path of a PEM file. */
   ca?: string | undefined;
-  token?: Given;
-  token_file?: Given;
-  data_dir?: Given;
+  token?: Setting;
+  token_file?: Setting;
+  data_dir?: Setting;
   allow_insecure_http?: boolean;
 }
 
@@ -33,20 +33,20 @@ export interface Connection {
   token: string | undefined;
   /** PEM, trusted in addition to the default authorities. */
   ca: string | null;
-  /** The data directory that holds no token, as it was typed. */
-  looked_in?: string;
+  /** Set if no token was found: the data directory that was searched, as the user typed it. */
+  searched_directory?: string;
 }
 
 export function normalizeServer(text: string): string {
   const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `http://${text}`);
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
     throw new CliFailure('usage', `--server is not an address: ${text}`, {
-      remedy: `Write it like ${defaultServer} or https://slipway.example.com.`,
+      remedy: `Write the address like ${defaultServer} or https://slipway.example.com.`,
     });
   return url.href.replace(/\/+$/, '');
 }
 
-function readNamed(path: string | number, what: string, remedy: string): string {
+function readSettingFile(path: string | number, what: string, remedy: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -58,10 +58,10 @@ function readNamed(path: string | number, what: string, remedy: string): string 
   }
 }
 
-/** Refuses a file without a certificate: Node ignores it silently. */
+/** Refuses a file without a certificate, because Node would silently ignore the file. */
 function readAuthority(path: string): string {
   const remedy = 'Name the certificate of the authority, in PEM, with --ca or SLIPWAY_CA.';
-  const pem = readNamed(path, 'certificate file', remedy);
+  const pem = readSettingFile(path, 'certificate file', remedy);
   if (!pem.includes('-----BEGIN CERTIFICATE-----'))
     throw new CliFailure('usage', `The certificate file ${path} holds no certificate`, { remedy });
   return pem;
@@ -70,23 +70,23 @@ function readAuthority(path: string): string {
 const standardInput = 0;
 
 function readToken(path: string): string {
-  const remedy = 'Name another with --token-file, or set SLIPWAY_TOKEN.';
-  const text = readNamed(path === '-' ? standardInput : path, 'token file', remedy);
+  const remedy = 'Name another file with --token-file, or set SLIPWAY_TOKEN.';
+  const text = readSettingFile(path === '-' ? standardInput : path, 'token file', remedy);
   const token = text.trim();
   if (token === '' || /\s/.test(token))
     throw new CliFailure('usage', `The token file ${path} does not hold one token`, {
-      remedy: 'It must contain the token alone, on one line.',
+      remedy: 'The file must contain only the token, on one line.',
     });
   return token;
 }
 
-const usualDirectory = '.slipway';
+const defaultDirectory = '.slipway';
 
 /** Looks in the named data directory, or else in .slipway here and in the clone. */
 function adminTokenFile(input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const directories = input.data_dir
     ? [input.data_dir.value]
-    : [join(surroundings.working_directory, usualDirectory), join(surroundings.clone, usualDirectory)];
+    : [join(surroundings.working_directory, defaultDirectory), join(surroundings.clone, defaultDirectory)];
   return directories.map((directory) => join(directory, 'admin.token')).find((path) => existsSync(path));
 }
 
@@ -99,15 +99,15 @@ export function resolveConnection(input: ConnectionInput, surroundings: Surround
       why: insecureHttpWhy,
       remedy: insecureHttpRemedy,
     });
-  const looked = token === undefined && looksInDirectory(server, input);
-  return { server, token, ca, ...(looked && { looked_in: input.data_dir?.value ?? usualDirectory }) };
+  const hasSearched = token === undefined && mayUseAdminToken(server, input);
+  return { server, token, ca, ...(hasSearched && { searched_directory: input.data_dir?.value ?? defaultDirectory }) };
 }
 
-/** The admin token found on this host is never sent to a server on another host. */
-const looksInDirectory = (server: string, input: ConnectionInput) =>
+/** Sends an admin token to another host only if the user named its directory with --data-dir. */
+const mayUseAdminToken = (server: string, input: ConnectionInput) =>
   isLoopbackUrl(server) || input.data_dir !== undefined;
 
-/** The order: flags, the environment, then the server's admin.token. */
+/** Prefers flags, then the environment, then the server's admin.token. */
 function resolveToken(server: string, input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const { token, token_file } = input;
   const { environment } = surroundings;
@@ -116,6 +116,6 @@ function resolveToken(server: string, input: ConnectionInput, surroundings: Surr
   if (token_file) return readToken(token_file.value);
   if (token?.value) return token.value;
   if (environment.SLIPWAY_ADMIN_TOKEN) return environment.SLIPWAY_ADMIN_TOKEN;
-  const found = looksInDirectory(server, input) ? adminTokenFile(input, surroundings) : undefined;
-  return found === undefined ? undefined : readToken(found);
+  const path = mayUseAdminToken(server, input) ? adminTokenFile(input, surroundings) : undefined;
+  return path === undefined ? undefined : readToken(path);
 }

@@ -1,4 +1,4 @@
-/** Turns an event of the stream into the object it carries. */
+/** Parses an event of the stream into the object that it contains. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -10,16 +10,16 @@ export type WireEvent =
   | { kind: 'operation'; operation: Operation };
 
 /** The server validates events against the contract, so checking the key is enough. */
-const carries = <T>(data: unknown, key: keyof T & string): data is T =>
+const isObjectWith = <T>(data: unknown, key: keyof T & string): data is T =>
   typeof data === 'object' && data !== null && key in data && 'status' in data;
 
-/** Null for events that this version does not know. */
+/** Returns null for events that this version does not know. */
 export function readWireEvent(event: ServerEvent): WireEvent | null {
   const data: unknown = JSON.parse(event.data);
-  if (event.event === 'allocation' && carries<Allocation>(data, 'allocation_id'))
+  if (event.event === 'allocation' && isObjectWith<Allocation>(data, 'allocation_id'))
     return { kind: 'allocation', allocation: data };
-  if (event.event === 'node' && carries<Node>(data, 'node_id')) return { kind: 'node', node: data };
-  if (event.event === 'operation' && carries<Operation>(data, 'workflow_id'))
+  if (event.event === 'node' && isObjectWith<Node>(data, 'node_id')) return { kind: 'node', node: data };
+  if (event.event === 'operation' && isObjectWith<Operation>(data, 'workflow_id'))
     return { kind: 'operation', operation: data };
   return null;
 }

@@ -44,7 +44,7 @@ export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
   /** The data directory that holds no token. */
-  looked_in?: string | undefined;
+  searched_directory?: string | undefined;
   /** The node, allocation, operation, finding or residue in the arguments. */
   id: string | null;
   /** The flags of the command, like `--reason`. */
@@ -149,7 +149,7 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       owner_layer: problem.owner_layer,
       correlation_id: problem.correlation_id,
       status: problem.status,
-      ...(problem.code === 'token_missing' && context.looked_in && noTokenIn(context.looked_in)),
+      ...(problem.code === 'token_missing' && context.searched_directory && noTokenIn(context.searched_directory)),
     };
   }
   if (error instanceof ServerUnreachable) {

@@ -41,8 +41,8 @@ const releasedFailure = (session: Session, { allocation_id, released_at, reason 
 async function nodeToExamine(session: Session, id: string): Promise<string | null> {
   if (kindOfId(id) === 'node') return id;
   try {
-    const { node_id, through } = await resolveNode(session, id, 'there is no machine to examine');
-    if (isAllocation(through) && through.status === 'released') throw releasedFailure(session, through);
+    const { node_id, reference } = await resolveNode(session, id, 'there is no machine to examine');
+    if (isAllocation(reference) && reference.status === 'released') throw releasedFailure(session, reference);
     return node_id;
   } catch (error) {
     const cannotAsk =

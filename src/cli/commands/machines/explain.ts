@@ -24,23 +24,23 @@ import { printable } from '../../render/text/text.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
 /** Says how the id that was given leads to this machine. */
-function throughLine({ through, node_id, node_instance_id }: ResolvedNode, node: Node): string[] {
+function throughLine({ reference, node_id, node_instance_id }: ResolvedNode, node: Node): string[] {
   if (node_instance_id && node_instance_id !== node.node_instance_id)
     return [`${node_instance_id} is a former instance of ${node_id}. The node now:`, ''];
-  if (!through) return [];
-  const id = isAllocation(through) ? through.allocation_id : through.workflow_id;
-  const reason = isAllocation(through) && through.reason ? `: ${printable(through.reason)}` : '';
-  return [`${id} is ${through.status}${reason}`, `Its machine is ${node_id}:`, ''];
+  if (!reference) return [];
+  const id = isAllocation(reference) ? reference.allocation_id : reference.workflow_id;
+  const reason = isAllocation(reference) && reference.reason ? `: ${printable(reference.reason)}` : '';
+  return [`${id} is ${reference.status}${reason}`, `Its machine is ${node_id}:`, ''];
 }
 
 /** A retired machine has no open actions, but its allocation may. */
 async function allocationActions(
   session: Session,
-  { through }: ResolvedNode,
+  { reference }: ResolvedNode,
   context: RenderContext,
 ): Promise<string[]> {
-  if (!isAllocation(through)) return [];
-  const id = through.allocation_id;
+  if (!isAllocation(reference)) return [];
+  const id = reference.allocation_id;
   const { items } = await session.call('allocation-actions', { params: { id } });
   const open = openActionLines(id, items, context);
   return open.length > 0 ? ['', context.paint('strong', 'What you can do about the allocation'), ...open] : [];
@@ -54,9 +54,9 @@ async function releaseRequest(session: Session, allocation_id: string) {
 }
 
 /** The caller may still see the allocation of a machine that it may no longer see. */
-async function pastAllocation(session: Session, { through, node_id }: ResolvedNode): Promise<Allocation | null> {
-  if (isAllocation(through)) return through;
-  const found = await session.call('thing-find', { query: { id: through?.allocation_id ?? node_id } });
+async function pastAllocation(session: Session, { reference, node_id }: ResolvedNode): Promise<Allocation | null> {
+  if (isAllocation(reference)) return reference;
+  const found = await session.call('thing-find', { query: { id: reference?.allocation_id ?? node_id } });
   const id = found.items.find(({ kind }) => kind === 'allocation')?.id;
   return id === undefined ? null : session.call('allocation-get', { params: { id } });
 }
@@ -96,10 +96,10 @@ async function waitingLines(session: Session, allocation: Allocation, context: R
 
 /** The allocation waits for a machine, or ended before it had one. */
 async function explainWithoutMachine(session: Session, behind: WithoutMachine): Promise<void> {
-  const { through } = behind;
-  const id = through.allocation_id;
+  const { reference } = behind;
+  const id = reference.allocation_id;
   const allocation =
-    isAllocation(through) || id === null ? through : await session.call('allocation-get', { params: { id } });
+    isAllocation(reference) || id === null ? reference : await session.call('allocation-get', { params: { id } });
   // The machine that the allocation has now is not the subject of this operation.
   if (!isAllocation(allocation) || allocation.node_id !== null)
     throw noMachineYet(session, behind, 'there is nothing to explain');
@@ -139,8 +139,8 @@ export const makeExplain: MakeCommand = (cli) =>
           await explainWithoutMachine(session, behind);
           return;
         }
-        if (isAllocation(behind.through) && behind.through.status === 'released') {
-          await explainPast(session, behind.through);
+        if (isAllocation(behind.reference) && behind.reference.status === 'released') {
+          await explainPast(session, behind.reference);
           return;
         }
         try {

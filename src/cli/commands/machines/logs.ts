@@ -154,11 +154,11 @@ export const makeLogs: MakeCommand = (cli) =>
     .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50', 'slipway logs inst_…')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
-        const { node_id, node_instance_id, through } = await resolveNode(session, id, 'there are no logs');
+        const { node_id, node_instance_id, reference } = await resolveNode(session, id, 'there are no logs');
         const show = makeShow(session);
         const filter: LogFilter = {
           ...(options.grep && { q: options.grep }),
-          ...(isAllocation(through) && { allocation_id: through.allocation_id }),
+          ...(isAllocation(reference) && { allocation_id: reference.allocation_id }),
           ...(node_instance_id && { instance: node_instance_id }),
         };
         const page = await readTail(session, node_id, filter, options.tail);

@@ -56,8 +56,8 @@ const changesOf = (session: Session, { pool }: Options) =>
   });
 
 /** A refused stream stays refused; a lost connection may come back. */
-const giveUpIfRefused = (because: unknown) => {
-  if (because instanceof RequestRefused && !isTransient(because)) throw because;
+const giveUpIfRefused = (reason: unknown) => {
+  if (reason instanceof RequestRefused && !isTransient(reason)) throw reason;
 };
 
 async function watchTable(session: Session, options: Options): Promise<void> {
@@ -77,7 +77,7 @@ async function watchTable(session: Session, options: Options): Promise<void> {
         connection = 'live';
         fleet = await fetchFleet(session, options);
       } else if (change.type === 'closed') {
-        giveUpIfRefused(change.because);
+        giveUpIfRefused(change.reason);
         connection = 'connection lost, retrying';
       }
       view.touch();
@@ -125,7 +125,7 @@ async function watchLines(session: Session, options: Options): Promise<void> {
   if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line per change. Ctrl-C ends.')]);
   for await (const change of changesOf(session, options)) {
     if (change.type === 'closed') {
-      giveUpIfRefused(change.because);
+      giveUpIfRefused(change.reason);
       if (!lost) printLines(err, [err.paint('warn', '! connection lost, retrying')]);
       lost = true;
     } else lost = false;
