@@ -1,21 +1,21 @@
-/** The text that a server prints when started by hand: its address, how to sign in, what to try. */
+/** Renders the text of a server that you start by hand: its address, sign-in, and what to try. */
 import { dirname, resolve } from 'node:path';
 import { defaultServer } from '../../base/network/default-server.ts';
 
-export interface Started {
+export interface StartedServer {
   url: string;
   admin_token_path: string;
 }
 
-/** A command that works as it is, whatever the port and the data directory. */
-function tryCommand(server: Started): string {
+/** Returns a command that works with the port and the data directory of this server. */
+function tryCommand(server: StartedServer): string {
   const where = server.url === defaultServer ? '' : ` --server ${server.url}`;
   const directory = dirname(server.admin_token_path);
   const token = directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
   return `./bin/slipway allocate --pool local --wait${where}${token}`;
 }
 
-export function welcome(server: Started): string {
+export function welcome(server: StartedServer): string {
   return [
     '',
     '  Slipway is ready.',

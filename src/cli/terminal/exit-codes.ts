@@ -9,9 +9,9 @@ export const exitCodes = {
   },
   usage: { code: 2, means: 'Usage error: the command line, a file or a setting is invalid. Nothing was sent.' },
   unreachable: { code: 3, means: 'No Slipway server answered, or it is not ready.' },
-  refused: { code: 4, means: 'The server refused: not allowed, not found, or not in this state.' },
-  timed_out: { code: 5, means: '--timeout-wait passed; the operation continues on the server.' },
-  interrupted: { code: 130, means: 'Ctrl-C ended the wait; the operation continues on the server.' },
+  refused: { code: 4, means: 'The server refused the call: not allowed, not found, or not possible in this state.' },
+  timed_out: { code: 5, means: 'The time of --timeout-wait passed. The operation continues on the server.' },
+  interrupted: { code: 130, means: 'Ctrl-C stopped the wait. The operation continues on the server.' },
 } as const;
 
 export type ExitName = keyof typeof exitCodes;

@@ -22,7 +22,7 @@ export class CliFailure extends Error {
   }
 }
 
-/** Ctrl-C: not a failure, but it must unwind every await. */
+/** Thrown on Ctrl-C to unwind every await. It is not a failure. */
 export class Interrupted extends Error {
   override name = 'Interrupted';
 }
@@ -39,11 +39,11 @@ export interface FailureReport {
   status: number | null;
 }
 
-/** The state of the command when it failed; null for what was not resolved yet. */
+/** The state of the command when it failed. A field is null if it was not resolved yet. */
 export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
-  /** The data directory that holds no token. */
+  /** The data directory that was searched and has no token. */
   searched_directory?: string | undefined;
   /** The node, allocation, operation, finding or residue in the arguments. */
   id: string | null;
@@ -52,7 +52,7 @@ export interface FailureContext {
   commandLine(...words: string[]): string;
 }
 
-const local = { errors: [], owner_layer: null, correlation_id: null, status: null };
+const withoutServer = { errors: [], owner_layer: null, correlation_id: null, status: null };
 
 function exitOfProblem(problem: Problem): ExitName {
   if (problem.status < 500) return 'refused';
@@ -85,7 +85,7 @@ const cliRemedies: Partial<
   action_illegal: (commandLine, id) => {
     const list = listOf(id);
     if (list) return `It may be settled already. List the open ones: ${commandLine(list)}`;
-    return `See which actions are open now, and why the others are not: ${commandLine('actions', id ?? '<id>')}`;
+    return `See which actions are available now, and why the others are not: ${commandLine('actions', id ?? '<id>')}`;
   },
   pool_not_found: (commandLine) => `List the pools: ${commandLine('pools')}`,
   node_not_found: (commandLine) => `List the nodes: ${commandLine('nodes', '--all')}`,
@@ -104,11 +104,11 @@ function remedyOf(problem: Problem, { commandLine, id }: FailureContext): string
   return filledRemedy(cliRemedies[problem.code]?.(commandLine, id) ?? entry.remedy, problem);
 }
 
-/** Empty if the detail already contains every message. */
+/** Returns no errors if the detail already contains every message. */
 const furtherErrors = ({ detail, errors = [] }: Problem) =>
   errors.every(({ message }) => detail.includes(message)) ? [] : errors;
 
-/** Fields of a request whose flag has another name. */
+/** Maps request fields to flags with another name. */
 const flagsByField: Record<string, string> = {
   budget_seconds: '--budget',
   drain_then: '--then',
@@ -118,14 +118,17 @@ const flagsByField: Record<string, string> = {
   stop_after_failures: '--stop-after',
 };
 
-/** Replaces a field of the request body by the flag that the user typed. */
+/** Replaces each field of the request body by the flag of the command. */
 const withFlagNames = (text: string, { flags }: FailureContext) =>
   text.replaceAll(/\/body(?:\/filter)?\/([a-z_]+)/g, (path, field: string) => {
     const flag = flagsByField[field] ?? `--${field.replaceAll('_', '-')}`;
     return flags.includes(flag) ? flag : path;
   });
 
-/** The innermost cause names the layer that failed; the outer ones only say that a call did. */
+/**
+ * Returns the innermost message, which names the layer that failed. The outer errors only say that a
+ * call failed.
+ */
 export function rootCause(error: unknown): string | null {
   if (error instanceof AggregateError && error.errors.length > 0) return rootCause(error.errors[0]);
   if (!(error instanceof Error)) return null;
@@ -134,9 +137,16 @@ export function rootCause(error: unknown): string | null {
 
 export function reportFailure(error: unknown, context: FailureContext): FailureReport {
   if (error instanceof CliFailure)
-    return { ...local, exit: error.exit, code: error.exit, what: error.message, why: error.why, remedy: error.remedy };
+    return {
+      ...withoutServer,
+      exit: error.exit,
+      code: error.exit,
+      what: error.message,
+      why: error.why,
+      remedy: error.remedy,
+    };
   if (error instanceof Interrupted)
-    return { ...local, exit: 'interrupted', code: 'interrupted', what: 'Interrupted', why: null, remedy: null };
+    return { ...withoutServer, exit: 'interrupted', code: 'interrupted', what: 'Interrupted', why: null, remedy: null };
   if (error instanceof RequestRefused) {
     const { problem } = error;
     return {
@@ -155,23 +165,23 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
   if (error instanceof ServerUnreachable) {
     const name = errorName(error.cause);
     return {
-      ...local,
+      ...withoutServer,
       exit: 'unreachable',
       code: name === null ? 'unreachable' : faultOfError(name),
       owner_layer: name === null ? null : pathFaults[faultOfError(name)].owner_layer,
       what: `No Slipway server answers at ${context.server ?? 'that address'}`,
       why: rootCause(error),
-      remedy: `Start one with \`npm start\`, or name another with --server or SLIPWAY_SERVER. To find the layer that fails: ${context.commandLine('doctor')}`,
+      remedy: `Start a server with \`npm start\`, or name another one with --server or SLIPWAY_SERVER. To find the layer that fails: ${context.commandLine('doctor')}`,
       correlation_id: context.correlation_id,
     };
   }
   return {
-    ...local,
+    ...withoutServer,
     exit: 'failed',
     code: 'defect',
     what: 'Internal error in the slipway command',
     why: error instanceof Error ? error.message : String(error),
-    remedy: 'Run it again with --debug and report the output.',
+    remedy: 'Run the command again with --debug and report the output.',
     correlation_id: context.correlation_id,
   };
 }

@@ -1,4 +1,4 @@
-/** The output and the exit status of each kind of failure. */
+/** Checks the output and the exit status of each kind of failure. */
 import { createServer } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { errorCatalogue } from '../../contract/errors/errors.ts';
@@ -39,7 +39,7 @@ describe('errors', () => {
     expect((await slipway(['allocate', '-p', 'x'])).stderr).toContain('  /pool: too long\n');
   });
 
-  test('fall back to the remedy of the catalogue', async () => {
+  test('print the remedy of the catalogue if the CLI has none of its own', async () => {
     server.refuse('allocation-create', { code: 'pool_paused', detail: 'by ops' });
     const { stderr } = await slipway(['allocate', '-p', 'x']);
     expect(stderr).toContain(`What to do: ${errorCatalogue.pool_paused.remedy}`);
@@ -84,7 +84,7 @@ describe('errors', () => {
     expect(server.callsOf('pool-list')).toHaveLength(3);
   });
 
-  test('announce the wait for a busy server, except with --json', async () => {
+  test('print a notice about the wait for a busy server, except with --json', async () => {
     refuseFirst(1, { code: 'server_busy', retry_after_seconds: 0.6 });
     const stderr = `… ${errorCatalogue.server_busy.title}. Retrying in 1 s, 4 tries left.\n`;
     expect(await slipway(['pools'])).toMatchObject({ code: 0, stderr });

@@ -1,17 +1,17 @@
-/** Redrawing a block of lines, on a screen in memory. */
+/** Checks how a block of lines is redrawn, on a screen in memory. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { screenSurface } from '../testing/screen.ts';
 import { openLiveView } from './live-view.ts';
 
-test('redraws in place, once per burst, and once a second without changes', async () => {
+test('redraws in place: once for a burst of changes, and once a second without changes', async () => {
   const clock = virtualClock();
   const screen = screenSurface({ columns: 40, rows: 10 });
   let composed = 0;
   const view = openLiveView(screen, clock, () => [`drawn ${++composed}`, 'second line']);
   expect(screen.lines()).toEqual(['drawn 1', 'second line']);
-  view.touch();
-  view.touch();
+  view.markChanged();
+  view.markChanged();
   await clock.advance(200);
   expect(screen.lines()).toEqual(['drawn 2', 'second line']);
   await clock.advance(1000);
@@ -22,14 +22,14 @@ test('redraws in place, once per burst, and once a second without changes', asyn
   expect(screen.cursorHidden()).toBe(false);
 });
 
-test('clears the rest of a block that shrinks and keeps the lines above', async () => {
+test('clears the old lines of a block that shrinks, and keeps the lines above the block', async () => {
   const clock = virtualClock();
   const screen = screenSurface({ columns: 40, rows: 10 });
   screen.write('$ before\n');
   let lines = ['a', 'b', 'c'];
   const view = openLiveView(screen, clock, () => lines);
   lines = ['x'];
-  view.touch();
+  view.markChanged();
   await clock.advance(200);
   expect(screen.lines()).toEqual(['$ before', 'x']);
   view.close();

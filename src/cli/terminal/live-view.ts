@@ -1,4 +1,4 @@
-/** A block of lines at the bottom of the terminal, redrawn in place until it is closed. */
+/** Redraws a block of lines at the bottom of the terminal in place until the view is closed. */
 import type { Clock } from '../../base/clock.ts';
 import { safeLine } from '../render/text/palette.ts';
 import { displayWidth } from '../render/text/text.ts';
@@ -6,8 +6,8 @@ import type { Surface } from './terminal.ts';
 
 export interface LiveView {
   /** Redraws at the next tick, so that a burst of changes costs one redraw. */
-  touch(): void;
-  /** Replaces the block by these lines, or leaves a last redraw. */
+  markChanged(): void;
+  /** Replaces the block by these lines, or redraws it one last time. */
   close(lines?: string[]): void;
 }
 
@@ -18,26 +18,26 @@ const clearBelow = '\x1b[J';
 const up = (rows: number) => (rows > 0 ? `\x1b[${rows}A` : '');
 
 const tickMs = 200;
-/** Counters on the screen show whole seconds. */
+/** Redraws once a second without changes, because counters on the screen show whole seconds. */
 const ticksPerRedraw = 5;
 
 export function openLiveView(surface: Surface, clock: Clock, compose: () => string[]): LiveView {
-  let shown: string[] = [];
-  let changed = true;
+  let drawnLines: string[] = [];
+  let isChanged = true;
   let ticks = 0;
 
-  // After a resize a long line may take several rows; the redraw must go up over all of them.
+  // After a resize, a long line may take several rows, and the redraw must move up over all of them.
   const rowsTaken = () =>
-    shown.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / surface.columns())), 0);
+    drawnLines.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / surface.columns())), 0);
 
   const draw = (lines: string[]) => {
     const body = lines.map((line) => `${safeLine(line, surface.paint)}${clearToLineEnd}\n`).join('');
     surface.write(`${up(rowsTaken())}\r${body}${clearBelow}`);
-    shown = lines;
+    drawnLines = lines;
   };
 
   const redraw = () => {
-    changed = false;
+    isChanged = false;
     ticks = 0;
     // Lines that scrolled out of the window cannot be redrawn, so the block must fit in it.
     draw(compose().slice(0, Math.max(1, surface.rows() - 1)));
@@ -46,11 +46,11 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
   let cancelTick = () => {};
   const tick = () => {
     ticks += 1;
-    if (changed || ticks >= ticksPerRedraw) redraw();
+    if (isChanged || ticks >= ticksPerRedraw) redraw();
     cancelTick = clock.after(tickMs, tick);
   };
   const stopListening = surface.onResize(() => {
-    changed = true;
+    isChanged = true;
   });
 
   surface.write(hideCursor);
@@ -58,8 +58,8 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
   cancelTick = clock.after(tickMs, tick);
 
   return {
-    touch() {
-      changed = true;
+    markChanged() {
+      isChanged = true;
     },
     close(lines) {
       cancelTick();

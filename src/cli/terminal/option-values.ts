@@ -1,5 +1,5 @@
 /**
- * Parsers for the values of flags. An invalid value is a usage error that names the expected form.
+ * Parses the values of flags. An invalid value is a usage error that names the expected form.
  */
 import { InvalidArgumentError, Option } from 'commander';
 import { type Clock, moment as momentAt } from '../../base/clock.ts';
@@ -12,7 +12,7 @@ export function duration(text: string): number {
   return seconds;
 }
 
-/** Requires a time zone: a local time means another moment on each computer. */
+/** Requires a time zone, because a local time means another moment on each computer. */
 export function moment(text: string): string {
   const ms = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms)) throw new InvalidArgumentError('Expected a moment with its zone, like 2026-01-31T14:00:00Z.');
@@ -26,13 +26,13 @@ export function count(text: string): number {
 }
 
 /** Collects the values of a flag that may be repeated. */
-export const repeated = (value: string, before: string[] = []): string[] => [...before, value];
+export const repeated = (value: string, earlier: string[] = []): string[] => [...earlier, value];
 
 /** A comma separates labels only before another `key=`, so values may contain commas. */
 const betweenLabels = /,(?=[A-Za-z0-9][A-Za-z0-9._/-]*=)/;
 
-export function labels(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const all = { ...before };
+export function labels(text: string, earlier: Record<string, string> = {}): Record<string, string> {
+  const all = { ...earlier };
   for (const pair of text.split(betweenLabels)) {
     const equals = pair.indexOf('=');
     if (equals < 1) throw new InvalidArgumentError('Expected key=value.');
@@ -44,14 +44,14 @@ export function labels(text: string, before: Record<string, string> = {}): Recor
 export const timeoutWaitOption = (where = 'with --wait') =>
   new Option('--timeout-wait <time>', `${where}: stop waiting after this time, with exit status 5`).argParser(duration);
 
-export const waitOption = () => new Option('-w, --wait', 'show progress until it settles');
+export const waitOption = () => new Option('-w, --wait', 'show progress and wait for the result');
 
-/** The server requires a reason even for a dry run, and does not store it. */
-export const dryRunOption = (says: string) =>
-  new Option('--dry-run', `${says}; needs no --reason`).implies({ reason: 'only to see what would come of it' });
+/** The server requires a reason even for a dry run, but does not store it. */
+export const dryRunOption = (description: string) =>
+  new Option('--dry-run', `${description}; needs no --reason`).implies({ reason: 'dry run' });
 
 export const limitOption = (fallback: number) =>
-  new Option('--limit <n>', 'how many to show at most').argParser(count).default(fallback);
+  new Option('--limit <n>', 'the maximum number to show').argParser(count).default(fallback);
 
 /** A moment, or a duration before now. */
 export type Since = { at: string } | { seconds_ago: number };
@@ -65,9 +65,11 @@ export function momentOrAgo(text: string): Since {
   return { at: momentAt(ms).toISOString() };
 }
 
-/** `otherwise` describes the default. */
-export const sinceOption = (otherwise = '') =>
-  new Option('--since <time>', `only after this moment, or this long ago: 15m, 2h${otherwise}`).argParser(momentOrAgo);
+/** `defaultText` describes the default. */
+export const sinceOption = (defaultText = '') =>
+  new Option('--since <time>', `only after this moment, or this long ago: 15m, 2h${defaultText}`).argParser(
+    momentOrAgo,
+  );
 
 export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
   from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());
@@ -76,8 +78,8 @@ export interface PhaseOption {
   phase?: SamplePhase;
 }
 
-export const phaseOption = (says: string) =>
-  new Option('--phase <phase>', `${says}. provision: until it registers; start: from then until it is ready`).choices([
-    'provision',
-    'start',
-  ]);
+export const phaseOption = (description: string) =>
+  new Option(
+    '--phase <phase>',
+    `${description}. provision: from launch until the machine registers; start: from then until it is ready`,
+  ).choices(['provision', 'start']);

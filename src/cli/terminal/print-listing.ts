@@ -6,7 +6,7 @@ import { fitOf, printJson, printLines } from './terminal.ts';
 
 export interface ListingView<Row> {
   columns: Column<Row>[];
-  /** Printed instead of an empty table, with the next command. */
+  /** The text to print instead of an empty table; it may suggest the next command. */
   empty: string;
   /** `3 nodes: 2 ready, 1 failed` */
   summary?(rows: Row[]): string;
@@ -23,9 +23,9 @@ export function printListing<Row>(session: Session, listing: Listing<Row>, view:
     return;
   }
   printLines(out, renderTable(view.columns, listing.items, fitOf(out)));
-  // A program that reads the table must find nothing else after it.
+  // A program that reads the table from a pipe must find nothing after it.
   if (out.interactive && view.summary) printLines(out, ['', out.paint('quiet', view.summary(listing.items))]);
-  if (listing.truncated) printLines(err, [err.paint('warn', 'There are more. Raise --limit to see them.')]);
+  if (listing.truncated) printLines(err, [err.paint('warn', 'There are more items. Raise --limit to see them.')]);
 }
 
 /** `3 nodes: 2 ready, 1 failed` */

@@ -1,9 +1,9 @@
-/** Control sequences in text from machines never reach the terminal. */
+/** Checks that control sequences in text from machines never reach the terminal. */
 import { expect, test } from 'vitest';
 import { coloured, type Paint, plain } from '../render/text/palette.ts';
 import { printJson, printLines, type Surface } from './terminal.ts';
 
-function written(paint: Paint, print: (surface: Surface) => void): string {
+function printToText(paint: Paint, print: (surface: Surface) => void): string {
   let text = '';
   const write = (more: string) => {
     text += more;
@@ -25,21 +25,23 @@ const attacks = [
 
 test.each(attacks)('removes escapes in a line from a machine and keeps our colours: %j', (attack) => {
   const line = `${coloured('bad', 'failed')}: ${attack} ${coloured('quiet', 'because')}`;
-  const text = written(coloured, (surface) => printLines(surface, [line]));
+  const text = printToText(coloured, (surface) => printLines(surface, [line]));
   expect(text.startsWith('\x1b[31mfailed\x1b[0m: ')).toBe(true);
   expect(text.endsWith('\x1b[2mbecause\x1b[0m\n')).toBe(true);
-  const rest = ['0', '2', '31'].reduce((left, code) => left.replaceAll(`\x1b[${code}m`, ''), text).slice(0, -1);
-  expect(rest).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
+  const withoutColours = ['0', '2', '31']
+    .reduce((left, code) => left.replaceAll(`\x1b[${code}m`, ''), text)
+    .slice(0, -1);
+  expect(withoutColours).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
 });
 
 test('prints no escape sequence without colours', () => {
-  const text = written(plain, (surface) => printLines(surface, ['a \x1b[31mred\x1b[0m', 'two\nlines']));
+  const text = printToText(plain, (surface) => printLines(surface, ['a \x1b[31mred\x1b[0m', 'two\nlines']));
   expect(text).toBe('a red\ntwo\nlines\n');
 });
 
 test('escapes control characters in JSON', () => {
   const value = { detail: attacks.join('\n') };
-  const text = written(plain, (surface) => printJson(surface, value));
+  const text = printToText(plain, (surface) => printJson(surface, value));
   expect(JSON.parse(text)).toEqual(value);
   expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u);
 });

@@ -1,10 +1,10 @@
-/** Standard output and standard error as surfaces: size, colours, redraws, and safe printing. */
+/** Wraps standard output and standard error: size, colours, redraws, and safe printing. */
 import type { WriteStream } from 'node:tty';
 import { coloured, type Paint, plain, safeLine } from '../render/text/palette.ts';
 
 export interface Surface {
   write(text: string): void;
-  /** Infinite for a pipe, so that nothing is cut from what a program reads. */
+  /** Infinite for a pipe, so that a program reads uncut lines. */
   columns(): number;
   rows(): number;
   /** Whether lines can be redrawn in place. */
@@ -47,11 +47,11 @@ export const printLines = (surface: Surface, lines: string[]): void => {
 const unsafeInJson = /[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
 const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** Escapes everything that a terminal acts on; parsers read the same value. */
+/** Escapes every character that a terminal acts on. JSON parsers still read the same value. */
 const jsonText = (value: unknown, indent?: number): string =>
   (JSON.stringify(value, null, indent) ?? 'null').replace(unsafeInJson, escaped);
 
 export const printJson = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value, 2)}\n`);
 
-/** One line of NDJSON. */
+/** Prints one line of NDJSON. */
 export const printJsonLine = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value)}\n`);

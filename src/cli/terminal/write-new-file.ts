@@ -1,4 +1,3 @@
-/** Writes a result to a new file. */
 import { writeFileSync } from 'node:fs';
 import { CliFailure } from './failure.ts';
 

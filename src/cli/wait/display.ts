@@ -78,7 +78,7 @@ function liveDisplay(surface: Surface, session: Session, known: Subject): Displa
     show(next) {
       if (next.link !== 'lost') seenMs = clock.monotonicMs();
       sighting = next;
-      view.touch();
+      view.markChanged();
     },
     close: () => view.close(stepLines(sighting.subject, fitOf(surface))),
   };

@@ -3,11 +3,11 @@ import type { Operation } from '../../contract/operation.ts';
 import type { Progress } from '../../contract/progress.ts';
 import { sampleAllocation, sampleIds, sampleNode, sampleOperation, sampleProgress } from '../testing/samples.ts';
 import {
+  emptySubject,
   kindOfId,
   mergeAllocation,
   mergeNode,
   mergeOperation,
-  nothingKnown,
   setbackOf,
   settlementOf,
 } from './subject.ts';
@@ -26,20 +26,20 @@ test('reads the kind of a thing from its id', () => {
 
 describe('merging updates', () => {
   test('ignores an older update', () => {
-    const known = mergeAllocation(nothingKnown, sampleAllocation({ status: 'active', status_since: at(9) }));
+    const known = mergeAllocation(emptySubject, sampleAllocation({ status: 'active', status_since: at(9) }));
     expect(mergeAllocation(known, sampleAllocation({ status_since: at(3) }))).toBe(known);
-    const node = mergeNode(nothingKnown, sampleNode({ status_since: at(9) }));
+    const node = mergeNode(emptySubject, sampleNode({ status_since: at(9) }));
     expect(mergeNode(node, sampleNode({ status: 'starting', status_since: at(3) }))).toBe(node);
     const later = sampleOperation({ progress: sampleProgress({ percent: 80, updated_at: at(8) }) });
-    const running = mergeOperation(nothingKnown, later);
+    const running = mergeOperation(emptySubject, later);
     expect(mergeOperation(running, sampleOperation())).toBe(running);
   });
   test('ignores an update of another allocation', () => {
-    const known = mergeAllocation(nothingKnown, sampleAllocation());
+    const known = mergeAllocation(emptySubject, sampleAllocation());
     expect(mergeAllocation(known, sampleAllocation({ allocation_id: 'alloc_2', status_since: at(9) }))).toBe(known);
   });
   test('replaces an operation by a later one', () => {
-    const provision = mergeOperation(nothingKnown, sampleOperation());
+    const provision = mergeOperation(emptySubject, sampleOperation());
     const release = sampleOperation({ workflow_id: 'op_2', created_at: at(30) });
     expect(mergeOperation(provision, release).operation?.workflow_id).toBe('op_2');
     expect(mergeOperation(mergeOperation(provision, release), sampleOperation()).operation?.workflow_id).toBe('op_2');
@@ -52,7 +52,7 @@ test('reports a setback only while a later attempt runs', () => {
     status_since: at(5),
     reason: 'boom; attempt 2 of 2 follows',
   });
-  const setback = (operation: Operation | null) => setbackOf({ ...nothingKnown, allocation, operation });
+  const setback = (operation: Operation | null) => setbackOf({ ...emptySubject, allocation, operation });
   expect(setback(sampleOperation({ created_at: at(5) }))).toBe('boom; attempt 2 of 2 follows');
   expect(setback(sampleOperation({ created_at: at(4) }))).toBeNull();
   expect(setback(sampleOperation({ created_at: at(5), progress: sampleProgress({ status: 'failed' }) }))).toBeNull();
@@ -61,7 +61,7 @@ test('reports a setback only while a later attempt runs', () => {
 
 describe('a wait', () => {
   const allocation = (status: Parameters<typeof sampleAllocation>[0]) => ({
-    ...nothingKnown,
+    ...emptySubject,
     allocation: sampleAllocation(status),
   });
   test.each([
@@ -87,7 +87,7 @@ describe('a wait', () => {
   test('goes on while an operation is open on a failed allocation, also one that only the allocation names', () => {
     const ended = sampleOperation({ status: 'failed', progress: sampleProgress({ status: 'failed' }) });
     const failed = (operation: Operation | null, named: Progress | null) => ({
-      ...nothingKnown,
+      ...emptySubject,
       allocation: sampleAllocation({ status: 'failed', progress: named }),
       operation,
     });
@@ -102,10 +102,10 @@ describe('a wait', () => {
     }
   });
   test('ends for nodes and operations by their own status', () => {
-    expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
-    expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
-    expect(settlementOf({ ...nothingKnown, operation: sampleOperation() }, 'settle')).toBeNull();
-    expect(settlementOf({ ...nothingKnown, operation: sampleOperation({ status: 'cancelled' }) }, 'settle')).toBe(
+    expect(settlementOf({ ...emptySubject, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
+    expect(settlementOf({ ...emptySubject, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
+    expect(settlementOf({ ...emptySubject, operation: sampleOperation() }, 'settle')).toBeNull();
+    expect(settlementOf({ ...emptySubject, operation: sampleOperation({ status: 'cancelled' }) }, 'settle')).toBe(
       'failed',
     );
   });

@@ -23,7 +23,7 @@ export interface Subject {
   operation: Operation | null;
 }
 
-export const nothingKnown: Subject = { allocation: null, node: null, operation: null };
+export const emptySubject: Subject = { allocation: null, node: null, operation: null };
 
 const prefixes: Record<string, TargetKind> = { alloc: 'allocation', node: 'node', op: 'operation' };
 

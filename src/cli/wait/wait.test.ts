@@ -10,7 +10,7 @@ import { sampleAllocation, sampleEvidence, sampleIds, sampleOperation, samplePro
 import { screenSurface } from '../testing/screen.ts';
 import { ScriptedServer, testToken } from '../testing/scripted-server.ts';
 import { sampleResidue } from '../testing/supervision-samples.ts';
-import { nothingKnown } from './subject.ts';
+import { emptySubject } from './subject.ts';
 import { waitUntilSettled } from './wait.ts';
 
 const id = sampleIds.allocation_id;
@@ -90,7 +90,7 @@ describe('allocate --wait', () => {
     expect(code).toBe(1);
     expect(stdout).toContain(`✖ ${id} failed after 40s\n  ${reason}\n`);
     expect(stdout).toContain(`rule provision-deadline · owner: node · correlation_id ${sampleIds.correlation_id}`);
-    expect(stdout).toMatch(new RegExp(`Give it up: +\\S*slipway release ${id}`));
+    expect(stdout).toMatch(new RegExp(`Release it: +\\S*slipway release ${id}`));
   });
 
   test('survives a server restart and resumes after the last event', async () => {
@@ -225,7 +225,7 @@ describe('release --wait', () => {
     const { code, stdout } = await cli.finished;
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /clean failed: exit 1\n {2}Slipway retries it in 4m \d\ds \(try 2\)\. It retries until the release succeeds;/,
+      /clean failed: exit 1\n {2}Slipway retries the release in 4m \d\ds \(try 2\)\. Slipway keeps retrying/,
     );
     for (const words of [`explain ${id}`, `logs ${id}`, `release ${id} --wait`, `act ${id} force-release --reason "…"`])
       expect(stdout).toMatch(new RegExp(`slipway ${words}\n`));
@@ -330,7 +330,7 @@ describe('on a screen', () => {
       commandLine: (...words) => ['slipway', ...words].join(' '),
     });
     const operation = sampleOperation();
-    const known = { ...nothingKnown, allocation: sampleAllocation(), operation };
+    const known = { ...emptySubject, allocation: sampleAllocation(), operation };
     const target = { kind: 'allocation', id } as const;
     const waited = waitUntilSettled(session, { target, goal: 'use', known, timeout_seconds: null });
     expect(screen.lines()[0]).toBe('Step 1/3 · Launching · 0s');

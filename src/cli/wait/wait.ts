@@ -5,7 +5,7 @@ import { collect } from '../connection/pages.ts';
 import { isTransient, type Session } from '../connection/session.ts';
 import { outcomeLines, unfinishedLines } from '../render/allocations/outcome.ts';
 import { isReleaseFailed } from '../render/allocations/release-failure.ts';
-import { openActionLines } from '../render/machines/actions.ts';
+import { availableActionLines } from '../render/machines/actions.ts';
 import { formatDuration } from '../render/text/duration.ts';
 import type { RenderContext } from '../render/text/hints.ts';
 import type { ExitName } from '../terminal/exit-codes.ts';
@@ -106,7 +106,7 @@ async function openActions(session: Session, { allocation }: Subject, context: R
   if (!allocation || !isReleaseFailed(allocation)) return [];
   const id = allocation.allocation_id;
   const offered = await unlessRefused(session.call('allocation-actions', { params: { id } }));
-  return offered ? openActionLines(id, offered.items, context) : [];
+  return offered ? availableActionLines(id, offered.items, context) : [];
 }
 
 export async function waitUntilSettled(session: Session, request: WaitRequest): Promise<Waited> {
@@ -127,8 +127,8 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
   if ('exit' in outcome) {
     if (!json) {
       const residue_count = await countResidue(session, outcome.subject);
-      const open_actions = await openActions(session, outcome.subject, context);
-      const closing = { ...context, open_actions, ...(residue_count !== undefined && { residue_count }) };
+      const available_actions = await openActions(session, outcome.subject, context);
+      const closing = { ...context, available_actions, ...(residue_count !== undefined && { residue_count }) };
       printLines(surface, outcomeLines(outcome.subject, outcome.exit, closing));
     }
     return outcome;

@@ -4,7 +4,7 @@ import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { hintLines } from '../../render/text/hints.ts';
 import { duration, labels, timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
-import { nothingKnown } from '../../wait/subject.ts';
+import { emptySubject } from '../../wait/subject.ts';
 import { waitUntilSettled } from '../../wait/wait.ts';
 
 interface Options {
@@ -19,10 +19,10 @@ interface Options {
 export const makeAllocate: MakeCommand = (cli) =>
   new SlipwayCommand('allocate')
     .description('Claim a machine of a pool.')
-    .requiredOption('-p, --pool <pool>', 'the pool to take it from')
+    .requiredOption('-p, --pool <pool>', 'the pool to claim a machine from')
     .option('-n, --name <name>', 'your name for the allocation')
     .option('-l, --label <key=value>', 'a label; may be repeated', labels)
-    .option('-t, --timeout <time>', 'how long its machine may take to come up, within the limit of the pool', duration)
+    .option('-t, --timeout <time>', 'how long the machine may take to come up; the pool sets the maximum', duration)
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples(
@@ -62,7 +62,7 @@ export const makeAllocate: MakeCommand = (cli) =>
         const { exit, subject } = await waitUntilSettled(session, {
           target: { kind: 'allocation', id },
           goal: 'use',
-          known: { ...nothingKnown, allocation, operation },
+          known: { ...emptySubject, allocation, operation },
           timeout_seconds: options.timeoutWait ?? null,
         });
         if (session.json) printJson(out, { allocation: subject.allocation, operation: subject.operation });

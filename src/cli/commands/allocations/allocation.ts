@@ -1,7 +1,7 @@
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { fetchNodeIfVisible, resolveAllocation } from '../../connection/resolve-id.ts';
 import { allocationLines, requestLines } from '../../render/allocations/allocation.ts';
-import { openActionLines } from '../../render/machines/actions.ts';
+import { availableActionLines } from '../../render/machines/actions.ts';
 import { renderContext } from '../../render/text/hints.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
@@ -22,11 +22,11 @@ export const makeAllocation: MakeCommand = (cli) =>
         const { items } = await session.call('allocation-actions', { params: { id } });
         const { requests } = await session.call('thing-find', { query: { id } });
         const context = renderContext(session);
-        const open = openActionLines(id, items, context);
+        const actionLines = availableActionLines(id, items, context);
         printLines(out, [
           ...allocationLines(allocation, machine, context.nowMs, context),
           ...requestLines(requests, context.nowMs, context),
-          ...(open.length > 0 ? ['', context.paint('strong', 'What you can do'), ...open] : []),
+          ...(actionLines.length > 0 ? ['', context.paint('strong', 'What you can do'), ...actionLines] : []),
         ]);
         return undefined;
       }),

@@ -22,13 +22,13 @@ const liveStatuses = allocationStatusNames.filter((status) => allocationStatuses
 
 export function listAllocations(session: Session, filter: AllocationFilter) {
   const { pool, label, tenant } = filter;
-  const chosen: (AllocationStatus | undefined)[] = filter.status
+  const statuses: (AllocationStatus | undefined)[] = filter.status
     ? [filter.status]
     : filter.all
       ? [undefined]
       : liveStatuses;
   return collectEach<Allocation, AllocationStatus | undefined>(
-    chosen,
+    statuses,
     (status) => (paging) =>
       session.call('allocation-list', {
         query: {
@@ -54,10 +54,10 @@ export const makeAllocations: MakeCommand = (cli) =>
     .addOption(limitOption(500))
     .action(
       cli.run<AllocationFilter>(async (session, filter) => {
-        const narrowed = filter.pool || filter.status || filter.label || filter.tenant;
+        const hasFilter = filter.pool || filter.status || filter.label || filter.tenant;
         printListing(session, await listAllocations(session, filter), {
           columns: allocationColumns(session.clock.nowMs()),
-          empty: narrowed
+          empty: hasFilter
             ? 'No allocation matches.'
             : `There are no allocations. Claim a machine: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,
           summary: (rows) => countByStatus('allocation', rows),

@@ -11,7 +11,7 @@ interface Options {
   output?: string;
 }
 
-/** Evidence is sealed about one second after the release. */
+/** Evidence is sealed about one second after the release, so the first try may be too early. */
 const maxTries = 15;
 
 async function fetchCertificate(session: Session, id: string) {
@@ -19,8 +19,8 @@ async function fetchCertificate(session: Session, id: string) {
     try {
       return await session.call('allocation-certificate', { params: { id } });
     } catch (error) {
-      const isEarly = error instanceof RequestRefused && error.problem.code === 'certificate_not_sealed';
-      if (!isEarly || tries === maxTries) throw error;
+      const isNotSealedYet = error instanceof RequestRefused && error.problem.code === 'certificate_not_sealed';
+      if (!isNotSealedYet || tries === maxTries) throw error;
       await pause(session.clock, (error.problem.retry_after_seconds ?? 1) * 1000, session.signal);
     }
   }

@@ -5,7 +5,7 @@ import { resolveAllocation } from '../../connection/resolve-id.ts';
 import { hintLines } from '../../render/text/hints.ts';
 import { timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
-import { nothingKnown } from '../../wait/subject.ts';
+import { emptySubject } from '../../wait/subject.ts';
 import { waitUntilSettled } from '../../wait/wait.ts';
 
 interface Options {
@@ -18,7 +18,7 @@ export const makeRelease: MakeCommand = (cli) =>
   new SlipwayCommand('release')
     .description('Give an allocation back. This cancels one that is not active yet, and retries a release that failed.')
     .argument('<id>', 'an allocation, by its id or name, or its node or operation')
-    .option('-r, --reason <text>', 'why; kept as evidence')
+    .option('-r, --reason <text>', 'why; recorded as evidence under your name')
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples('slipway release alloc_… --wait', 'slipway release alloc_… --reason "experiment over"')
@@ -47,7 +47,7 @@ export const makeRelease: MakeCommand = (cli) =>
         const { exit, subject } = await waitUntilSettled(session, {
           target: { kind: 'allocation', id },
           goal: 'release',
-          known: { ...nothingKnown, allocation, operation },
+          known: { ...emptySubject, allocation, operation },
           timeout_seconds: options.timeoutWait ?? null,
         });
         if (session.json) printJson(out, { allocation: subject.allocation, operation: subject.operation });

@@ -7,11 +7,12 @@ import { limitOption, type Since, sinceOption, startOf } from '../../terminal/op
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
 /**
- * Calls name their target in the path parameters, actions in `target_id`, other facts by their ids.
+ * A recorded call names its target in the path parameters, and an action in `target_id`. Other facts
+ * have the id of their target in a field of its own.
  */
 function targetOf({ data, node_id, allocation_id, workflow_id }: Evidence): string | null {
-  const address = (data.params ?? {}) as Record<string, unknown>;
-  const names = [data.target_id, address.id, address.pool, address.name, data.residue_id, data.finding_id];
+  const pathParams = (data.params ?? {}) as Record<string, unknown>;
+  const names = [data.target_id, pathParams.id, pathParams.pool, pathParams.name, data.residue_id, data.finding_id];
   return [...names, node_id, allocation_id, workflow_id].find((name) => typeof name === 'string') as string | null;
 }
 

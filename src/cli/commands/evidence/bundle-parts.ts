@@ -1,4 +1,4 @@
-/** The parts of an incident bundle: each has a name and is fetched with the caller's own token. */
+/** Lists the files of an incident bundle. Each is fetched with the caller's own token. */
 import { RequestRefused } from '../../../contract/client.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';
 import { maskPool } from '../../../contract/pool-fields/masked.ts';
@@ -6,30 +6,34 @@ import { collect } from '../../connection/pages.ts';
 import type { Session } from '../../connection/session.ts';
 import { fieldOfId } from '../machines/timeline.ts';
 
-/** The subject of the bundle. Null means unknown, or not visible to the caller. */
+/** The things that the bundle is about. Null means unknown, or not visible to the caller. */
 export interface Subjects {
   id: string;
   node_id: string | null;
   allocation_id: string | null;
   workflow_id: string | null;
   pool: string | null;
-  /** Leaves out older facts and log lines. */
+  /** Facts and log lines before this moment are left out. */
   since: string | null;
 }
 
 export interface Part {
   name: string;
   says: string;
-  /** A document, or lines; null if there is none. */
-  fetch(session: Session, about: Subjects): Promise<{ lines: unknown[]; cut: boolean } | object | null>;
+  /** Returns a document or lines, or null if the subject has none. */
+  fetch(session: Session, subjects: Subjects): Promise<{ lines: unknown[]; cut: boolean } | object | null>;
 }
 
 const maxFacts = 20_000;
 const maxLines = 50_000;
 const pageLines = 500;
 
-/** Oldest first. If there are too many lines, leaves out the middle and keeps the last page. */
-async function logsOf(session: Session, id: string, since: string | null): Promise<{ lines: LogLine[]; cut: boolean }> {
+/** Returns lines oldest first. If there are too many, leaves out the middle and keeps the last page. */
+async function fetchLogs(
+  session: Session,
+  id: string,
+  since: string | null,
+): Promise<{ lines: LogLine[]; cut: boolean }> {
   const lines: LogLine[] = [];
   const fetchPage = (more: { cursor?: string; tail?: boolean }): Promise<LogPage> =>
     session.call('node-logs', { params: { id }, query: { limit: pageLines, ...(since && { since }), ...more } });
@@ -45,7 +49,7 @@ async function logsOf(session: Session, id: string, since: string | null): Promi
   return { lines: [...lines, ...last.items], cut: true };
 }
 
-async function timelineOf(session: Session, id: string, since: string | null) {
+async function fetchTimeline(session: Session, id: string, since: string | null) {
   const query = { [fieldOfId(id)]: id, order: 'newest' as const, ...(since && { since }) };
   const { items, truncated } = await collect(
     (paging) => session.call('timeline-get', { query: { ...query, ...paging } }),
@@ -54,7 +58,7 @@ async function timelineOf(session: Session, id: string, since: string | null) {
   return { lines: items.reverse(), cut: truncated };
 }
 
-const aboutNode =
+const onlyForNode =
   (fetch: (session: Session, id: string, since: string | null) => ReturnType<Part['fetch']>): Part['fetch'] =>
   async (session, { node_id, since }) =>
     node_id === null ? null : fetch(session, node_id, since);
@@ -63,28 +67,28 @@ export const parts: readonly Part[] = [
   {
     name: 'timeline.ndjson',
     says: 'evidence of every layer, oldest first; origin names its source',
-    fetch: (session, { node_id, id, since }) => timelineOf(session, node_id ?? id, since),
+    fetch: (session, { node_id, id, since }) => fetchTimeline(session, node_id ?? id, since),
   },
-  { name: 'logs.ndjson', says: 'the log of every instance', fetch: aboutNode(logsOf) },
+  { name: 'logs.ndjson', says: 'the log of every instance', fetch: onlyForNode(fetchLogs) },
   {
     name: 'explain.json',
-    says: 'its status, why, and what happens next',
-    fetch: aboutNode((session, id) => session.call('node-explain', { params: { id } })),
+    says: 'the status of the node, why, and what happens next',
+    fetch: onlyForNode((session, id) => session.call('node-explain', { params: { id } })),
   },
   {
     name: 'node.json',
     says: 'the node',
-    fetch: aboutNode((session, id) => session.call('node-get', { params: { id } })),
+    fetch: onlyForNode((session, id) => session.call('node-get', { params: { id } })),
   },
   {
     name: 'checkup.json',
-    says: 'its connection to the server, layer by layer',
-    fetch: aboutNode((session, id) => session.call('node-checkup', { params: { id } })),
+    says: 'the connection of the node to the server, layer by layer',
+    fetch: onlyForNode((session, id) => session.call('node-checkup', { params: { id } })),
   },
   {
     name: 'boot.json',
-    says: 'its boot stages',
-    fetch: aboutNode((session, id) => session.call('node-boot', { params: { id } })),
+    says: 'the boot stages of the node',
+    fetch: onlyForNode((session, id) => session.call('node-boot', { params: { id } })),
   },
   {
     name: 'allocation.json',
@@ -111,7 +115,7 @@ export const parts: readonly Part[] = [
   { name: 'server/brake.json', says: 'the verdicts held back', fetch: (session) => session.call('brake-get', {}) },
 ];
 
-/** A refused part is left out, and the bundle says why. Other errors fail the command. */
+/** Returns why the server refused a part, for the list of files. Other errors fail the command. */
 export const whyMissing = (error: unknown): string => {
   if (!(error instanceof RequestRefused)) throw error;
   return `${error.problem.code}: ${error.problem.detail}`;

@@ -10,22 +10,22 @@ import { writeNewFile } from '../../terminal/write-new-file.ts';
 import { kindOfId } from '../../wait/subject.ts';
 import { type Part, parts, type Subjects, whyMissing } from './bundle-parts.ts';
 
-interface Listed {
+interface ListedFile {
   name: string;
   says: string;
   bytes: number;
-  /** Some lines were left out. */
+  /** True if some lines were left out. */
   cut: boolean;
-  /** Why the part is missing. */
+  /** Why the file is missing; null if it is present. */
   missing: string | null;
 }
 
 interface Bundle {
   archive: Buffer;
-  listed: Listed[];
+  listed: ListedFile[];
 }
 
-/** Looks up the related ids, as far as the caller may see them. */
+/** Looks up the ids of related things that the caller may see. */
 async function subjectsOf(session: Session, id: string): Promise<Omit<Subjects, 'since'>> {
   const unknown = { id, node_id: null, allocation_id: null, workflow_id: null, pool: null };
   const kind = kindOfId(id);
@@ -46,14 +46,14 @@ async function subjectsOf(session: Session, id: string): Promise<Omit<Subjects, 
 }
 
 /** Environment variables may hold any secret, so every value is redacted. */
-function withoutEnvironment(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutEnvironment);
+function redactEnvironment(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redactEnvironment);
   if (typeof value !== 'object' || value === null) return value;
-  const hidden = (env: object) => Object.fromEntries(Object.keys(env).map((name) => [name, redactionMark]));
+  const redactValues = (env: object) => Object.fromEntries(Object.keys(env).map((name) => [name, redactionMark]));
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === 'env' && typeof inner === 'object' && inner !== null ? hidden(inner) : withoutEnvironment(inner),
+      key === 'env' && typeof inner === 'object' && inner !== null ? redactValues(inner) : redactEnvironment(inner),
     ]),
   );
 }
@@ -62,7 +62,7 @@ const isLines = (content: object): content is { lines: unknown[]; cut: boolean }
   'lines' in content && 'cut' in content;
 
 function bodyOf(content: object, redact: Redactor): Buffer {
-  const clean = (value: unknown) => redact.value(withoutEnvironment(value));
+  const clean = (value: unknown) => redact.value(redactEnvironment(value));
   // Redacts all lines together: a private key spans several of them.
   const text = isLines(content)
     ? (clean(content.lines) as unknown[]).map((line) => `${JSON.stringify(line)}\n`).join('')
@@ -73,21 +73,21 @@ function bodyOf(content: object, redact: Redactor): Buffer {
 async function entryOf(
   part: Part,
   session: Session,
-  about: Subjects,
+  subjects: Subjects,
   redact: Redactor,
-): Promise<[Entry | null, Listed]> {
+): Promise<[Entry | null, ListedFile]> {
   const { name, says } = part;
-  const absent = (missing: string): [null, Listed] => [null, { name, says, bytes: 0, cut: false, missing }];
+  const missingFile = (missing: string): [null, ListedFile] => [null, { name, says, bytes: 0, cut: false, missing }];
   try {
-    const content = await part.fetch(session, about);
-    if (content === null) return absent('there is none');
+    const content = await part.fetch(session, subjects);
+    if (content === null) return missingFile('there is none');
     const body = bodyOf(content, redact);
     return [
       { name, body },
       { name, says, bytes: body.length, cut: isLines(content) && content.cut, missing: null },
     ];
   } catch (error) {
-    return absent(redact.text(whyMissing(error)));
+    return missingFile(redact.text(whyMissing(error)));
   }
 }
 
@@ -98,17 +98,17 @@ async function makeBundle(
 ): Promise<Bundle> {
   const { token } = session.connection;
   const redact = createRedactor([], token ? [token] : []);
-  const about = { ...(await subjectsOf(session, id)), since };
+  const subjects = { ...(await subjectsOf(session, id)), since };
   const at = now(session.clock);
   const entries: Entry[] = [];
-  const listed: Listed[] = [];
+  const listed: ListedFile[] = [];
   for (const part of parts) {
-    const [entry, line] = await entryOf(part, session, about, redact);
+    const [entry, line] = await entryOf(part, session, subjects, redact);
     if (entry) entries.push(entry);
     listed.push(line);
   }
-  const made = { made_at: at.toISOString(), correlation_id: session.correlation_id, server: session.server };
-  const contents = { ...made, ...about, versions, files: listed };
+  const origin = { made_at: at.toISOString(), correlation_id: session.correlation_id, server: session.server };
+  const contents = { ...origin, ...subjects, versions, files: listed };
   const first = { name: 'bundle.json', body: bodyOf(contents, redact) };
   const folder = `slipway-${id.replaceAll(/[^\w.-]/g, '-').slice(0, 48)}`;
   const all = [first, ...entries].map((entry) => ({ ...entry, name: `${folder}/${entry.name}` }));
@@ -155,7 +155,7 @@ export const makeBundleCommand: MakeCommand = (cli) =>
               const what = missing ?? `${size(bytes)}${cut ? ', incomplete' : ''}, ${says}`;
               return `  ${paint(missing ? 'quiet' : undefined, `${name.padEnd(22)} ${what}`)}`;
             }),
-            '  Secrets are redacted. Check it yourself before you share it.',
+            '  Secrets are redacted. Check the archive yourself before you share it.',
           ]);
         return undefined;
       }),

@@ -1,4 +1,4 @@
-/** `slipway export`: sealed evidence for a SIEM, resumable by cursor. */
+/** `slipway export`: writes sealed evidence for a SIEM. A cursor resumes an earlier export. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
 import manifest from '../../../../package.json' with { type: 'json' };
@@ -23,9 +23,9 @@ interface Options {
   output: string;
 }
 
-/** Rows are sealed about one second after they are written. */
+/** Rows are sealed about one second after they are written, so each pass waits a little longer. */
 const sealedAfterMs = 1_500;
-/** Polls without an event too. */
+/** The export polls this often even if no event arrives. */
 const pollMs = 10_000;
 
 const cursorOrTime = (text: string): From => {
@@ -37,7 +37,7 @@ const cursorOrTime = (text: string): From => {
   }
 };
 
-function writerTo(output: string, out: { write(text: string): void }): { write(text: string): void; close(): void } {
+function openWriter(output: string, out: { write(text: string): void }): { write(text: string): void; close(): void } {
   if (output === '-') return { write: (text) => out.write(text), close: () => {} };
   try {
     const file = openSync(output, 'a', 0o600);
@@ -61,7 +61,7 @@ function queryFrom(since: From | undefined, clock: Clock): Record<string, string
   return 'cursor' in since ? { since_cursor: since.cursor } : { since: startOf(since, clock) ?? '' };
 }
 
-/** Writes everything that is sealed so far. Returns the cursor to continue from. */
+/** Writes all evidence that is sealed so far. Returns the cursor to continue from. */
 async function drain(
   session: Session,
   query: Record<string, string>,
@@ -78,9 +78,14 @@ async function drain(
 }
 
 /**
- * Events only wake the export. They are read continuously, because the server drops slow readers.
+ * Uses events only as a signal that there is new evidence. Reads them continuously, because the
+ * server drops slow readers.
  */
-async function followOn(session: Session, from: string, onWake: (cursor: string) => Promise<string>): Promise<void> {
+async function followNewEvidence(
+  session: Session,
+  from: string,
+  onWake: (cursor: string) => Promise<string>,
+): Promise<void> {
   const { clock, signal } = session;
   let wake = Promise.withResolvers<void>();
   const open = (last: string, within: AbortSignal) => session.openStream({ topics: 'evidence' }, last, within);
@@ -129,17 +134,21 @@ export const makeExport: MakeCommand = (cli) =>
       cli.run<Options>(async (session, { format, since, follow, output }) => {
         const { installation } = await session.call('key-list', {});
         const { out, err } = session.terminal;
-        const writer = writerTo(output, out);
+        const writer = openWriter(output, out);
         const write = (records: ExportRecord[]) => {
           if (records.length > 0)
             writer.write(`${records.map((record) => lineOf(format, record, installation)).join('\n')}\n`);
         };
         try {
-          const done = await drain(session, queryFrom(since, session.clock), write);
+          const exported = await drain(session, queryFrom(since, session.clock), write);
           if (follow)
-            await followOn(session, done.next, async (cursor) => (await drain(session, { cursor }, write)).next);
+            await followNewEvidence(
+              session,
+              exported.next,
+              async (cursor) => (await drain(session, { cursor }, write)).next,
+            );
           else if (output !== '-' && !session.json)
-            printLines(err, [`${done.records.toLocaleString('en')} records written to ${output}.`]);
+            printLines(err, [`${exported.records.toLocaleString('en')} records written to ${output}.`]);
         } finally {
           writer.close();
         }

@@ -1,4 +1,4 @@
-/** The public keys to verify with: from the user's files, or else from the server. */
+/** Loads the public keys to verify with, from the user's files or else from the server. */
 import type { KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fromKeyList, readPublicKeys } from '../../../contract/evidence/integrity/public-keys.ts';
@@ -7,7 +7,7 @@ import { CliFailure } from '../../terminal/failure.ts';
 
 export interface TrustedKeys {
   keys: KeyObject[];
-  /** The user gave them. Otherwise they come from the server that is being verified. */
+  /** True if the keys come from the user's files. The server under verification cannot forge those. */
   pinned: boolean;
 }
 
@@ -25,9 +25,9 @@ export function keysFromFiles(files: readonly string[]): KeyObject[] {
   });
 }
 
-export async function trustedKeys(session: Session, files: readonly string[]): Promise<TrustedKeys> {
+export async function loadTrustedKeys(session: Session, files: readonly string[]): Promise<TrustedKeys> {
   if (files.length > 0) return { keys: keysFromFiles(files), pinned: true };
   const { keys } = await session.call('key-list', {});
-  // Keys outside the key file come from the database, which may have been tampered with.
+  // Trusts only keys of the key file: someone may have tampered with the keys in the database.
   return { keys: fromKeyList(keys.filter(({ held }) => held)), pinned: false };
 }

@@ -1,4 +1,4 @@
-/** Pairing, listing and counting the faults of sealed evidence. */
+/** Checks how faults of sealed evidence are paired, listed and counted. */
 import { beforeEach, expect, test } from 'vitest';
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import { runCli } from '../../testing/run-cli.ts';
@@ -15,7 +15,7 @@ const fault = (code: EvidenceFault['code'], cursor: string, hash: string): Evide
   checkpoint: null,
 });
 
-test('pairs a deleted and an inserted row as one moved row', () => {
+test('reports a row deleted in one place and inserted in another as one moved row', () => {
   const moved = [
     fault('row_inserted', '9-9', 'aa'),
     fault('row_deleted', '1-1', 'aa'),
@@ -33,7 +33,7 @@ beforeEach(async () => {
   return () => server.stop();
 });
 
-test('lists the first faults of a partition and counts the rest', async () => {
+test('lists the first faults of a partition and counts the others', async () => {
   const items = Array.from({ length: 30 }, (_, i) => fault('row_deleted', `1-${i}`, String(i)));
   const verified = { compared: 0, untold: 0, items: [], miscounted: [], next_cursor: null };
   server.on('store-verify', () => ({ body: verified }));

@@ -1,8 +1,11 @@
-/** Walks every checkpoint and collects faults: a bounded number per partition, the rest counted. */
+/**
+ * Walks every checkpoint and collects faults. Lists a limited number per partition and counts the
+ * others.
+ */
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import { walkChain } from '../../../contract/evidence/integrity/walk-chain.ts';
 import type { Session } from '../../connection/session.ts';
-import { type TrustedKeys, trustedKeys } from './trusted-keys.ts';
+import { loadTrustedKeys, type TrustedKeys } from './trusted-keys.ts';
 
 export interface EvidenceReport {
   rows: number;
@@ -20,8 +23,8 @@ export interface EvidenceReport {
 }
 
 const chainName = 'checkpoints';
-/** Kept to pair the deletion and the insertion of a row that was moved far. */
-const maxRemembered = 10_000;
+/** This many faults stay in memory, to pair the deletion and insertion of a row moved far. */
+const maxKeptFaults = 10_000;
 
 /** A row deleted in one place and inserted in another was moved: one fault instead of two. */
 export function pairMoved(faults: readonly EvidenceFault[]): EvidenceFault[] {
@@ -32,14 +35,14 @@ export function pairMoved(faults: readonly EvidenceFault[]): EvidenceFault[] {
       if (list) list.push(fault);
       else inserted.set(fault.hash, [fault]);
     }
-  const explained = new Set<EvidenceFault>();
+  const pairedInsertions = new Set<EvidenceFault>();
   const paired = faults.map((fault) => {
-    const found = fault.code === 'row_deleted' && fault.hash ? inserted.get(fault.hash)?.shift() : undefined;
-    if (!found) return fault;
-    explained.add(found);
-    return { ...fault, code: 'row_moved' as const, moved_to: found.cursor };
+    const insertion = fault.code === 'row_deleted' && fault.hash ? inserted.get(fault.hash)?.shift() : undefined;
+    if (!insertion) return fault;
+    pairedInsertions.add(insertion);
+    return { ...fault, code: 'row_moved' as const, moved_to: insertion.cursor };
   });
-  return paired.filter((fault) => !explained.has(fault));
+  return paired.filter((fault) => !pairedInsertions.has(fault));
 }
 
 export async function verifyEvidence(
@@ -51,27 +54,27 @@ export async function verifyEvidence(
     onProgress(rows: number): void;
   },
 ): Promise<EvidenceReport> {
-  const { keys, pinned }: TrustedKeys = await trustedKeys(session, options.key_files);
+  const { keys, pinned }: TrustedKeys = await loadTrustedKeys(session, options.key_files);
   const { expected_head } = options;
   const walk = walkChain({ trusted: keys, ...(expected_head !== undefined && { expected_head }) });
-  const found: EvidenceFault[] = [];
-  let overflow = 0;
+  const keptFaults: EvidenceFault[] = [];
+  let overflowCount = 0;
   let rows = 0;
   let cut_rows = 0;
   let unsealed: EvidenceReport['unsealed'] = { rows: 0, oldest_at: null };
-  const note = (faults: readonly EvidenceFault[]) => {
-    const room = Math.max(0, maxRemembered - found.length);
-    found.push(...faults.slice(0, room));
-    overflow += Math.max(0, faults.length - room);
+  const addFaults = (faults: readonly EvidenceFault[]) => {
+    const room = Math.max(0, maxKeptFaults - keptFaults.length);
+    keptFaults.push(...faults.slice(0, room));
+    overflowCount += Math.max(0, faults.length - room);
   };
   for (let cursor: string | null = ''; cursor !== null; ) {
     const page: Awaited<ReturnType<typeof session.call<'evidence-verify'>>> = await session.call('evidence-verify', {
       query: cursor === '' ? {} : { cursor },
     });
     for (const checkpoint of page.checkpoints)
-      note(walk.add(checkpoint).faults.map((fault) => ({ ...fault, moved_to: null, hash: null })));
-    note(page.items);
-    overflow += page.more_faults;
+      addFaults(walk.add(checkpoint).faults.map((fault) => ({ ...fault, moved_to: null, hash: null })));
+    addFaults(page.items);
+    overflowCount += page.more_faults;
     for (const cut of page.cuts) {
       walk.countCut(cut.checkpoint, cut.rows);
       cut_rows += cut.rows;
@@ -81,19 +84,19 @@ export async function verifyEvidence(
     options.onProgress(rows);
     cursor = page.next_cursor;
   }
-  note(walk.finish().map((fault) => ({ ...fault, moved_to: null, hash: null })));
-  const listed: EvidenceFault[] = [];
+  addFaults(walk.finish().map((fault) => ({ ...fault, moved_to: null, hash: null })));
+  const listedFaults: EvidenceFault[] = [];
   const counts: Record<string, number> = {};
-  const unlisted: Record<string, number> = overflow > 0 ? { 'not compared in detail': overflow } : {};
-  for (const fault of pairMoved(found)) {
+  const unlisted: Record<string, number> = overflowCount > 0 ? { 'not compared in detail': overflowCount } : {};
+  for (const fault of pairMoved(keptFaults)) {
     const name = fault.partition ?? chainName;
     counts[name] = (counts[name] ?? 0) + 1;
-    if (counts[name] <= options.max_faults) listed.push(fault);
+    if (counts[name] <= options.max_faults) listedFaults.push(fault);
     else unlisted[name] = (unlisted[name] ?? 0) + 1;
   }
   return {
     rows,
-    faults: listed,
+    faults: listedFaults,
     unlisted,
     cut_rows,
     unsealed,

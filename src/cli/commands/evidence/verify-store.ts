@@ -1,4 +1,7 @@
-/** `slipway verify-store`: checks rows, counts, and evidence against its signed checkpoints. */
+/**
+ * `slipway verify-store`: compares rows and counts with their evidence, and evidence with its signed
+ * checkpoints.
+ */
 import { Option } from 'commander';
 import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/supervision/finding.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -10,14 +13,14 @@ import { count, repeated } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines, type Surface } from '../../terminal/terminal.ts';
 import { verifyEvidence } from './verify-evidence.ts';
 
-/** `untold` rows have no evidence left. */
+/** `untold` counts the rows whose evidence no longer exists. */
 function summaryOf(compared: number, untold: number, differing: number): string {
   const checked = compared - untold;
-  const besides = untold > 0 ? ` ${counted(untold, 'other row')} without evidence.` : '';
+  const rowsWithoutEvidence = untold > 0 ? ` ${counted(untold, 'other row')} without evidence.` : '';
   const verb = checked === 1 ? 'row matches its' : 'rows match their';
-  if (differing === 0) return `${checked.toLocaleString('en')} ${verb} evidence.${besides}`;
+  if (differing === 0) return `${checked.toLocaleString('en')} ${verb} evidence.${rowsWithoutEvidence}`;
   const differ = differing === 1 ? 'differs from its' : 'differ from their';
-  return `${counted(differing, 'row')} of ${checked.toLocaleString('en')} ${differ} evidence.${besides}`;
+  return `${counted(differing, 'row')} of ${checked.toLocaleString('en')} ${differ} evidence.${rowsWithoutEvidence}`;
 }
 
 const countLine = ({ of, pool, status, counted, there_are }: WrongCount) =>
@@ -28,7 +31,7 @@ const unretiredLines = (nodes: UnretiredNode[]): string[] => [
     ({ node_id, pool, status, proof, proven_at, allocation_id }) =>
       `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last held by ${allocation_id})` : ''}.`,
   ),
-  'An earlier version left these nodes behind; each takes a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
+  'An earlier version left these nodes behind, and each takes a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
 ];
 
 const provenWords: Record<UnretiredNode['proof'], string> = { absent: 'gone', revoked: 'cut off' };
@@ -39,7 +42,7 @@ interface Options {
   maxFaults: number;
 }
 
-/** One line, redrawn in place on a terminal. */
+/** Prints the progress as one line that is redrawn in place. Prints nothing into a pipe. */
 function progressOn({ interactive, write }: Surface): { show(rows: number): void; clear(): void } {
   return {
     show: (rows) => interactive && write(`\r${rows.toLocaleString('en')} evidence rows checked `),
@@ -53,9 +56,9 @@ export const makeVerifyStore: MakeCommand = (cli) =>
       'Compare rows with their evidence, and evidence with its signed checkpoints. Changes nothing. Exits with 1 if anything differs.',
     )
     .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', repeated, [])
-    .option('--expect-head <hash>', 'a head that was printed before and must still be in the chain')
+    .option('--expect-head <hash>', 'the head that an earlier run printed; it must still be in the chain')
     .addOption(
-      new Option('--max-faults <n>', 'faults to list for each partition; the rest are counted')
+      new Option('--max-faults <n>', 'faults to list for each partition; the others are counted')
         .default(20)
         .argParser(count),
     )
@@ -98,7 +101,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
           printLines(out, [summaryOf(compared, untold, differing.length)]);
           if (differing.length > 0)
             printLines(out, [
-              'These rows were changed outside a transition. Within two passes `slipway drift` has a finding for each: repair restores the row from its evidence, accept keeps it. Only a backup restores missing rows.',
+              'These rows were changed outside a transition. Within two drift passes, `slipway drift` lists a finding for each row: `repair` restores the row from its evidence, and `accept` keeps the change. Only a backup restores missing rows.',
             ]);
         }
         if (unretired.length > 0 && !session.json) printLines(out, unretiredLines(unretired));

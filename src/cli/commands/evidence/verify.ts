@@ -9,7 +9,7 @@ import { faultLine, keysFromServer } from '../../render/evidence/evidence-report
 import { CliFailure } from '../../terminal/failure.ts';
 import { repeated } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
-import { type TrustedKeys, trustedKeys } from './trusted-keys.ts';
+import { loadTrustedKeys, type TrustedKeys } from './trusted-keys.ts';
 
 interface Options {
   publicKey: string[];
@@ -17,7 +17,7 @@ interface Options {
 }
 
 const maxCertificateBytes = 4 * 1024 * 1024;
-const shownFaults = 50;
+const maxListedFaults = 50;
 
 const invalidReasons: Record<Extract<CertificateCheck, { valid: false }>['why'], string> = {
   not_a_certificate: 'it is neither a release certificate nor an export',
@@ -53,7 +53,7 @@ function certificateLines(check: CertificateCheck, { pinned }: TrustedKeys): str
       ? `proven by ${proofs.map(({ kind, by }) => `${kind} (${by})`).join(', ')}`
       : release === 'no_machine'
         ? 'no machine had to be torn down'
-        : `without proof; ${residue.length} left: ${residue.map(({ kind, resource }) => `${kind} ${resource}`).join(', ')}`;
+        : `without proof; ${residue.length} left behind: ${residue.map(({ kind, resource }) => `${kind} ${resource}`).join(', ')}`;
   return [
     `Valid: ${allocation_id} of tenant ${tenant} in pool ${pool}, released ${released_at}, ${end}.`,
     `Issued by installation ${installation}, signed by ${kid}.`,
@@ -66,9 +66,9 @@ const isIntact = ({ faults, more_faults, unreadable, uncovered, checkpoints }: E
 
 function exportLines(verdict: ExportVerdict): string[] {
   const { rows, checkpoints, faults, more_faults, unreadable, uncovered, head, from } = verdict;
-  const hidden = more_faults + Math.max(0, faults.length - shownFaults);
+  const hidden = more_faults + Math.max(0, faults.length - maxListedFaults);
   return [
-    ...faults.slice(0, shownFaults).map(faultLine),
+    ...faults.slice(0, maxListedFaults).map(faultLine),
     ...(hidden > 0 ? [`${hidden.toLocaleString('en')} more faults.`] : []),
     ...(unreadable > 0 ? [`${unreadable.toLocaleString('en')} lines are not records.`] : []),
     ...(uncovered > 0
@@ -86,7 +86,7 @@ export const makeVerify: MakeCommand = (cli) =>
     )
     .argument('<file>', 'a certificate or an export')
     .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', repeated, [])
-    .option('--expect-head <hash>', 'for an export: a head that it must contain')
+    .option('--expect-head <hash>', 'for an export: a head that the export must contain')
     .examples(
       'slipway verify alloc_….certificate.json --public-key slipway.pem',
       'slipway verify evidence.jsonl --public-key slipway.pem',
@@ -94,7 +94,7 @@ export const makeVerify: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { publicKey, expectHead }, [file = '']) => {
         refuseUnreadable(file);
-        const trusted = await trustedKeys(session, publicKey);
+        const trusted = await loadTrustedKeys(session, publicKey);
         const { out } = session.terminal;
         if (await isExport(file)) {
           const verdict = await verifyExport(() => linesOf(file), trusted.keys, expectHead);

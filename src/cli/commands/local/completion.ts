@@ -1,6 +1,6 @@
 /**
- * `slipway completion`: prints a completion script for a shell, generated from the commands, so
- * that it misses no command and no flag.
+ * `slipway completion`: prints a completion script for a shell. The script is generated from the
+ * commands, so it misses no command and no flag.
  */
 import { Argument, type Command, type Option } from 'commander';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -11,12 +11,12 @@ type Shell = (typeof shells)[number];
 const isShell = (text: string): text is Shell => shells.some((shell) => shell === text);
 
 interface KnownCommand {
-  /** The names that lead to the command, without the program's own. */
+  /** The words of the command, without `slipway`. */
   path: string[];
   description: string;
   subcommands: { name: string; description: string }[];
   options: { flags: string[]; description: string; takes_value: boolean; choices: string[] }[];
-  /** The allowed values of its arguments. */
+  /** The allowed values of the command's arguments. */
   choices: string[];
 }
 
@@ -29,7 +29,7 @@ const describeOption = (option: Option) => ({
 
 const isVisible = (command: Command) => command.name() !== 'help';
 
-/** Every command with everything that may follow it; shared flags may stand anywhere. */
+/** Lists every command with all words that may follow it, including the shared flags. */
 function knownCommands(program: Command): KnownCommand[] {
   const walk = (command: Command, path: string[]): KnownCommand[] => {
     const subcommands = command.commands.filter(isVisible);
@@ -66,7 +66,7 @@ function bash(program: Command): string[] {
       if (!takes_value) return [];
       const patterns = flags.map((flag) => `'${known.path.join(' ')} ${flag}'`).join('|');
       if (choices.length > 0) return [`    ${patterns}) words='${choices.join(' ')}' ;;`];
-      // `logs -f` takes no file, but this code handles only flags that take a value.
+      // `-f` means a file here: `logs -f`, which takes no value, was skipped above.
       return [`    ${patterns}) ${flags.some((flag) => fileFlags.has(flag)) ? 'files=1' : 'return'} ;;`];
     }),
   );
@@ -111,17 +111,17 @@ function fish(program: Command): string[] {
     ...all.flatMap(({ path, subcommands, options, choices }) => {
       const names = subcommands.map(({ name }) => name).join(' ');
       const seen = path.map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ');
-      const open = names === '' ? '' : `not __fish_seen_subcommand_from ${names}`;
-      const here = [seen, open].filter(Boolean).join('; and ');
-      const own =
+      const noSubcommandYet = names === '' ? '' : `not __fish_seen_subcommand_from ${names}`;
+      const condition = [seen, noSubcommandYet].filter(Boolean).join('; and ');
+      const ownOptions =
         path.length === 0 ? options : options.filter(({ flags }) => !programFlags(program).has(flags.at(-1) ?? ''));
       const where = path.length === 0 ? '' : ` -n ${quoted(seen)}`;
       return [
         ...subcommands.map(
-          ({ name, description }) => `complete -c slipway -n ${quoted(here)} -a ${name} -d ${quoted(description)}`,
+          ({ name, description }) => `complete -c slipway -n ${quoted(condition)} -a ${name} -d ${quoted(description)}`,
         ),
         ...choices.map((choice) => `complete -c slipway -n ${quoted(seen)} -a ${choice}`),
-        ...own.map(
+        ...ownOptions.map(
           (option) =>
             `complete -c slipway${where}${fishFlags(option.flags)}${fishValue(option)} -d ${quoted(option.description)}`,
         ),
@@ -152,7 +152,7 @@ export const makeCompletion: MakeCommand = (cli) =>
       'source <(slipway completion zsh)',
       'slipway completion fish > ~/.config/fish/completions/slipway.fish',
     )
-    // Needs no server, so it opens no session.
+    // This command needs no server, so it opens no session.
     .action((shell: string, _options: unknown, command: Command) => {
       const program = command.parent;
       if (program && isShell(shell)) printLines(cli.terminal.out, completionScripts[shell](program));

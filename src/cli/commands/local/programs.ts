@@ -1,6 +1,6 @@
 /**
- * `slipway serve`, `agent` and `relay`: separate programs that bin/slipway starts before this one.
- * They are declared here so that help and completions list them.
+ * `slipway serve`, `agent` and `relay` are separate programs, and bin/slipway starts them without
+ * loading this one. They are declared here so that help and completions list them.
  */
 import { Command } from 'commander';
 import type { MakeCommand } from '../../command.ts';

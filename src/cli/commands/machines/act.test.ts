@@ -21,20 +21,22 @@ beforeEach(async () => {
 const slipway = (...args: string[]) => runCli(args, { server: server.url });
 
 describe('on a node', () => {
-  test('lists open actions with their command, and others with the reason', async () => {
+  test('lists available actions with their command, and the others with the reason', async () => {
     const { stdout } = await slipway('actions', sampleIds.node_id);
-    expect(stdout).toMatch(/^Open now\n {2}Gives it more time:\n {4}\S*slipway act .* --reason "…"\n\nNot now\n/);
+    expect(stdout).toMatch(
+      /^Available now\n {2}Gives it more time:\n {4}\S*slipway act .* --reason "…"\n\nNot available now\n/,
+    );
     expect(stdout).toContain('  apply-held-verdict  lets the held verdict go. No verdict is held.\n');
   });
-  test('names the actions command when an action is not open', async () => {
+  test('names the actions command when an action is not available', async () => {
     server.refuse('node-act', { code: 'action_illegal' });
     const { code, stderr } = await slipway('act', sampleIds.node_id, 'drain', '--reason', 'x');
     expect(code).toBe(4);
     expect(stderr).toMatch(
-      new RegExp(`What to do: See which actions are open now.*slipway\\s+actions\\s+${sampleIds.node_id}`, 's'),
+      new RegExp(`What to do: See which actions are available now.*slipway\\s+actions\\s+${sampleIds.node_id}`, 's'),
     );
   });
-  test('names an invalid field by its flag, or by its path if it has none', async () => {
+  test('names an invalid field by its flag, or by its path if it has no flag', async () => {
     const errors = [
       { path: '/body/seconds', message: 'is required' },
       { path: '/body/drain_then', message: 'is odd' },
@@ -61,7 +63,7 @@ describe('on a node', () => {
     expect(call?.headers['idempotency-key']).toBeTruthy();
     expect(again).toBeUndefined();
   });
-  test('sends the given fingerprint to accept a key', async () => {
+  test('sends the fingerprint of the key to accept', async () => {
     const fingerprint = '0123456789abcdef';
     const args = ['accept-key', '--fingerprint', fingerprint, '--reason', 'its disk was lost'];
     expect((await slipway('act', sampleIds.node_id, ...args)).code).toBe(0);
@@ -94,7 +96,7 @@ describe('on a node', () => {
     const json = await slipway('act', sampleIds.node_id, 're-enroll', '-r', 'a new disk', '--json');
     expect(JSON.parse(json.stdout).enrollment_token).toBe('swe_once');
   });
-  test('refuses an action that is not open: exit 4', async () => {
+  test('prints why the server refuses an action: exit 4', async () => {
     server.refuse('node-act', { code: 'action_illegal', detail: 'No verdict is held.' });
     const { code, stderr } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '-r', 'x');
     expect(code).toBe(4);
@@ -117,7 +119,7 @@ describe('on an allocation', () => {
     server.on('allocation-act', () => ({ body: sampleAllocationActed({ operation: sampleOperation() }) }));
   });
 
-  test('lists its own actions and points to those of its machine', async () => {
+  test('lists the actions of the allocation and names the command for those of its machine', async () => {
     const { code, stdout } = await slipway('actions', allocation_id);
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -127,7 +129,7 @@ describe('on an allocation', () => {
     expect(stdout).toMatch(new RegExp(`slipway actions ${node_id}\\n$`));
     expect(server.callsOf('node-actions')).toEqual([]);
   });
-  test('lists its actions without a machine', async () => {
+  test('lists the actions of an allocation without a machine', async () => {
     server.allocations.set(allocation_id, sampleAllocation({ status: 'requested', node_id: null }));
     const { code, stdout } = await slipway('actions', allocation_id);
     expect(code).toBe(0);
@@ -146,7 +148,7 @@ describe('on an allocation', () => {
     expect(call?.headers['idempotency-key']).toBeTruthy();
     expect(server.callsOf('node-act')).toEqual([]);
   });
-  test('runs an action that only machines have on its machine', async () => {
+  test('runs a machine action on the machine of the allocation', async () => {
     await slipway('act', allocation_id, 'drain', '--then', 'retire', '-r', 'worn');
     expect(server.callsOf('node-act')).toMatchObject([
       { params: { id: node_id, action: 'drain' }, body: { reason: 'worn', drain_then: 'retire' } },
@@ -159,7 +161,7 @@ describe('on an allocation', () => {
     expect(stderr).toMatch(/release is an action on allocations, but \S+ is not an allocation\n.*slipway actions/);
     expect(server.calls).toEqual([]);
   });
-  test('lists the actions with the allocation itself', async () => {
+  test('the allocation command lists the actions too', async () => {
     const { stdout } = await slipway('allocation', allocation_id);
     expect(stdout).toMatch(
       new RegExp(

@@ -20,7 +20,7 @@ interface Options {
   dryRun?: boolean;
 }
 
-const names = [...new Set<ActionName>([...nodeActionNames, ...allocationActionNames])];
+const actionNames = [...new Set<ActionName>([...nodeActionNames, ...allocationActionNames])];
 const isForAllocations = (action: string): action is AllocationActionName =>
   allocationActionNames.some((name) => name === action);
 const isForNodes = (action: string): action is NodeActionName => nodeActionNames.some((name) => name === action);
@@ -32,7 +32,7 @@ interface ActionBody {
   fingerprint?: string;
 }
 
-/** Runs the action on the allocation if it has it, or else on its machine. */
+/** Runs an allocation action on the allocation, and any other action on its machine. */
 async function act(session: Session, word: string, action: string, body: ActionBody, then: Options['then']) {
   const idempotency_key = randomUUID();
   const { kind, id } = await resolveThing(session, word);
@@ -40,7 +40,7 @@ async function act(session: Session, word: string, action: string, body: ActionB
     return session.call('allocation-act', { params: { id, action }, body, idempotency_key });
   if (!isForNodes(action))
     throw new CliFailure('usage', `${action} is an action on allocations, but ${id} is not an allocation`, {
-      remedy: `See what you can do about it: ${session.commandLine('actions', id)}`,
+      remedy: `See what you can do about ${id}: ${session.commandLine('actions', id)}`,
     });
   const { node_id } = await resolveNode(session, id, `${action} is not possible`);
   const nodeBody = { ...body, ...(then && { drain_then: then }) };
@@ -50,16 +50,16 @@ async function act(session: Session, word: string, action: string, body: ActionB
 export const makeAct: MakeCommand = (cli) =>
   new SlipwayCommand('act')
     .description(
-      'Run an action on a node or an allocation. slipway actions lists the open ones; the others are refused.',
+      'Run an action on a node or an allocation. slipway actions lists the available ones. The server refuses the others.',
     )
     .argument('<id>', 'an allocation, a node, or an operation on one')
-    .addArgument(new Argument('<action>', 'what to do').choices(names))
+    .addArgument(new Argument('<action>', 'what to do').choices(actionNames))
     .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .option('--seconds <time>', 'extend-deadline: by how much, like 600 or 10m', duration)
-    .addOption(new Option('--then <end>', 'drain: what to do once it is empty').choices(['hold', 'retire']))
+    .addOption(new Option('--then <end>', 'drain: what to do once the machine is empty').choices(['hold', 'retire']))
     .option(
       '--fingerprint <hex>',
-      'accept-key: fingerprint of the key to accept. --dry-run shows it; compare it with the machine first',
+      'accept-key: the fingerprint of the key to accept. --dry-run shows it. Compare it with the machine first',
     )
     .addOption(dryRunOption('only show the effect'))
     .examples(
@@ -77,13 +77,13 @@ export const makeAct: MakeCommand = (cli) =>
           ...(seconds !== undefined && { seconds }),
           ...(fingerprint !== undefined && { fingerprint }),
         };
-        const acted = await act(session, id, action, body, then);
+        const result = await act(session, id, action, body, then);
         const { out } = session.terminal;
         const context = renderContext(session);
-        if (session.json) printJson(out, acted);
+        if (session.json) printJson(out, result);
         else {
-          printLines(out, actedLines(action, acted, context));
-          const token = 'enrollment_token' in acted ? acted.enrollment_token : undefined;
+          printLines(out, actedLines(action, result, context));
+          const token = 'enrollment_token' in result ? result.enrollment_token : undefined;
           if (token) printLines(out, enrolLines(token, session.server, context));
         }
         return undefined;

@@ -1,4 +1,4 @@
-/** `slipway actions`: lists the actions on a node or an allocation, open or not and why. */
+/** `slipway actions`: lists available actions, and why the other ones are not available. */
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveNode, resolveThing } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
@@ -7,8 +7,8 @@ import { hintLines, renderContext } from '../../render/text/hints.ts';
 import { type fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 import { kindOfId } from '../../wait/subject.ts';
 
-/** An allocation has its own actions. The id of an operation means its machine. */
-async function offersFor(session: Session, word: string) {
+/** Fetches the actions of an allocation or a node; for an operation, those of its machine. */
+async function fetchActions(session: Session, word: string) {
   const { kind, id } = await resolveThing(session, word);
   if (kind === 'allocation') return { id, ...(await session.call('allocation-actions', { params: { id } })) };
   const { node_id } = await resolveNode(session, id, 'it has no actions');
@@ -17,11 +17,11 @@ async function offersFor(session: Session, word: string) {
 
 export const makeActions: MakeCommand = (cli) =>
   new SlipwayCommand('actions')
-    .description('List what you can do about a node or an allocation now, and why other actions are not open.')
+    .description('List what you can do about a node or an allocation now, and why other actions are not available.')
     .argument('<id>', 'an allocation, a node, or an operation on one')
     .action(
       cli.run(async (session, _, [word = '']) => {
-        const { id, items } = await offersFor(session, word);
+        const { id, items } = await fetchActions(session, word);
         const { out } = session.terminal;
         const context = renderContext(session);
         if (session.json) printJson(out, { items });

@@ -60,7 +60,7 @@ test('shows host, processes, boot stages, last lines, console and last probe', a
   expect(stdout, 'leaves out earlier collections').not.toContain('long past');
 });
 
-test('reports what could not be collected, and that nothing was collected yet', async () => {
+test('reports what could not be collected, or that nothing was collected yet', async () => {
   server.on('operation-list', () => ({ body: { items: [], next_cursor: null } }));
   const missing = sampleEvidence({
     ...{ layer: 'workflow', kind: 'evidence.missing', workflow_id, data: {} },

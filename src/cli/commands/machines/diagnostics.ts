@@ -10,19 +10,20 @@ import { count } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
 /**
- * The newest collection: one operation records the parts of agent and provider, present or missing.
+ * Returns the facts of the newest collection. One operation records what the agent and the provider
+ * returned, or that it is missing.
  */
-async function newestCollected(session: Session, node_id: string): Promise<Evidence[]> {
+async function fetchNewestCollection(session: Session, node_id: string): Promise<Evidence[]> {
   const read = async (kind: string) => {
     const query = { node_id, kind, order: 'newest' } as const;
     return (await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 10)).items;
   };
-  const all = [...(await read('evidence.frozen')), ...(await read('evidence.missing'))];
-  const newest = all.reduce<Evidence | undefined>(
+  const facts = [...(await read('evidence.frozen')), ...(await read('evidence.missing'))];
+  const newest = facts.reduce<Evidence | undefined>(
     (best, fact) => (best && best.at >= fact.at ? best : fact),
     undefined,
   );
-  return all
+  return facts
     .filter(({ workflow_id }) => workflow_id === newest?.workflow_id)
     .sort((one, other) => one.at.localeCompare(other.at));
 }
@@ -30,7 +31,7 @@ async function newestCollected(session: Session, node_id: string): Promise<Evide
 export const makeDiagnostics: MakeCommand = (cli) =>
   new SlipwayCommand('diagnostics')
     .description(
-      'Show what was last collected from a machine: its host, processes, last log lines, and what its provider has.',
+      'Show what was last collected from a machine: its host, processes, last log lines, and what its provider reports.',
     )
     .argument('<id>', 'a node, or an allocation or operation on it')
     .option('--lines <n>', 'how many of the last lines to show', count, 20)
@@ -39,14 +40,14 @@ export const makeDiagnostics: MakeCommand = (cli) =>
       cli.run<{ lines: number }>(async (session, { lines }, [id = '']) => {
         const { node_id } = await resolveNode(session, id, 'nothing was collected');
         await session.call('node-get', { params: { id: node_id } });
-        const collected = await newestCollected(session, node_id);
+        const collected = await fetchNewestCollection(session, node_id);
         const query = { node_id, kind: 'node-probe', limit: 1 };
         const probe = (await session.call('operation-list', { query })).items[0] ?? null;
-        const known: NodeDiagnostics = { node_id, collected, probe };
+        const diagnostics: NodeDiagnostics = { node_id, collected, probe };
         const { out } = session.terminal;
         const context = renderContext(session);
-        if (session.json) printJson(out, known);
-        else printLines(out, diagnosticsLines(known, lines, context));
+        if (session.json) printJson(out, diagnostics);
+        else printLines(out, diagnosticsLines(diagnostics, lines, context));
         return undefined;
       }),
     );

@@ -33,11 +33,14 @@ const isAddress = (text: string) => kindOfId(text) === null && /^[a-z]+:\/\/|[.:
 
 const releasedFailure = (session: Session, { allocation_id, released_at, reason }: Allocation) =>
   new CliFailure('failed', `${allocation_id} is released, so it has no machine to examine`, {
-    why: `It was given back${released_at ? ` at ${momentInFull(released_at)}` : ''}${reason ? `: ${printable(reason)}` : '.'}`,
-    remedy: `See what happened to it: ${session.commandLine('explain', allocation_id)}`,
+    why: `It was released${released_at ? ` at ${momentInFull(released_at)}` : ''}${reason ? `: ${printable(reason)}` : '.'}`,
+    remedy: `See what happened: ${session.commandLine('explain', allocation_id)}`,
   });
 
-/** Null if the server cannot be asked: the examination then fails at an earlier layer. */
+/**
+ * Returns null if the server is unreachable or refuses the token. The examination then fails at an
+ * earlier layer.
+ */
 async function nodeToExamine(session: Session, id: string): Promise<string | null> {
   if (kindOfId(id) === 'node') return id;
   try {
@@ -45,9 +48,9 @@ async function nodeToExamine(session: Session, id: string): Promise<string | nul
     if (isAllocation(reference) && reference.status === 'released') throw releasedFailure(session, reference);
     return node_id;
   } catch (error) {
-    const cannotAsk =
+    const isUnavailable =
       error instanceof ServerUnreachable || (error instanceof RequestRefused && error.problem.status === 401);
-    if (cannotAsk) return null;
+    if (isUnavailable) return null;
     throw error;
   }
 }
@@ -79,8 +82,8 @@ export const makeDoctor: MakeCommand = (cli) =>
     )
     .action(
       cli.run<Options>(
-        async (session, options, [what = '']) => {
-          const id = what === '' || isAddress(what) ? null : await nodeToExamine(session, what);
+        async (session, options, [idOrUrl = '']) => {
+          const id = idOrUrl === '' || isAddress(idOrUrl) ? null : await nodeToExamine(session, idOrUrl);
           const { token = null, ca } = session.connection;
           const reports = await examineAndPrint(session, {
             url: new URL(session.server),
@@ -102,6 +105,6 @@ export const makeDoctor: MakeCommand = (cli) =>
           }
           return exitOf(reports);
         },
-        ([what = '']) => (isAddress(what) ? what : undefined),
+        ([idOrUrl = '']) => (isAddress(idOrUrl) ? idOrUrl : undefined),
       ),
     );

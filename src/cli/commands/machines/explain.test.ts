@@ -27,7 +27,7 @@ test('explains a node', async () => {
   expect(stdout).toMatch(new RegExp(`^${sampleIds.node_id}  gpu-3  offline for \\d+d\\n  Silent; it can return`));
   expect(stdout).toMatch(new RegExp(`slipway act ${sampleIds.node_id} extend-deadline --seconds 10m --reason "…"`));
 });
-test('lists the open actions of an allocation whose machine is retired', async () => {
+test('lists the available actions of an allocation whose machine is retired', async () => {
   server.allocations.set(sampleIds.allocation_id, sampleAllocation({ status: 'failed' }));
   server.nodes.set(sampleIds.node_id, sampleNode({ status: 'retired' }));
   const retry = { action: 'retry', does: 'tries again', open: true, why_not: null } as const;
@@ -36,7 +36,7 @@ test('lists the open actions of an allocation whose machine is retired', async (
   expect(stdout).toMatch(/about the allocation\n.*\n.*slipway act alloc_\S+ retry --reason/);
   expect((await slipway('explain', sampleIds.node_id)).stdout).not.toContain('about the allocation');
 });
-test('explains the machine of an allocation or an operation, after naming that', async () => {
+test('names the allocation or operation, then explains its machine', async () => {
   server.allocations.set(sampleIds.allocation_id, sampleAllocation({ status: 'failed', reason: 'its node failed' }));
   server.operations.set(sampleIds.workflow_id, sampleOperation());
   const { stdout } = await slipway('explain', sampleIds.allocation_id);
@@ -48,7 +48,7 @@ test('explains the machine of an allocation or an operation, after naming that',
   expect((await slipway('explain', sampleIds.workflow_id)).stdout).toContain(`${sampleIds.workflow_id} is running\n`);
   expect(server.callsOf('node-explain').map(({ params }) => params.id)).toEqual([sampleIds.node_id, sampleIds.node_id]);
 });
-test('prints the explanation itself with --json', async () => {
+test('prints the explanation as the server sent it with --json', async () => {
   const { stdout } = await slipway('explain', sampleIds.node_id, '--json');
   expect(JSON.parse(stdout)).toEqual(sampleExplanation());
 });
@@ -86,7 +86,7 @@ describe('without a machine', () => {
     expect(stdout).toContain('Now: Waiting for a free machine');
     expect(JSON.parse((await slipway('explain', sampleIds.allocation_id, '--json')).stdout)).toEqual(waiting);
   });
-  test('fails if the server fails', async () => {
+  test('fails if the server fails to count the fleet', async () => {
     server.refuse('fleet-count', { code: 'internal', status: 500 });
     expect((await slipway('explain', sampleIds.allocation_id)).code).not.toBe(0);
   });
@@ -96,7 +96,7 @@ describe('without a machine', () => {
     const { code, stdout } = await slipway('explain', sampleIds.allocation_id);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('no machine in time') });
   });
-  test('has nothing to explain for an operation without allocation and machine: exit 1', async () => {
+  test('fails for an operation that has neither an allocation nor a machine: exit 1', async () => {
     server.operations.set(sampleIds.workflow_id, sampleOperation({ node_id: null, allocation_id: null }));
     const { code, stdout, stderr } = await slipway('explain', sampleIds.workflow_id);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

@@ -1,6 +1,6 @@
 /**
- * `slipway explain`: why a machine has its status and what happens next; why an allocation has no
- * machine yet; or what happened to one that is over.
+ * `slipway explain`: says why a machine has its status and what happens next. For an allocation, says
+ * why it has no machine yet, or what happened to it.
  */
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused } from '../../../contract/client.ts';
@@ -16,15 +16,15 @@ import {
 } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
 import { pastAllocationLines } from '../../render/allocations/past-allocation.ts';
-import { type PoolStanding, waitingAllocationLines } from '../../render/allocations/waiting-allocation.ts';
-import { openActionLines } from '../../render/machines/actions.ts';
+import { type PoolCapacity, waitingAllocationLines } from '../../render/allocations/waiting-allocation.ts';
+import { availableActionLines } from '../../render/machines/actions.ts';
 import { explanationLines } from '../../render/machines/explanation.ts';
 import { type RenderContext, renderContext } from '../../render/text/hints.ts';
 import { printable } from '../../render/text/text.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
 
-/** Says how the id that was given leads to this machine. */
-function throughLine({ reference, node_id, node_instance_id }: ResolvedNode, node: Node): string[] {
+/** Says how the id that the user typed leads to this machine. */
+function referenceLines({ reference, node_id, node_instance_id }: ResolvedNode, node: Node): string[] {
   if (node_instance_id && node_instance_id !== node.node_instance_id)
     return [`${node_instance_id} is a former instance of ${node_id}. The node now:`, ''];
   if (!reference) return [];
@@ -33,8 +33,8 @@ function throughLine({ reference, node_id, node_instance_id }: ResolvedNode, nod
   return [`${id} is ${reference.status}${reason}`, `Its machine is ${node_id}:`, ''];
 }
 
-/** A retired machine has no open actions, but its allocation may. */
-async function allocationActions(
+/** A retired machine has no available actions, but its allocation may have some. */
+async function allocationActionLines(
   session: Session,
   { reference }: ResolvedNode,
   context: RenderContext,
@@ -42,19 +42,19 @@ async function allocationActions(
   if (!isAllocation(reference)) return [];
   const id = reference.allocation_id;
   const { items } = await session.call('allocation-actions', { params: { id } });
-  const open = openActionLines(id, items, context);
-  return open.length > 0 ? ['', context.paint('strong', 'What you can do about the allocation'), ...open] : [];
+  const lines = availableActionLines(id, items, context);
+  return lines.length > 0 ? ['', context.paint('strong', 'What you can do about the allocation'), ...lines] : [];
 }
 
-/** The request to release it, with its actor. */
-async function releaseRequest(session: Session, allocation_id: string) {
-  // The first fact: a retried release writes another one.
+/** Fetches the evidence of the request to release the allocation; it names the actor. */
+async function fetchReleaseRequest(session: Session, allocation_id: string) {
+  // Takes the first fact, because a retried release writes another one.
   const query = { allocation_id, kind: 'allocation.releasing', order: 'oldest', limit: 1 } as const;
   return (await session.call('timeline-get', { query })).items[0] ?? null;
 }
 
-/** The caller may still see the allocation of a machine that it may no longer see. */
-async function pastAllocation(session: Session, { reference, node_id }: ResolvedNode): Promise<Allocation | null> {
+/** Finds the past allocation of a machine that the caller may no longer see. */
+async function fetchPastAllocation(session: Session, { reference, node_id }: ResolvedNode): Promise<Allocation | null> {
   if (isAllocation(reference)) return reference;
   const found = await session.call('thing-find', { query: { id: reference?.allocation_id ?? node_id } });
   const id = found.items.find(({ kind }) => kind === 'allocation')?.id;
@@ -64,53 +64,53 @@ async function pastAllocation(session: Session, { reference, node_id }: Resolved
 async function explainPast(session: Session, allocation: Allocation): Promise<void> {
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
-  const request = await releaseRequest(session, allocation.allocation_id);
+  const request = await fetchReleaseRequest(session, allocation.allocation_id);
   const machine = await fetchNodeIfVisible(session, allocation.node_id);
   printLines(out, pastAllocationLines(allocation, { request, machine }, renderContext(session)));
 }
 
-/** A tenant may not read the pool. */
-const standingByCode: Record<string, PoolStanding> = { scope_insufficient: 'unseen', pool_not_found: 'gone' };
+/** The server refuses to show a pool to a tenant. */
+const capacityByCode: Record<string, PoolCapacity> = { scope_insufficient: 'hidden', pool_not_found: 'deleted' };
 
-async function standingOf(session: Session, pool: string): Promise<PoolStanding> {
+async function fetchCapacity(session: Session, pool: string): Promise<PoolCapacity> {
   try {
-    const [found, { items }] = await Promise.all([
+    const [details, { items }] = await Promise.all([
       session.call('pool-get', { params: { pool } }),
       session.call('fleet-count', {}),
     ]);
-    return { pool: found, counts: items };
+    return { pool: details, counts: items };
   } catch (error) {
-    const standing = error instanceof RequestRefused ? standingByCode[error.problem.code] : undefined;
-    if (standing === undefined) throw error;
-    return standing;
+    const capacity = error instanceof RequestRefused ? capacityByCode[error.problem.code] : undefined;
+    if (capacity === undefined) throw error;
+    return capacity;
   }
 }
 
 async function waitingLines(session: Session, allocation: Allocation, context: RenderContext): Promise<string[]> {
-  const [standing, { items: actions }] = await Promise.all([
-    standingOf(session, allocation.pool),
+  const [capacity, { items: actions }] = await Promise.all([
+    fetchCapacity(session, allocation.pool),
     session.call('allocation-actions', { params: { id: allocation.allocation_id } }),
   ]);
-  return waitingAllocationLines(allocation, { standing, actions }, context);
+  return waitingAllocationLines(allocation, { capacity, actions }, context);
 }
 
-/** The allocation waits for a machine, or ended before it had one. */
-async function explainWithoutMachine(session: Session, behind: WithoutMachine): Promise<void> {
-  const { reference } = behind;
+/** Explains an allocation that waits for a machine, or that ended before it had one. */
+async function explainWithoutMachine(session: Session, resolved: WithoutMachine): Promise<void> {
+  const { reference } = resolved;
   const id = reference.allocation_id;
   const allocation =
     isAllocation(reference) || id === null ? reference : await session.call('allocation-get', { params: { id } });
-  // The machine that the allocation has now is not the subject of this operation.
+  // If the allocation has a machine now, the operation was not about that machine.
   if (!isAllocation(allocation) || allocation.node_id !== null)
-    throw noMachineYet(session, behind, 'there is nothing to explain');
+    throw noMachineYet(session, resolved, 'there is nothing to explain');
   if (allocation.status !== 'requested') return explainPast(session, allocation);
   const { out } = session.terminal;
   if (session.json) return printJson(out, allocation);
   printLines(out, await waitingLines(session, allocation, renderContext(session)));
 }
 
-async function explainNode(session: Session, behind: ResolvedNode): Promise<void> {
-  const params = { id: behind.node_id };
+async function explainNode(session: Session, resolved: ResolvedNode): Promise<void> {
+  const params = { id: resolved.node_id };
   const [explanation, node] = await Promise.all([
     session.call('node-explain', { params }),
     session.call('node-get', { params }),
@@ -119,35 +119,35 @@ async function explainNode(session: Session, behind: ResolvedNode): Promise<void
   if (session.json) return printJson(out, explanation);
   const context = renderContext(session);
   printLines(out, [
-    ...throughLine(behind, node),
+    ...referenceLines(resolved, node),
     ...explanationLines(explanation, node, context),
-    ...(node.status === 'retired' ? await allocationActions(session, behind, context) : []),
+    ...(node.status === 'retired' ? await allocationActionLines(session, resolved, context) : []),
   ]);
 }
 
 export const makeExplain: MakeCommand = (cli) =>
   new SlipwayCommand('explain')
     .description(
-      'Explain why a node has its status, what it waits for, what happens next and what you can do. For an allocation without a machine, explain why; for one that is over, what happened.',
+      'Explain why a node has its status, what it waits for, what happens next and what you can do. For an allocation without a machine, explain why there is none; for a past one, what happened.',
     )
     .argument('<id>', 'any id or name: a node, an allocation, an operation, an instance, a correlation id')
     .examples('slipway explain node_…', 'slipway explain alloc_…', 'slipway explain inst_…')
     .action(
       cli.run(async (session, _, [id = '']) => {
-        const behind = await resolveNodeIfAny(session, id);
-        if (behind.node_id === null) {
-          await explainWithoutMachine(session, behind);
+        const resolved = await resolveNodeIfAny(session, id);
+        if (resolved.node_id === null) {
+          await explainWithoutMachine(session, resolved);
           return;
         }
-        if (isAllocation(behind.reference) && behind.reference.status === 'released') {
-          await explainPast(session, behind.reference);
+        if (isAllocation(resolved.reference) && resolved.reference.status === 'released') {
+          await explainPast(session, resolved.reference);
           return;
         }
         try {
-          await explainNode(session, behind);
+          await explainNode(session, resolved);
         } catch (error) {
           if (!(error instanceof RequestRefused) || error.problem.code !== 'node_not_found') throw error;
-          const past = await pastAllocation(session, behind);
+          const past = await fetchPastAllocation(session, resolved);
           if (!past) throw error;
           await explainPast(session, past);
         }

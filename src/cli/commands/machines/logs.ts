@@ -1,4 +1,4 @@
-/** `slipway logs`: shows the log of every instance of a machine, also after it is gone. */
+/** `slipway logs`: shows the log of every instance of a machine, even after the machine is gone. */
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../../base/clock.ts';
 import type { LogLine, LogPage } from '../../../contract/node.ts';
@@ -20,7 +20,7 @@ interface Options {
   grep?: string;
 }
 
-/** Selects lines: a reused machine also has the lines of other allocations. */
+/** Narrows the lines: a reused machine also has the lines of other allocations. */
 interface LogFilter {
   q?: string;
   allocation_id?: string;
@@ -39,10 +39,10 @@ function tail(text: string): number {
   return lines;
 }
 
-type Show = (lines: LogLine[]) => void;
+type PrintLogLines = (lines: LogLine[]) => void;
 
 /** Continues after the cursor until Ctrl-C, also across a server restart. */
-async function followLogs(session: Session, id: string, filter: LogFilter, from: string | null, show: Show) {
+async function followLogs(session: Session, id: string, filter: LogFilter, from: string | null, show: PrintLogLines) {
   let cursor = from;
   let isLost = false;
   while (!session.signal.aborted) {
@@ -57,7 +57,7 @@ async function followLogs(session: Session, id: string, filter: LogFilter, from:
       const page = await session.call('node-logs', { params: { id }, query }, options);
       show(page.items);
       isLost = false;
-      // Without a cursor the next call returns the same page at once.
+      // Without a cursor, the next call would return the same page at once.
       if (page.next_cursor === null) await pause(session.clock, pauseMs, session.signal);
       cursor = page.next_cursor ?? cursor;
     } catch (error) {
@@ -71,14 +71,14 @@ async function followLogs(session: Session, id: string, filter: LogFilter, from:
   }
 }
 
-/** The last lines. A search through a long log takes several calls and is announced. */
+/** Reads the last lines. A search in a long log takes several calls, so it prints a notice. */
 async function readTail(session: Session, id: string, filter: LogFilter, maxLines: number): Promise<LogPage> {
   const { err } = session.terminal;
   const read = (limit: number, before?: string) =>
     session.call('node-logs', { params: { id }, query: { tail: true, limit, ...(before && { before }), ...filter } });
   const newest = await read(maxLines);
   let [items, continue_at] = [newest.items, newest.continue_at];
-  if (continue_at && items.length < maxLines) printLines(err, ['Searching older lines. Ctrl-C ends it.']);
+  if (continue_at && items.length < maxLines) printLines(err, ['Searching older lines. Press Ctrl-C to stop.']);
   while (continue_at && items.length < maxLines) {
     const older = await read(maxLines - items.length, continue_at);
     items = [...older.items, ...items];
@@ -88,32 +88,32 @@ async function readTail(session: Session, id: string, filter: LogFilter, maxLine
 }
 
 /** Prints each line once, even if pages overlap. */
-function makeShow(session: Session): Show {
+function makeLogPrinter(session: Session): PrintLogLines {
   const { out } = session.terminal;
-  const last = new Map<string, number>();
+  const lastSeqs = new Map<string, number>();
   let heading = noHeading;
   return (items) => {
-    const fresh = items.filter(({ node_instance_id, seq }) => seq > (last.get(node_instance_id) ?? 0));
-    for (const { node_instance_id, seq } of fresh) last.set(node_instance_id, seq);
-    if (session.json) for (const line of fresh) printJsonLine(out, line);
+    const newLines = items.filter(({ node_instance_id, seq }) => seq > (lastSeqs.get(node_instance_id) ?? 0));
+    for (const { node_instance_id, seq } of newLines) lastSeqs.set(node_instance_id, seq);
+    if (session.json) for (const line of newLines) printJsonLine(out, line);
     else {
-      const rendered = logLines(fresh, heading, fitOf(out));
+      const rendered = logLines(newLines, heading, fitOf(out));
       heading = rendered.heading;
       printLines(out, rendered.lines);
     }
   };
 }
 
-/** Log lines that the provider found on a failed machine that never sent any. */
-async function linesFromProvider(
+/** Returns log lines that the provider read from a failed machine that never sent any. */
+async function fetchLinesFromProvider(
   session: Session,
   node_id: string,
   { allocation_id }: LogFilter,
 ): Promise<{ at: string; lines: LogLine[] } | undefined> {
   const subject = { node_id, ...(allocation_id && { allocation_id }) };
   const query = { ...subject, kind: 'evidence.frozen', layer: 'provider', order: 'newest' } as const;
-  const found = await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 1);
-  const [fact] = found.items;
+  const page = await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 1);
+  const [fact] = page.items;
   if (!fact) return undefined;
   const node_instance_id = fact.node_instance_id ?? '';
   return {
@@ -122,27 +122,27 @@ async function linesFromProvider(
   };
 }
 
-/** If the machine sent nothing, prints what the provider found on it. */
+/** Prints the lines that the provider found on a machine that sent nothing. */
 async function printFromProvider(session: Session, node_id: string, filter: LogFilter, { grep, tail }: Options) {
   const { out, err } = session.terminal;
-  const collected = await linesFromProvider(session, node_id, filter);
+  const collected = await fetchLinesFromProvider(session, node_id, filter);
   const lines = (collected?.lines ?? []).filter(({ line }) => grep === undefined || line.includes(grep)).slice(-tail);
   if (collected && lines.length > 0) {
-    const found = `${node_id} sent nothing. This was found on the machine (${momentInFull(collected.at)}):`;
-    printLines(err, [err.paint('warn', found)]);
+    const notice = `${node_id} sent nothing. This was found on the machine (${momentInFull(collected.at)}):`;
+    printLines(err, [err.paint('warn', notice)]);
     printLines(out, logLines(lines, noHeading, fitOf(out)).lines);
   } else if (grep) printLines(err, [`No line of ${node_id} contains ${printable(grep)}.`]);
   else
     printLines(err, [
       `${node_id} has not logged anything yet.`,
-      `See what its provider has:  ${session.commandLine('diagnostics', node_id)}`,
+      `See what its provider reports:  ${session.commandLine('diagnostics', node_id)}`,
     ]);
 }
 
 export const makeLogs: MakeCommand = (cli) =>
   new SlipwayCommand('logs')
     .description(
-      'Show the logs of a node: its setup, its agent and its command, every instance, also after it is gone.',
+      'PrintLogLines the logs of a node: its setup, its agent and its command, for every instance, even after the machine is gone.',
     )
     .argument(
       '<id>',
@@ -150,12 +150,12 @@ export const makeLogs: MakeCommand = (cli) =>
     )
     .option('-f, --follow', 'continue with new lines until Ctrl-C')
     .option('--tail <n>', 'how many of the last lines to show', tail, 200)
-    .option('-g, --grep <text>', 'only lines that contain this')
+    .option('-g, --grep <text>', 'only lines that contain this text')
     .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50', 'slipway logs inst_…')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
         const { node_id, node_instance_id, reference } = await resolveNode(session, id, 'there are no logs');
-        const show = makeShow(session);
+        const show = makeLogPrinter(session);
         const filter: LogFilter = {
           ...(options.grep && { q: options.grep }),
           ...(isAllocation(reference) && { allocation_id: reference.allocation_id }),

@@ -5,7 +5,7 @@ import type { NodeState } from '../../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { resolveNode } from '../../connection/resolve-id.ts';
 import type { Session } from '../../connection/session.ts';
-import { whatToDo } from '../../render/machines/explanation.ts';
+import { whatToDoLines } from '../../render/machines/explanation.ts';
 import { nodeLines, stateLines } from '../../render/machines/node.ts';
 import { momentInFull } from '../../render/text/duration.ts';
 import { renderContext } from '../../render/text/hints.ts';
@@ -13,8 +13,8 @@ import { CliFailure } from '../../terminal/failure.ts';
 import { momentOrAgo, type Since, startOf } from '../../terminal/option-values.ts';
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
-/** Distinguishes an unknown node from one that did not exist at that moment. */
-async function stateAt(session: Session, id: string, at: string): Promise<NodeState> {
+/** Fetches a past state. Tells an unknown node from one that did not exist at that moment. */
+async function fetchStateAt(session: Session, id: string, at: string): Promise<NodeState> {
   try {
     return await session.call('node-state', { params: { id }, query: { at } });
   } catch (error) {
@@ -31,16 +31,20 @@ async function stateAt(session: Session, id: string, at: string): Promise<NodeSt
 
 export const makeNode: MakeCommand = (cli) =>
   new SlipwayCommand('node')
-    .description('Show one node: its status and why, its deadline, what it and its provider say, and what you can do.')
+    .description(
+      'Show one node: its status and why, its deadline, what it and its provider report, and what you can do.',
+    )
     .argument('<id>', 'a node, by its id or name, or an allocation or operation on it')
-    .addOption(new Option('--at <time>', 'its state at this moment, or this long ago: 15m, 2h').argParser(momentOrAgo))
+    .addOption(
+      new Option('--at <time>', 'show its state at this moment, or this long ago: 15m, 2h').argParser(momentOrAgo),
+    )
     .examples('slipway node node_…', 'slipway node node_… --at 2h')
     .action(
       cli.run<{ at?: Since }>(async (session, options, [word = '']) => {
         const { node_id: id } = await resolveNode(session, word, 'there is no node to show');
         const at = startOf(options.at, session.clock);
         if (at !== undefined) {
-          const state = await stateAt(session, id, at);
+          const state = await fetchStateAt(session, id, at);
           const { out } = session.terminal;
           if (session.json) printJson(out, state);
           else printLines(out, stateLines(state, fitOf(out)));
@@ -54,10 +58,10 @@ export const makeNode: MakeCommand = (cli) =>
         }
         const explanation = await session.call('node-explain', { params: { id } });
         const context = renderContext(session);
-        const open = whatToDo(explanation, context);
+        const actionLines = whatToDoLines(explanation, context);
         printLines(out, [
           ...nodeLines(node, explanation, context.nowMs, context),
-          ...(open.length > 0 ? ['', context.paint('strong', 'What you can do'), ...open] : []),
+          ...(actionLines.length > 0 ? ['', context.paint('strong', 'What you can do'), ...actionLines] : []),
         ]);
         return undefined;
       }),

@@ -23,9 +23,13 @@ const liveStatuses = nodeStatusNames.filter((status) => nodeStatuses[status].cla
 
 export function listNodes(session: Session, filter: NodeFilter) {
   const { pool, query, held } = filter;
-  const chosen: (NodeStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : liveStatuses;
+  const statuses: (NodeStatus | undefined)[] = filter.status
+    ? [filter.status]
+    : filter.all
+      ? [undefined]
+      : liveStatuses;
   return collectEach<Node, NodeStatus | undefined>(
-    chosen,
+    statuses,
     (status) => (paging) =>
       session.call('node-list', {
         query: {
@@ -40,8 +44,8 @@ export function listNodes(session: Session, filter: NodeFilter) {
   );
 }
 
-/** Fetches failed releases, if one of the nodes may wait for its retry. */
-async function failedReleases(session: Session, nodes: Node[]): Promise<Map<string, Allocation>> {
+/** Fetches failed releases, but only if one of the nodes may wait for a retry. */
+async function fetchFailedReleases(session: Session, nodes: Node[]): Promise<Map<string, Allocation>> {
   const waiting = nodes.filter(({ status, allocation_id }) => status === 'cleaning' && allocation_id !== null);
   if (waiting.length === 0 || session.json) return new Map();
   const pools = new Set(waiting.map(({ pool }) => pool));
@@ -68,12 +72,12 @@ export const makeNodes: MakeCommand = (cli) =>
     .examples('slipway nodes --status failed', 'slipway nodes --json')
     .action(
       cli.run<NodeFilter>(async (session, filter) => {
-        const narrowed = filter.pool || filter.status || filter.query || filter.held;
+        const hasFilter = filter.pool || filter.status || filter.query || filter.held;
         const listing = await listNodes(session, filter);
-        const failed = await failedReleases(session, listing.items);
+        const failed = await fetchFailedReleases(session, listing.items);
         printListing(session, listing, {
           columns: nodeColumns(session.clock.nowMs(), failed),
-          empty: narrowed
+          empty: hasFilter
             ? 'No node matches.'
             : `There are no nodes. Bring one up: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,
           summary: (rows) => countByStatus('node', rows),

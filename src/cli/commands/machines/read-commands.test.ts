@@ -1,4 +1,4 @@
-/** Commands that read: lists, one thing in full, timelines, the audit and logs. */
+/** Checks the commands that read: lists, one thing in full, timelines, the audit and logs. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LogLine } from '../../../contract/node.ts';
 import { runCli } from '../../testing/run-cli.ts';
@@ -45,7 +45,7 @@ describe('lists', () => {
     ]);
   });
 
-  test('print one document with --json, wherever the flag stands', async () => {
+  test('print one document with --json, before or after the command name', async () => {
     server.allocations.set('1', sampleAllocation({ status: 'active' }));
     for (const args of [
       ['--json', 'allocations'],
@@ -56,7 +56,7 @@ describe('lists', () => {
     }
   });
 
-  test('join pages up to the limit, and say that there are more', async () => {
+  test('join pages up to the limit, and warn if there are more items', async () => {
     server.on('operation-list', ({ query }) => ({
       body: {
         items: [sampleOperation({ workflow_id: `op_${query.cursor ?? 'first'}` })],
@@ -80,7 +80,7 @@ describe('lists', () => {
   });
 });
 
-describe('one thing', () => {
+describe('commands about one thing', () => {
   test('shows a node with its verdict', async () => {
     const verdict = { rule: 'provision-deadline', reason: 'launched but never registered', at: '2026-01-01T12:00:00Z' };
     const explained = { rule: verdict.rule, verdict: verdict.reason };
@@ -143,7 +143,7 @@ describe('one thing', () => {
       expect(stdout).toMatch(new RegExp(`slipway residue ${way} residue_1 --reason "…"`));
   });
 
-  test('nodes show a failed release and its next try', async () => {
+  test('nodes shows a failed release and its next try', async () => {
     const { allocation_id } = sampleIds;
     server.nodes.set(sampleIds.node_id, sampleNode({ status: 'cleaning', allocation_id }));
     server.allocations.set(
@@ -197,7 +197,7 @@ describe('one thing', () => {
     expect(Date.parse(second?.query.since ?? '')).toBeGreaterThan(Date.parse('2026-01-01'));
   });
 
-  test('shows the audit, filtered by target, actor, action and code', async () => {
+  test('sends the filters of the audit and prints each fact with its target', async () => {
     const actor = { kind: 'token', id: 'tok_1', name: 'ops' };
     server.on('audit-list', () => ({
       body: {
@@ -260,7 +260,7 @@ describe('one thing', () => {
     );
     expect(server.callsOf('node-logs')[0]).toMatchObject({
       params: { id: sampleIds.node_id },
-      // Another allocation may have the machine now.
+      // The machine may have lines of other allocations too.
       query: { tail: 'true', limit: '5', allocation_id: sampleIds.allocation_id },
     });
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
@@ -269,7 +269,7 @@ describe('one thing', () => {
     expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
   });
 
-  test('continues a search that the server interrupted, and says so', async () => {
+  test('continues a log search over several calls and prints a notice', async () => {
     const pages: Record<string, { items: LogLine[]; next_cursor: string; continue_at: string | null }> = {
       '': { items: [sampleLogLine({ seq: 9, line: 'panic: late' })], next_cursor: 'i-9', continue_at: 'i-5' },
       'i-5': { items: [], next_cursor: 'i-5', continue_at: 'i-2' },
@@ -277,14 +277,14 @@ describe('one thing', () => {
     };
     server.on('node-logs', ({ query }) => ({ body: pages[query.before ?? ''] }));
     const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'panic']);
-    expect(stderr).toBe('Searching older lines. Ctrl-C ends it.\n');
+    expect(stderr).toBe('Searching older lines. Press Ctrl-C to stop.\n');
     expect(stdout.match(/panic: \w+/g)).toEqual(['panic: early', 'panic: late']);
   });
 
-  test('prints the lines found on a machine that never sent any', async () => {
+  test('prints the lines that the provider found on a machine that never sent any', async () => {
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
-    const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T12:00:00.000Z', stream: 'setup', line });
-    const attachments = [{ name: 'node.log', text: `${kept('fetching')}\n${kept('the mirror is away')}\n` }];
+    const logLine = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T12:00:00.000Z', stream: 'setup', line });
+    const attachments = [{ name: 'node.log', text: `${logLine('fetching')}\n${logLine('the mirror is away')}\n` }];
     const frozen = sampleEvidence({ kind: 'evidence.frozen', layer: 'provider', data: { attachments } });
     server.on('timeline-get', () => ({ body: { items: [frozen], next_cursor: null } }));
     const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'mirror']);

@@ -25,14 +25,14 @@ test('sends the default action of a status, the filter and the pace', async () =
     stop_after_failures: 3,
   });
 });
-test('prints the number and the first ids of a dry run', async () => {
+test('prints how many a dry run would recover, and the first ids', async () => {
   const preview = { ...recovery, dry_run: true, matched: 12, eligible: 12, first: ['alloc_1', 'alloc_2'] };
   server.on('fleet-recover', () => ({ status: 202, body: preview }));
   const { stdout } = await slipway('recover', '--status', 'release_failed', '--dry-run');
   expect(stdout).toContain('Would recover 12: retries failed releases; nothing was changed');
   expect(stdout).toContain('alloc_1 · alloc_2 · and 10 more');
 });
-test('prints which are skipped and why, and fails if all are', async () => {
+test('prints which are skipped and why, and fails if all are skipped', async () => {
   const not_eligible = [
     { why_not: 'An allocation uses it; release the allocation first.', count: 3, first: ['node_1'] },
   ];
@@ -47,7 +47,7 @@ test('prints which are skipped and why, and fails if all are', async () => {
   server.on('fleet-recover', () => ({ status: 202, body: { ...some, eligible: 0, first: [] } }));
   expect(await slipway(...command)).toMatchObject({
     code: 4,
-    stdout: expect.stringContaining('Nothing was started: retire is open for none of the 5 that match'),
+    stdout: expect.stringContaining('Nothing was started: retire is not available for any of the 5 that match'),
   });
 });
 test('requires an action if the status has no default one: exit 2', async () => {

@@ -16,7 +16,7 @@ import { flow, printable } from '../../render/text/text.ts';
 import { CliFailure } from '../../terminal/failure.ts';
 import { count, dryRunOption, duration, labels, timeoutWaitOption, waitOption } from '../../terminal/option-values.ts';
 import { printJson, printLines } from '../../terminal/terminal.ts';
-import { nothingKnown } from '../../wait/subject.ts';
+import { emptySubject } from '../../wait/subject.ts';
 import { waitUntilSettled } from '../../wait/wait.ts';
 
 interface Options {
@@ -35,14 +35,13 @@ interface Options {
   timeoutWait?: number;
 }
 
-/** The default action for each status. */
 const defaultActions: Record<string, BulkActionName> = {
   release_failed: 'retry-release',
   failed: 'retry',
   quarantined: 'reactivate',
 };
 
-function actionOf({ action, status }: Options): BulkActionName {
+function requireAction({ action, status }: Options): BulkActionName {
   const chosen = action ?? (status === undefined ? undefined : defaultActions[status]);
   if (chosen) return chosen;
   throw new CliFailure('usage', 'A recovery needs an action', {
@@ -51,7 +50,7 @@ function actionOf({ action, status }: Options): BulkActionName {
 }
 
 const requestOf = (options: Options): RecoveryRequest => ({
-  action: actionOf(options),
+  action: requireAction(options),
   filter: {
     ...(options.status !== undefined && { status: options.status }),
     ...(options.pool !== undefined && { pool: options.pool }),
@@ -68,9 +67,9 @@ const requestOf = (options: Options): RecoveryRequest => ({
 
 const actionHelp = `the action: ${bulkActionNames.map((name) => `${name} ${bulkAction(name).does}`).join('; ')}`;
 
-const does = (action: string) => (isBulkAction(action) ? bulkAction(action).does : action);
+const effectOf = (action: string) => (isBulkAction(action) ? bulkAction(action).does : action);
 
-/** Each reason with its count and some ids. */
+/** Prints each reason to skip with its count and some ids. */
 const skippedLines = ({ not_eligible }: Recovery, { paint, width }: RenderContext): string[] =>
   not_eligible.flatMap(({ why_not, count, first }) => {
     const more = count > first.length ? [`and ${count - first.length} more`] : [];
@@ -89,7 +88,7 @@ function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: Re
     return [`${paint('good', '✔')} ${paint('strong', 'Nothing to recover')}: nothing matches the filter`];
   if (eligible === 0)
     return [
-      `${paint('bad', '✖')} ${paint('strong', `Nothing was started`)}: ${request.action} is open for none of the ${matched} that match`,
+      `${paint('bad', '✖')} ${paint('strong', `Nothing was started`)}: ${request.action} is not available for any of the ${matched} that match`,
       ...skippedLines(recovery, context),
     ];
   const howMany = eligible === matched ? String(matched) : `${eligible} of ${matched}`;
@@ -98,13 +97,13 @@ function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: Re
   const ids = flow([...first.map(printable), ...more], width - 2).map((line) => `  ${paint('quiet', line)}`);
   if (!operation)
     return [
-      paint('strong', `Would recover ${howMany}: ${does(request.action)}; nothing was changed`),
+      paint('strong', `Would recover ${howMany}: ${effectOf(request.action)}; nothing was changed`),
       `  ${pace}`,
       ...ids,
       ...skippedLines(recovery, context),
     ];
   return [
-    `${paint('good', '✔')} ${paint('strong', `${operation.workflow_id} recovers ${howMany}`)}: ${does(request.action)}`,
+    `${paint('good', '✔')} ${paint('strong', `${operation.workflow_id} recovers ${howMany}`)}: ${effectOf(request.action)}`,
     `  ${pace}`,
     ...ids,
     ...skippedLines(recovery, context),
@@ -114,7 +113,9 @@ function recoveryLines(recovery: Recovery, request: RecoveryRequest, context: Re
 
 export const makeRecover: MakeCommand = (cli) =>
   new SlipwayCommand('recover')
-    .description('Run one action on many machines: a canary first, then the rest at a capped rate. Stops on failures.')
+    .description(
+      'Run one action on many machines: a canary first, then the others at a capped rate. Stops after repeated failures.',
+    )
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(recoverableStatuses))
     .addOption(new Option('--action <action>', actionHelp).choices(bulkActionNames))
     .option('-p, --pool <pool>', 'only those of this pool')
@@ -123,21 +124,19 @@ export const makeRecover: MakeCommand = (cli) =>
     .option('--older-than <time>', 'only those in their status for at least this long, like 10m', duration)
     .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .addOption(
-      new Option('--canary <n>', 'how many go first; the rest follows if all of them recover')
+      new Option('--canary <n>', 'how many go first; the others follow if all of these recover')
         .argParser(count)
         .default(recoveryDefaults.canary),
     )
     .addOption(
-      new Option('--per-minute <n>', 'how many at most per minute')
-        .argParser(count)
-        .default(recoveryDefaults.per_minute),
+      new Option('--per-minute <n>', 'the maximum per minute').argParser(count).default(recoveryDefaults.per_minute),
     )
     .addOption(
       new Option('--stop-after <n>', 'stop after this many failures')
         .argParser(count)
         .default(recoveryDefaults.stop_after_failures),
     )
-    .addOption(dryRunOption('only show how many it would touch, the first of them, and which are skipped and why'))
+    .addOption(dryRunOption('only show how many it would touch, the first ids, and which ones it skips and why'))
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples(
@@ -151,15 +150,15 @@ export const makeRecover: MakeCommand = (cli) =>
         const recovery: Recovery = await session.call('fleet-recover', { body, idempotency_key: randomUUID() });
         const { operation } = recovery;
         const { out } = session.terminal;
-        const isFollowed = options.wait && operation;
+        const shouldWait = options.wait && operation;
         if (!session.json) printLines(out, recoveryLines(recovery, body, renderContext(session)));
-        else if (!isFollowed) printJson(out, recovery);
-        // Things match the filter, but the action is open for none of them.
-        if (!isFollowed) return recovery.matched > 0 && recovery.eligible === 0 ? 'refused' : undefined;
+        else if (!shouldWait) printJson(out, recovery);
+        // Some things match the filter, but the action is not available for any of them.
+        if (!shouldWait) return recovery.matched > 0 && recovery.eligible === 0 ? 'refused' : undefined;
         const { exit, subject } = await waitUntilSettled(session, {
           target: { kind: 'operation', id: operation.workflow_id },
           goal: 'settle',
-          known: { ...nothingKnown, operation },
+          known: { ...emptySubject, operation },
           timeout_seconds: options.timeoutWait ?? null,
         });
         if (session.json) printJson(out, { ...recovery, operation: subject.operation });

@@ -28,7 +28,7 @@ const fields: Record<string, IdField> = {
 /** An id without one of our prefixes is a correlation id. */
 export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
 
-/** An unknown id is an error; filters that match nothing are not. */
+/** Fails for an unknown id. Filters that match nothing are no error. */
 async function requireKnown(session: Session, id: string): Promise<void> {
   const { items } = await collect<Evidence>(
     (paging) => session.call('timeline-get', { query: { [fieldOfId(id)]: id, ...paging } }),
@@ -40,7 +40,7 @@ async function requireKnown(session: Session, id: string): Promise<void> {
 /** A correlation id in our own format. */
 const traceId = /^[0-9a-f]{32}$/;
 
-/** Anything else is a name, or an id that the server resolves. */
+/** Returns an id in a known format as it is, and lets the server resolve anything else. */
 async function resolveSubject(session: Session, word: string): Promise<string> {
   if (fieldOfId(word) !== 'correlation_id' || traceId.test(word)) return word;
   const { as_request } = await session.call('thing-find', { query: { id: word } });
@@ -65,7 +65,7 @@ export const makeTimeline: MakeCommand = (cli) =>
           ...(layer && { layer }),
           ...(kind && { kind }),
           ...(start && { since: start }),
-          // A limit must leave out the oldest facts, so the newest are fetched and then reversed.
+          // A limit must leave out the oldest facts, so fetch the newest and reverse them.
           order: 'newest' as const,
         };
         const { items, truncated } = await collect<Evidence>(

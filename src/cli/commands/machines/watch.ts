@@ -1,5 +1,6 @@
 /**
- * `slipway watch`: the fleet as a live table or one line per change, or one thing until it settles.
+ * `slipway watch`: shows the fleet as a live table or one line per change, or follows one thing until
+ * it settles.
  */
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Operation } from '../../../contract/operation.ts';
@@ -18,7 +19,7 @@ import { timeoutWaitOption } from '../../terminal/option-values.ts';
 import { fitOf, printJsonLine, printLines } from '../../terminal/terminal.ts';
 import { applyEvent, type Fleet, fleetOf } from '../../wait/fleet.ts';
 import { fetchSubject } from '../../wait/follow.ts';
-import { nothingKnown } from '../../wait/subject.ts';
+import { emptySubject } from '../../wait/subject.ts';
 import { waitUntilSettled } from '../../wait/wait.ts';
 import { listAllocations } from '../allocations/allocations.ts';
 import { listNodes } from './nodes.ts';
@@ -28,16 +29,16 @@ interface Options {
   timeoutWait?: number;
 }
 
-const maxShown = 5_000;
-const openStatuses = ['queued', 'running', 'cancelling'] as const;
+const maxItems = 5_000;
+const unfinishedStatuses = ['queued', 'running', 'cancelling'] as const;
 
 async function fetchFleet(session: Session, { pool }: Options): Promise<Fleet> {
-  const filter = { limit: maxShown, ...(pool && { pool }) };
+  const filter = { limit: maxItems, ...(pool && { pool }) };
   const [nodes, allocations, ...operations] = await Promise.all([
     listNodes(session, filter),
     listAllocations(session, filter),
-    ...openStatuses.map((status) =>
-      collect<Operation>((paging) => session.call('operation-list', { query: { status, ...paging } }), maxShown),
+    ...unfinishedStatuses.map((status) =>
+      collect<Operation>((paging) => session.call('operation-list', { query: { status, ...paging } }), maxItems),
     ),
   ]);
   return fleetOf(
@@ -55,8 +56,8 @@ const changesOf = (session: Session, { pool }: Options) =>
       session.openStream({ topics: 'nodes,allocations,operations', ...(pool && { pool }) }, last, signal),
   });
 
-/** A refused stream stays refused; a lost connection may come back. */
-const giveUpIfRefused = (reason: unknown) => {
+/** Fails on a refused stream, because a retry would be refused too. */
+const throwIfRefused = (reason: unknown) => {
   if (reason instanceof RequestRefused && !isTransient(reason)) throw reason;
 };
 
@@ -77,10 +78,10 @@ async function watchTable(session: Session, options: Options): Promise<void> {
         connection = 'live';
         fleet = await fetchFleet(session, options);
       } else if (change.type === 'closed') {
-        giveUpIfRefused(change.reason);
+        throwIfRefused(change.reason);
         connection = 'connection lost, retrying';
       }
-      view.touch();
+      view.markChanged();
     }
   } finally {
     view.close();
@@ -119,24 +120,24 @@ function eventLine(event: WireEvent): EventLine {
 
 async function watchLines(session: Session, options: Options): Promise<void> {
   const { out, err } = session.terminal;
-  let lost = false;
-  // The stream sends a thing again with every fact about it; equal lines are printed once.
+  let isLost = false;
+  // The stream sends a thing again with every fact about it, so skip lines that did not change.
   const printed = new Map<string, string>();
-  if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line per change. Ctrl-C ends.')]);
+  if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line per change. Press Ctrl-C to stop.')]);
   for await (const change of changesOf(session, options)) {
     if (change.type === 'closed') {
-      giveUpIfRefused(change.reason);
-      if (!lost) printLines(err, [err.paint('warn', '! connection lost, retrying')]);
-      lost = true;
-    } else lost = false;
+      throwIfRefused(change.reason);
+      if (!isLost) printLines(err, [err.paint('warn', '! connection lost, retrying')]);
+      isLost = true;
+    } else isLost = false;
     const wireEvent = change.type === 'event' ? readWireEvent(change.event) : null;
     if (change.type !== 'event' || !wireEvent) continue;
     const { id, event, data } = change.event;
     if (session.json) printJsonLine(out, { event, cursor: id, data: JSON.parse(data) });
     else {
-      const { id: about, at, text } = eventLine(wireEvent);
-      if (text !== printed.get(about)) printLines(out, [`${at}  ${text}`]);
-      printed.set(about, text);
+      const { id: thingId, at, text } = eventLine(wireEvent);
+      if (text !== printed.get(thingId)) printLines(out, [`${at}  ${text}`]);
+      printed.set(thingId, text);
     }
   }
 }
@@ -144,8 +145,8 @@ async function watchLines(session: Session, options: Options): Promise<void> {
 async function watchOne(session: Session, word: string, options: Options) {
   const { kind, id } = await resolveThing(session, word);
   const target = { kind, id };
-  // Fetches it before drawing, so that a mistyped id is an error and not a wait.
-  const known = await fetchSubject(session, target, nothingKnown, session.signal);
+  // Fetches the thing before drawing, so that a mistyped id is an error and not a wait.
+  const known = await fetchSubject(session, target, emptySubject, session.signal);
   const { exit, subject } = await waitUntilSettled(session, {
     target,
     goal: 'settle',
@@ -166,8 +167,8 @@ export const makeWatch: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, options, [id]) => {
         if (id !== undefined) return watchOne(session, id, options);
-        const table = session.terminal.out.interactive && !session.json;
-        await (table ? watchTable(session, options) : watchLines(session, options));
+        const showsTable = session.terminal.out.interactive && !session.json;
+        await (showsTable ? watchTable(session, options) : watchLines(session, options));
         return undefined;
       }),
     );

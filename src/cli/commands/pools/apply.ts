@@ -24,19 +24,22 @@ async function currentGeneration(session: Session, pool: string): Promise<number
 
 type Change = 'created' | 'changed' | 'unchanged';
 
-const changeOf = (before: number | null, after: number): Change => {
-  if (before === null) return 'created';
-  return before === after ? 'unchanged' : 'changed';
+const changeOf = (oldGeneration: number | null, newGeneration: number): Change => {
+  if (oldGeneration === null) return 'created';
+  return oldGeneration === newGeneration ? 'unchanged' : 'changed';
 };
 
-async function declare(session: Session, { name, document }: DeclaredPool): Promise<{ change: Change; pool: Pool }> {
-  const before = await currentGeneration(session, name);
+async function declarePool(
+  session: Session,
+  { name, document }: DeclaredPool,
+): Promise<{ change: Change; pool: Pool }> {
+  const oldGeneration = await currentGeneration(session, name);
   const pool = await session.call('pool-put', {
     params: { pool: name },
     body: document,
     idempotency_key: randomUUID(),
   });
-  return { change: changeOf(before, pool.generation), pool };
+  return { change: changeOf(oldGeneration, pool.generation), pool };
 }
 
 export const makeApply: MakeCommand = (cli) =>
@@ -51,19 +54,19 @@ export const makeApply: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { file }) => {
         // Reads every file first, so that an invalid last document sends nothing.
-        const declared = file.flatMap((path) => readPoolDocuments(readText(path), path));
+        const pools = file.flatMap((path) => readPoolDocuments(readText(path), path));
         const { out } = session.terminal;
-        const applied: { change: Change; pool: Pool }[] = [];
-        for (const pool of declared) {
-          const one = await declare(session, pool);
-          applied.push(one);
-          const { name, generation } = one.pool;
+        const results: { change: Change; pool: Pool }[] = [];
+        for (const pool of pools) {
+          const result = await declarePool(session, pool);
+          results.push(result);
+          const { name, generation } = result.pool;
           if (!session.json)
             printLines(out, [
-              `${out.paint('good', '✔')} pool ${out.paint('strong', name)} ${one.change} (generation ${generation})`,
+              `${out.paint('good', '✔')} pool ${out.paint('strong', name)} ${result.change} (generation ${generation})`,
             ]);
         }
-        if (session.json) printJson(out, { items: applied.map(({ change, pool }) => ({ ...pool, change })) });
+        if (session.json) printJson(out, { items: results.map(({ change, pool }) => ({ ...pool, change })) });
         return undefined;
       }),
     );

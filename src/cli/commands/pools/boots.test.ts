@@ -19,8 +19,10 @@ describe('boots', () => {
   test('prints both phases into a pipe, without plots', async () => {
     const { code, stdout } = await slipway('boots', 'gpu');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^gpu · provision, from launch until it registers\n {2}recorded/);
-    expect(stdout).toContain('\ngpu · start, from then until it is ready\n  No boot is recorded yet.\n');
+    expect(stdout).toMatch(/^gpu · provision, from launch until the machine registers\n {2}recorded/);
+    expect(stdout).toContain(
+      '\ngpu · start, from registration until the machine is ready\n  No boot is recorded yet.\n',
+    );
     expect(stdout).not.toMatch(/[┃░]/);
     expect(server.callsOf('pool-boots')[0]?.params).toEqual({ pool: 'gpu' });
   });
@@ -48,7 +50,7 @@ describe('what-if', () => {
     expect(stdout).toContain('The one stuck boot would have been found 320 s sooner.');
     expect(server.callsOf('pool-what-if')[0]).toMatchObject({ params: { pool: 'gpu' }, body: { budget_seconds: 400 } });
   });
-  test('sends phase and time, and prints JSON', async () => {
+  test('sends the phase and the start time, and prints JSON', async () => {
     const { stdout } = await slipway('what-if', 'gpu', '-b', '1m', '--phase', 'start', '--since', '30d', '--json');
     expect(JSON.parse(stdout)).toEqual(sampleWhatIf());
     expect(server.callsOf('pool-what-if')[0]?.body).toEqual({
@@ -68,7 +70,7 @@ describe('budget', () => {
     const { code, stdout } = await slipway('budget', 'gpu', '10m', '--reason', 'quick since the new image');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^✔ Machines of gpu have 600 s to register, from the next boot on\n {2}It stays until someone changes it\.\n/,
+      /^✔ Machines of gpu have 600 s to register, from the next boot on\n {2}The budget stays until someone changes it\.\n/,
     );
     const [call] = server.callsOf('pool-budget');
     expect(call).toMatchObject({
@@ -86,11 +88,11 @@ describe('budget', () => {
     server.on('pool-what-if', () => ({ body: sampleWhatIf({ false_kill_count: 0 }) }));
     expect((await slipway('budget', 'gpu', '800', '-r', 'x')).stdout).not.toContain('Undo it');
   });
-  test('explains the learned policy', async () => {
+  test('explains the learned policy, and how to keep the budget fixed', async () => {
     const budgets = { provision_seconds: 600, policy: 'learned' } as const;
     server.on('pool-budget', () => ({ body: samplePool({ name: 'gpu', budgets }) }));
     const { stdout } = await slipway('budget', 'gpu', '600', '--policy', 'learned', '-r', 'let boots find it');
-    expect(stdout).toContain('It stays for one day; then recorded boots move it, by at most 25 % a day.\n');
+    expect(stdout).toContain('The budget stays for one day. Then recorded boots move it, by at most 25 % a day.\n');
     expect(stdout).toMatch(/Keep it fixed: +\S+ budget gpu 600 --policy fixed --reason "…"\n/);
     expect(server.callsOf('pool-budget')[0]?.body).toMatchObject({ policy: 'learned' });
   });

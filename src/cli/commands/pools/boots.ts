@@ -1,4 +1,4 @@
-/** `slipway boots`: shows how long the boots of a pool take, their budget, and what moved it. */
+/** `slipway boots`: shows how long the boots of a pool take, their budget, and why it changed. */
 import type { PoolBoots } from '../../../contract/supervision/boots.ts';
 import { type MakeCommand, SlipwayCommand } from '../../command.ts';
 import { bootsLines } from '../../render/pools/boots.ts';
@@ -8,7 +8,7 @@ import { printJson, printLines } from '../../terminal/terminal.ts';
 
 export const makeBoots: MakeCommand = (cli) =>
   new SlipwayCommand('boots')
-    .description('Show how long the boots of a pool take, their budget, and what moved it.')
+    .description('Show how long the boots of a pool take, their budget, and why it changed.')
     .argument('<pool>', 'the pool')
     .addOption(phaseOption('only this phase; without it, both'))
     .examples('slipway boots gpu', 'slipway boots gpu --phase start')
@@ -18,7 +18,7 @@ export const makeBoots: MakeCommand = (cli) =>
         const phases = boots.phases.filter((each) => phase === undefined || each.phase === phase);
         const { out } = session.terminal;
         if (session.json) printJson(out, { ...boots, phases });
-        else printLines(out, bootsLines(boots, phases, { ...renderContext(session), draws: out.interactive }));
+        else printLines(out, bootsLines(boots, phases, { ...renderContext(session), drawsPlots: out.interactive }));
         return undefined;
       }),
     );

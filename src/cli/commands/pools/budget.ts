@@ -20,11 +20,11 @@ interface Options extends PhaseOption {
 }
 
 const policyWords: Record<(typeof policies)[number], string> = {
-  fixed: 'It stays until someone changes it.',
-  learned: 'It stays for one day; then recorded boots move it, by at most 25 % a day.',
+  fixed: 'The budget stays until someone changes it.',
+  learned: 'The budget stays for one day. Then recorded boots move it, by at most 25 % a day.',
 };
 
-function secondsIn(text: string): number {
+function parseBudget(text: string): number {
   const seconds = parseDuration(text);
   if (seconds !== null && seconds > 0) return seconds;
   throw new CliFailure('usage', `${text} is not a valid budget`, { remedy: 'Give a time like 600, 90s or 10m.' });
@@ -46,17 +46,19 @@ export const makeBudget: MakeCommand = (cli) =>
     .argument('<pool>', 'the pool')
     .argument('<time>', 'the budget, like 600 or 10m')
     .addOption(phaseOption('the phase; default provision'))
-    .addOption(new Option('--policy <policy>', 'fixed: it stays; learned: recorded boots move it').choices(policies))
-    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .addOption(
+      new Option('--policy <policy>', 'fixed: the budget stays; learned: recorded boots move it').choices(policies),
+    )
+    .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .examples(
       'slipway budget gpu 600 --reason "boots are faster with the new image"',
       'slipway budget gpu 10m --policy learned --reason "let boots find it"',
     )
     .action(
       cli.run<Options>(async (session, { phase = 'provision', policy, reason }, [pool = '', time = '']) => {
-        const budget_seconds = secondsIn(time);
-        // A typo like 10 for 10m would fail every boot, so the forecast is always printed.
-        const foreseen = session.json
+        const budget_seconds = parseBudget(time);
+        // A typo like 10 for 10m would fail every boot, so a harmful forecast is always printed.
+        const forecast = session.json
           ? null
           : await session.call('pool-what-if', { params: { pool }, body: { phase, budget_seconds } });
         const changed = await session.call('pool-budget', {
@@ -65,27 +67,29 @@ export const makeBudget: MakeCommand = (cli) =>
           idempotency_key: randomUUID(),
         });
         const { out } = session.terminal;
-        if (!foreseen) {
+        if (!forecast) {
           printJson(out, changed);
           return;
         }
-        const isHarmful = foreseen.false_kill_count > foreseen.current.false_kill_count;
+        const isHarmful = forecast.false_kill_count > forecast.current.false_kill_count;
         const forPhase = ['--phase', phase];
         const goal = phase === 'provision' ? 'register' : 'become ready';
-        const standing = changed.budgets?.policy ?? 'fixed';
+        const currentPolicy = changed.budgets?.policy ?? 'fixed';
         printLines(out, [
           `${out.paint('good', '✔')} ${out.paint('strong', `Machines of ${pool} have ${inSeconds(budget_seconds)} to ${goal}`)}, from the next boot on`,
-          ...(phase === 'provision' ? [`  ${policyWords[standing]}`] : []),
+          ...(phase === 'provision' ? [`  ${policyWords[currentPolicy]}`] : []),
           ...(isHarmful
-            ? wrap(headlineOf(foreseen), fitOf(out).width - 4).map(
+            ? wrap(headlineOf(forecast), fitOf(out).width - 4).map(
                 (line, at) => `  ${at === 0 ? out.paint('warn', '!') : ' '} ${line}`,
               )
             : []),
           ...hintLines(
             [
               ['See recorded boots', session.commandLine('boots', pool, ...forPhase)],
-              ...(standing === 'learned' && phase === 'provision' ? [keepHint(pool, time, session.commandLine)] : []),
-              ...(isHarmful ? [undoHint(foreseen, session.commandLine)] : []),
+              ...(currentPolicy === 'learned' && phase === 'provision'
+                ? [keepHint(pool, time, session.commandLine)]
+                : []),
+              ...(isHarmful ? [undoHint(forecast, session.commandLine)] : []),
             ],
             out.paint,
           ),

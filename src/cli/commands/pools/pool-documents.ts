@@ -1,4 +1,4 @@
-/** Reads pool documents from YAML or JSON. Checks only the name; the server validates the rest. */
+/** Reads pool documents from YAML or JSON. Checks only the name; the server validates the other fields. */
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import type { PoolDocument, ProposedPool } from '../../../contract/pool.ts';
@@ -31,22 +31,22 @@ const isMapping = (value: unknown): value is Mapping =>
 type MakeError = (what: string, why?: string) => CliFailure;
 
 /**
- * JSON is YAML, so one parser reads both. Skips empty documents, like one before a leading `---`.
+ * Reads JSON too, because JSON is valid YAML. Skips empty documents, like one before a leading `---`.
  */
 function readMappings(text: string, invalid: MakeError): { value: Mapping; place: number }[] {
   const parsed = parseAllDocuments(text);
   if (!Array.isArray(parsed)) throw invalid('it holds no pool document');
-  const found: { value: Mapping; place: number }[] = [];
+  const mappings: { value: Mapping; place: number }[] = [];
   for (const [i, source] of parsed.entries()) {
     const [error] = source.errors;
     if (error) throw invalid(`document ${i + 1} is not valid YAML or JSON`, error.message);
     const value: unknown = source.toJS();
     if (value === null) continue;
     if (!isMapping(value)) throw invalid(`document ${i + 1} is not a pool`, 'Expected fields, like `name: gpu`.');
-    found.push({ value, place: i + 1 });
+    mappings.push({ value, place: i + 1 });
   }
-  if (found.length === 0) throw invalid('it holds no pool document');
-  return found;
+  if (mappings.length === 0) throw invalid('it holds no pool document');
+  return mappings;
 }
 
 const invalidFile =

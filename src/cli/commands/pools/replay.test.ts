@@ -1,4 +1,4 @@
-/** The request and the text of `slipway replay`. */
+/** Checks the request that `slipway replay` sends, and the text that it prints. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { plain } from '../../render/text/palette.ts';
 import { runCli } from '../../testing/run-cli.ts';
 import { ScriptedServer } from '../../testing/scripted-server.ts';
 
-const difference = (given: Partial<ReplayDifference> = {}): ReplayDifference => ({
+const difference = (fields: Partial<ReplayDifference> = {}): ReplayDifference => ({
   kind: 'boot_spared',
   at: '2026-01-01T00:12:00.000Z',
   pool: 'gpu',
@@ -20,7 +20,7 @@ const difference = (given: Partial<ReplayDifference> = {}): ReplayDifference => 
   was: { verdict: 'failed', at: '2026-01-01T00:12:00.000Z', reason: 'provisioning timed out' },
   would_be: { verdict: 'starting', at: '2026-01-01T00:13:20.000Z', reason: 'it registered after 800 s' },
   sure: true,
-  ...given,
+  ...fields,
 });
 
 const stuck = (node_id: string, at: string) =>
@@ -31,7 +31,7 @@ const stuck = (node_id: string, at: string) =>
     sure: false,
   });
 
-const pool = (given: Partial<ReplayedPool> = {}): ReplayedPool => ({
+const pool = (fields: Partial<ReplayedPool> = {}): ReplayedPool => ({
   pool: 'gpu',
   boots: 340,
   absences: 2,
@@ -43,7 +43,7 @@ const pool = (given: Partial<ReplayedPool> = {}): ReplayedPool => ({
   ],
   differences: [difference(), stuck('node_2', '2026-01-01T00:15:00.000Z'), stuck('node_3', '2026-01-01T00:17:00.000Z')],
   untold: [{ kind: 'kept', says: 'Something else decided on these.', count: 4, node_ids: ['a', 'b', 'c', 'd'] }],
-  ...given,
+  ...fields,
 });
 
 const reply = (...pools: ReplayedPool[]): ReplayReply => ({
@@ -59,8 +59,8 @@ const context = {
   commandLine: (...words: string[]) => words.join(' '),
   file: null,
 };
-const shown = (answer: ReplayReply, given: Partial<typeof context> = {}) =>
-  replayLines(answer, { ...context, ...given }).join('\n');
+const render = (answer: ReplayReply, overrides: Partial<typeof context> = {}) =>
+  replayLines(answer, { ...context, ...overrides }).join('\n');
 
 let server: ScriptedServer;
 let directory: string;
@@ -100,12 +100,12 @@ describe('the command', () => {
     ]);
   });
 
-  test('suggests to apply a complete policy', async () => {
+  test('suggests the apply command for a complete policy', async () => {
     const path = file('{"name": "gpu", "driver": "external"}');
     expect((await slipway('--policy', path)).stdout).toContain(`slipway apply -f ${path}`);
   });
 
-  test('prints the answer itself with --json', async () => {
+  test('prints the answer as the server sent it with --json', async () => {
     const { stdout } = await slipway('--policy', file('name: gpu'), '--json');
     expect(JSON.parse(stdout)).toEqual(reply(pool()));
   });
@@ -126,7 +126,7 @@ describe('the command', () => {
 
 describe('the text', () => {
   test('shows the number of differences, each with its node, and what cannot be judged', () => {
-    expect(shown(reply(pool()))).toMatchInlineSnapshot(`
+    expect(render(reply(pool()))).toMatchInlineSnapshot(`
       "From 2025-12-02 00:00:00Z to 2026-01-01 01:00:00Z. Nothing was changed.
 
       ! gpu: 3 of 342 decisions would differ (340 boot phases, 2 absences recorded):
@@ -144,27 +144,27 @@ describe('the text', () => {
         Could not be judged:
         – 4: Something else decided on these. (a, b, c, …)
 
-        Look at one:  timeline node_1"
+        Look at one node:  timeline node_1"
     `);
   });
 
   test('says that no decision would differ, or that nothing is recorded', () => {
     const same = pool({ otherwise: 0, kinds: [], differences: [], untold: [] });
-    expect(shown(reply(same))).toContain('✔ gpu: no decision would differ (340 boot phases, 2 absences');
-    expect(shown(reply(pool({ ...same, decisions: 0 })))).toContain('· gpu: nothing is recorded.');
+    expect(render(reply(same))).toContain('✔ gpu: no decision would differ (340 boot phases, 2 absences');
+    expect(render(reply(pool({ ...same, decisions: 0 })))).toContain('· gpu: nothing is recorded.');
   });
 
-  test('shows the newest ones and counts the rest', () => {
-    const text = shown(reply(pool({ otherwise: 5000 })), { limit: 2 });
+  test('shows the newest differences and counts the others', () => {
+    const text = render(reply(pool({ otherwise: 5000 })), { limit: 2 });
     expect(text).not.toContain('node_3');
     expect(text).toContain('… and 4998 more; see --limit, or --json');
   });
 
-  test('sorts and marks differences for the worse first', () => {
+  test('puts harmful differences first and marks their pool', () => {
     const bad = difference({ kind: 'boot_lost', would_be: { verdict: 'held', at: null, reason: 'later' } });
     const kinds: ReplayedPool['kinds'] = [{ kind: 'boot_lost', count: 1 }];
     const differences = [stuck('node_2', '2026-01-01T00:15:00.000Z'), bad];
-    const text = shown(reply(pool({ otherwise: 2, kinds, differences })));
+    const text = render(reply(pool({ otherwise: 2, kinds, differences })));
     expect(text).toContain('✖ gpu');
     expect(text.indexOf('node_1')).toBeLessThan(text.indexOf('node_2'));
     expect(text).toContain('1 boot that arrives too late to be rescued');

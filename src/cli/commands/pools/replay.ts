@@ -11,7 +11,7 @@ interface Options {
   limit: number;
 }
 
-/** The server may judge a hundred thousand boots and as many verdicts. */
+/** The server may replay a hundred thousand boots and as many verdicts, which takes long. */
 const timeout_seconds = 300;
 
 export const makeReplay: MakeCommand = (cli) =>
@@ -19,7 +19,7 @@ export const makeReplay: MakeCommand = (cli) =>
     .description('Show what a proposed policy would have decided differently in recorded history. Changes nothing.')
     .requiredOption(
       '--policy <file>',
-      'pool documents as for apply, or only the fields that change; without a name, for every pool; - reads standard input',
+      'pool documents as for apply, or only the changed fields; a document without a name is for every pool; - reads standard input',
     )
     .addOption(sinceOption('; default 30 days'))
     .addOption(limitOption(25))
@@ -38,8 +38,9 @@ export const makeReplay: MakeCommand = (cli) =>
           printJson(out, reply);
           return;
         }
-        const isWhole = path !== '-' && policy.every(({ name, driver }) => name !== undefined && driver !== undefined);
-        const context = { ...fitOf(out), limit, commandLine: session.commandLine, file: isWhole ? path : null };
+        const isComplete =
+          path !== '-' && policy.every(({ name, driver }) => name !== undefined && driver !== undefined);
+        const context = { ...fitOf(out), limit, commandLine: session.commandLine, file: isComplete ? path : null };
         printLines(out, replayLines(reply, context));
         return undefined;
       }),

@@ -13,11 +13,11 @@ interface Options {
 
 const makeCreate = (cli: Cli) =>
   new SlipwayCommand('join-token create')
-    .description('Create a join token. It is shown once.')
-    .argument('<pool>', 'the pool that agents may join with it')
-    .option('--ttl <time>', 'how long it is valid: 12h, 7d', duration)
-    .option('--never-expires', 'valid until it is revoked; for machines that send heartbeats with it')
-    .option('--max-uses <n>', 'how many machines may join with it', count)
+    .description('Create a join token. The token is shown once.')
+    .argument('<pool>', 'the pool that agents may join with the token')
+    .option('--ttl <time>', 'how long the token is valid: 12h, 7d', duration)
+    .option('--never-expires', 'keep the token valid until it is revoked; for machines that send heartbeats with it')
+    .option('--max-uses <n>', 'how many machines may join with the token', count)
     .examples('slipway join-token create fleet --ttl 7d --max-uses 50')
     .action(
       cli.run<Options>(async (session, { ttl, maxUses, neverExpires }, [pool = '']) => {

@@ -23,12 +23,12 @@ test('rotates the key file of a data directory and lists ids, never keys', async
   expect(rotated.code).toBe(0);
   const { items } = JSON.parse((await keys('list', '--data-dir', directory, '--json')).stdout);
   expect(items.map(({ kid }: { kid: string }) => kid)).toEqual([expect.stringMatching(/^key_/), first.kid]);
-  const shown = (await keys('--key-file', path)).stdout;
-  expect(shown).toContain(first.kid);
-  expect(shown).not.toContain(first.secret.toString('base64'));
+  const listing = (await keys('--key-file', path)).stdout;
+  expect(listing).toContain(first.kid);
+  expect(listing).not.toContain(first.secret.toString('base64'));
 });
 
-test('reads the same variable as the server', async () => {
+test('reads the path of the key file from the same variable as the server', async () => {
   const path = join(directory, 'elsewhere.json');
   const { kid } = openKeyRing(path, systemClock).current;
   const { stdout } = await runCli(['keys'], { server: nowhere, env: { SLIPWAY_KEY_FILE: path } });
@@ -43,9 +43,9 @@ test('refuses a missing file, and a file that others can read', async () => {
   openKeyRing(path, systemClock);
   chmodSync(path, 0o644);
   const before = readFileSync(path, 'utf8');
-  const open = await keys('rotate', '--key-file', path);
-  expect(open.code).toBe(1);
-  expect(open.stderr).toContain('chmod 600');
+  const refused = await keys('rotate', '--key-file', path);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('chmod 600');
   expect(readFileSync(path, 'utf8')).toBe(before);
 });
 

@@ -1,4 +1,4 @@
-/** `slipway keys`: the key file of a server on this host, and the key that signs tasks. */
+/** `slipway keys`: manages the key file of a server on this host, and the key that signs tasks. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -73,7 +73,7 @@ const makeRotate = (cli: Cli) =>
 const makeRotateTasks = (cli: Cli) =>
   new SlipwayCommand('keys rotate-tasks')
     .description(
-      'Announce the next key that signs tasks for agents. It signs once every agent has had time to learn it.',
+      'Announce the next key that signs tasks for agents. The key starts to sign when every agent has had time to learn it.',
     )
     .action(
       cli.run(async (session) => {

@@ -1,4 +1,7 @@
-/** `slipway secrets`: values for the environment of pools, read from a file, never from argv. */
+/**
+ * `slipway secrets`: stores values for the environment of pools. Reads a value from a file, because
+ * every user of the host can read a command line.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Secret } from '../../../contract/security/secret.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../../command.ts';
@@ -32,17 +35,17 @@ const makeList = (cli: Cli) =>
   );
 
 /** The final line break of a file or a pipe is not part of the value. */
-const valueIn = (text: string): string => text.replace(/\r?\n$/, '');
+const stripLineBreak = (text: string): string => text.replace(/\r?\n$/, '');
 
 const makeSet = (cli: Cli) =>
   new SlipwayCommand('secrets set')
-    .description('Store a secret, or give it a new value. Reads the value from standard input or a file.')
+    .description('Store a secret, or replace its value. Reads the value from standard input or a file.')
     .argument('<name>', 'the name that pools use: {secret: NAME}')
     .option('-f, --file <file>', 'a file with the value; - reads standard input', '-')
     .examples('slipway secrets set db-password < password.txt', 'slipway secrets set tls-key --file key.pem')
     .action(
       cli.run<{ file: string }>(async (session, { file }, [name = '']) => {
-        const value = valueIn(readText(file));
+        const value = stripLineBreak(readText(file));
         if (value === '')
           throw new CliFailure('usage', 'The value is empty', {
             remedy: 'Write the value to standard input, or name a file with --file. Nothing was sent.',
@@ -65,7 +68,7 @@ const makeSet = (cli: Cli) =>
 
 const makeDelete = (cli: Cli) =>
   new SlipwayCommand('secrets delete')
-    .description('Delete a secret. Refused while a pool names it.')
+    .description('Delete a secret. The server refuses while a pool names it.')
     .argument('<name>', 'the secret, from the list')
     .option('--force', 'delete it even if pools name it; their launches then fail')
     .action(

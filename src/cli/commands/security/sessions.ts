@@ -10,7 +10,7 @@ import { printJson, printLines } from '../../terminal/terminal.ts';
 
 const maxListed = 2_000;
 
-const endOf = ({ expires_at, idle_expires_at }: ConsoleSession) =>
+const expiryOf = ({ expires_at, idle_expires_at }: ConsoleSession) =>
   Date.parse(idle_expires_at) < Date.parse(expires_at) ? idle_expires_at : expires_at;
 
 const columns = (nowMs: number): Column<ConsoleSession>[] => [
@@ -19,13 +19,13 @@ const columns = (nowMs: number): Column<ConsoleSession>[] => [
   { title: 'ROLE', value: ({ role }) => role },
   { title: 'FROM', value: ({ address }) => address ?? '' },
   { title: 'LAST USE', value: ({ last_used_at }) => ageSince(last_used_at, nowMs), align: 'right' },
-  { title: 'ENDS', value: (session) => relative(endOf(session), nowMs) },
+  { title: 'ENDS', value: (session) => relative(expiryOf(session), nowMs) },
   { title: 'BROWSER', value: ({ user_agent }) => user_agent ?? '', shrinks_to: 10, drop: 1 },
 ];
 
 const makeList = (cli: Cli) =>
   new SlipwayCommand('sessions list')
-    .description('List the console’s sessions: your token’s own, or all for an admin.')
+    .description('List the sessions of the console: those of your token, or all if you are an admin.')
     .action(
       cli.run(async (session) => {
         const listing = await collect((query) => session.call('session-list', { query }), maxListed);

@@ -51,12 +51,12 @@ const makeList = (cli: Cli) =>
 
 const makeCreate = (cli: Cli) =>
   new SlipwayCommand('tokens create')
-    .description('Create a token. It is shown once.')
-    .requiredOption('-n, --name <name>', 'what it is for')
-    .addOption(new Option('-r, --role <role>', 'what it may do').choices(tokenRoles).makeOptionMandatory())
-    .option('--tenant <tenant>', 'only this tenant’s allocations; without it, everything')
-    .option('--pool <pool>', 'for the role relay: the pool whose heartbeats it may forward')
-    .option('--ttl <time>', 'how long it is valid: 12h, 30d; without it, until it is deleted', duration)
+    .description('Create a token. The token is shown once.')
+    .requiredOption('-n, --name <name>', 'what the token is for')
+    .addOption(new Option('-r, --role <role>', 'what the token may do').choices(tokenRoles).makeOptionMandatory())
+    .option('--tenant <tenant>', 'limit the token to the allocations of this tenant; default everything')
+    .option('--pool <pool>', 'for the role relay: the pool whose heartbeats the relay may forward')
+    .option('--ttl <time>', 'how long the token is valid: 12h, 30d; default until you delete it', duration)
     .examples(
       'slipway tokens create --name ci --role operator --tenant team-a --ttl 30d > ci.token',
       'slipway tokens create --name rack-7 --role relay --pool metal > relay.token',
@@ -66,8 +66,8 @@ const makeCreate = (cli: Cli) =>
         const body = {
           name,
           role,
-          // Sends an empty tenant (an unset variable) too: the server refuses it. Without a tenant
-          // the token sees everything.
+          // Sends an empty tenant too, for example from an unset variable, so that the server
+          // refuses it. Without a tenant the token would see everything.
           ...(tenant !== undefined && { tenant }),
           ...(pool !== undefined && { pool }),
           ...(ttl !== undefined && { ttl_seconds: ttl }),
@@ -80,7 +80,7 @@ const makeCreate = (cli: Cli) =>
         }
         const scope = scopeOf(token);
         const end = token.expires_at ? `expires ${relative(token.expires_at, session.clock.nowMs())}` : 'never expires';
-        // Only the secret goes to stdout, so that it can be redirected to a file unseen.
+        // Only the secret goes to stdout, so that a redirect writes nothing else to the file.
         printLines(err, [
           `${err.paint('good', '✔')} ${err.paint('strong', token.token_id)} ${token.name}: ${token.role}, ${scope}, ${end}`,
           `  Save it now; it is not shown again. ${token.pool ? 'Give it to slipway relay' : 'Use it as SLIPWAY_TOKEN or'} with --token-file.`,
@@ -92,13 +92,13 @@ const makeCreate = (cli: Cli) =>
 
 function revokedLines(id: string, token: Token | undefined, { terminal, commandLine }: Session): string[] {
   const { paint } = terminal.out;
-  const named = token ? `${id} ${printable(token.name)}` : id;
-  const revoked = `${paint('good', '✔')} ${named} is revoked and refused from now on`;
+  const label = token ? `${id} ${printable(token.name)}` : id;
+  const revoked = `${paint('good', '✔')} ${label} is revoked and refused from now on`;
   if (!token?.pool) return [revoked];
-  const another = commandLine('tokens', 'create', '--name', 'NAME', '--role', 'relay', '--pool', token.pool);
+  const createCommand = commandLine('tokens', 'create', '--name', 'NAME', '--role', 'relay', '--pool', token.pool);
   return [
     revoked,
-    `  Its relay can forward no more heartbeats, and the machines behind it go offline. Create another: ${another}`,
+    `  Its relay can no longer forward heartbeats, so the machines behind it go offline. Create another: ${createCommand}`,
   ];
 }
 
@@ -109,7 +109,7 @@ const makeDelete = (cli: Cli) =>
     .argument('<id>', 'the token’s id, from the list')
     .action(
       cli.run(async (session, _, [id = '']) => {
-        // Reads its name and pool first: a revoked token is no longer listed.
+        // Reads the name and pool of the token first: a revoked token is no longer listed.
         const { items } = await session.call('token-list', {});
         await session.call('token-delete', { params: { id }, idempotency_key: randomUUID() });
         const { out } = session.terminal;

@@ -32,7 +32,7 @@ test('shows holds, and releases one or all with a reason', async () => {
     { reason: 'all of it' },
   ]);
 });
-test('names the brake command when a hold is over', async () => {
+test('names the brake command when the hold no longer exists', async () => {
   server.refuse('brake-resume', { code: 'hold_not_found' });
   const { code, stderr } = await slipway('brake', 'resume', '--hold', 'hold_0', '--reason', 'x');
   expect(code).toBe(4);

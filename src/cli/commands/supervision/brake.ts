@@ -24,7 +24,7 @@ const makeShow = (cli: Cli) =>
 
 const makeResume = (cli: Cli) =>
   new SlipwayCommand('brake resume')
-    .description('Release held verdicts at once: those of one hold, or all. Maintenance windows stay.')
+    .description('Release held verdicts at once: those of one hold, or all. Maintenance windows stay open.')
     .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .option('--hold <id>', 'only this hold, from slipway brake')
     .examples('slipway brake resume --hold hold_… --reason "the rack is really gone"')
@@ -39,7 +39,7 @@ const makeResume = (cli: Cli) =>
           printJson(out, brake);
           return;
         }
-        const what = hold === undefined ? 'The brake holds nothing now' : `${hold} is released`;
+        const what = hold === undefined ? 'The brake holds no verdicts now' : `${hold} is released`;
         printLines(out, [
           `${out.paint('good', '✔')} ${out.paint('strong', `${what}; the rules decide again within seconds`)}`,
         ]);

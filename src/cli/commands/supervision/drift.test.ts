@@ -14,7 +14,7 @@ beforeEach(async () => {
 const slipway = (...args: string[]) => runCli(args, { server: server.url });
 
 describe('drift', () => {
-  test('lists open findings with both sides', async () => {
+  test('lists open findings with our record and what was found', async () => {
     server.on('drift-list', () => ({ body: { items: [sampleFinding()], next_cursor: null } }));
     const { code, stdout } = await slipway('drift');
     expect(code).toBe(0);
@@ -48,7 +48,7 @@ describe('drift', () => {
   });
   test('verify-store reports differing rows, wrong counts and nodes left behind', async () => {
     const page = { compared: 500, untold: 0, items: [], next_cursor: 'nodes:node_9' };
-    const apart = {
+    const difference = {
       subject: 'alloc_1',
       pool: 'p',
       ours: { status: 'active', name: 'a' },
@@ -63,13 +63,13 @@ describe('drift', () => {
     server.on('evidence-verify', () => ({
       body: { checkpoints: [], rows: 0, items: [], more_faults: 0, cuts: [], unsealed, next_cursor: null },
     }));
-    const sound = await slipway('verify-store');
-    expect(sound).toMatchObject({
+    const intact = await slipway('verify-store');
+    expect(intact).toMatchObject({
       code: 0,
       stdout: '502 rows match their evidence. 1 other row without evidence.\nNo evidence is sealed yet.\n',
     });
     expect(server.callsOf('store-verify').map(({ query }) => query.cursor)).toEqual([undefined, 'nodes:node_9']);
-    last = { ...last, items: [apart] };
+    last = { ...last, items: [difference] };
     const broken = await slipway('verify-store');
     expect(broken.code).toBe(1);
     const text = broken.stdout.replaceAll(/\s+/g, ' ');
@@ -80,20 +80,20 @@ describe('drift', () => {
       items: [],
       miscounted: [{ of: 'nodes', pool: 'p', zone: null, status: 'ready', counted: 4, there_are: 3 }],
     };
-    const off = await slipway('verify-store');
-    expect(off.code).toBe(1);
-    expect(off.stdout).toContain('The count of nodes ready in p is 4, but there are 3.');
+    const miscounted = await slipway('verify-store');
+    expect(miscounted.code).toBe(1);
+    expect(miscounted.stdout).toContain('The count of nodes ready in p is 4, but there are 3.');
     const ghost = { node_id: 'node_7', pool: 'p', status: 'quarantined', status_since: at, allocation_id: 'alloc_7' };
     last = { ...last, miscounted: [], unretired: [{ ...ghost, proof: 'absent', proven_at: at }] };
-    const left = await slipway('verify-store');
-    expect(left.code).toBe(1);
-    expect(left.stdout).toContain(
+    const leftBehind = await slipway('verify-store');
+    expect(leftBehind.code).toBe(1);
+    expect(leftBehind.stdout).toContain(
       `node_7 in p is quarantined, but its machine is proven gone since ${at} (last held by alloc_7).`,
     );
-    expect(left.stdout).toContain('The server retires them within two drift passes.');
-    last = { ...last, items: [apart] };
+    expect(leftBehind.stdout).toContain('The server retires them within two drift passes.');
+    last = { ...last, items: [difference] };
     const { compared, differing } = JSON.parse((await slipway('verify-store', '--json')).stdout);
-    expect({ compared, differing }).toEqual({ compared: 503, differing: [apart] });
+    expect({ compared, differing }).toEqual({ compared: 503, differing: [difference] });
   });
   test('explain shows the findings of a node', async () => {
     server.on('node-explain', () => ({ body: sampleExplanation({ findings: [sampleFinding()] }) }));

@@ -1,4 +1,4 @@
-/** `slipway drift`: lists findings with both sides, and repairs or accepts them. */
+/** `slipway drift`: lists findings with our record and what was found; repairs or accepts them. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { findingKinds, findingStatuses } from '../../../lifecycle/findings/findings.ts';
@@ -18,10 +18,10 @@ interface ListOptions {
 
 const makeList = (cli: Cli) =>
   new SlipwayCommand('drift list')
-    .description('List findings with both sides, newest first; without --status, the open ones.')
+    .description('List findings, newest first: our record, and what was found. Without --status, only open findings.')
     .option('-p, --pool <pool>', 'only those of this pool')
     .addOption(new Option('-k, --kind <kind>', 'only those of this kind').choices([...findingKinds]))
-    .addOption(new Option('-s, --status <status>', 'those in this status').choices([...findingStatuses]))
+    .addOption(new Option('-s, --status <status>', 'only those in this status').choices([...findingStatuses]))
     .addOption(limitOption(100))
     .action(
       cli.run<ListOptions>(async (session, { pool, kind, status, limit }) => {
@@ -53,14 +53,14 @@ const makeDecision = (cli: Cli, verb: 'repair' | 'accept', description: string, 
     .examples(example)
     .action(
       cli.run<DecideOptions>(async (session, { reason, dryRun }, [id = '']) => {
-        const decided = await session.call(`drift-${verb}`, {
+        const decision = await session.call(`drift-${verb}`, {
           params: { id },
           body: { reason, ...(dryRun && { dry_run: true }) },
           idempotency_key: randomUUID(),
         });
         const { out } = session.terminal;
-        if (session.json) printJson(out, decided);
-        else printLines(out, decidedLines(verb, decided, fitOf(out)));
+        if (session.json) printJson(out, decision);
+        else printLines(out, decidedLines(verb, decision, fitOf(out)));
         return undefined;
       }),
     );

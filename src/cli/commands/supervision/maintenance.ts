@@ -50,22 +50,24 @@ function requireScope({ pool, zone, label }: StartOptions): void {
   if (pool !== undefined || zone !== undefined || label !== undefined) return;
   throw new CliFailure('usage', 'A maintenance window must name its machines', {
     why: 'A window over the whole fleet would hide every failure.',
-    remedy: 'Name them with --pool, --zone or --label. A machine must match all of them.',
+    remedy: 'Name the machines with --pool, --zone or --label. A machine must match all of these.',
   });
 }
 
 const makeStart = (cli: Cli) =>
   new SlipwayCommand('maintenance start')
-    .description('Pause verdicts for machines until a time. A window with the same name is replaced.')
+    .description('Pause verdicts for machines until a time. Replaces a window with the same name.')
     .argument('<name>', 'a name for the window')
     .option('-p, --pool <pool>', 'machines of this pool')
     .option('--zone <zone>', 'machines in this zone')
     .option('-l, --label <key=value>', 'machines with this label; may be repeated', labels)
-    .option('--from <moment>', 'when it begins; default now', moment)
+    .option('--from <moment>', 'when the window begins; default now', moment)
     .addOption(
-      new Option('--until <moment>', 'when it ends, like 2026-01-31T14:00:00Z').argParser(moment).conflicts('for'),
+      new Option('--until <moment>', 'when the window ends, like 2026-01-31T14:00:00Z')
+        .argParser(moment)
+        .conflicts('for'),
     )
-    .option('--for <time>', 'how long it lasts, like 45m or 2h', duration)
+    .option('--for <time>', 'how long the window lasts, like 45m or 2h', duration)
     .requiredOption('-r, --reason <text>', 'why; shown with every held machine')
     .examples('slipway maintenance start switch-upgrade --zone eu-1 --for 2h --reason "new switch in rack 7"')
     .action(

@@ -23,22 +23,22 @@ test('lists open entries with what was last seen', async () => {
   expect(server.callsOf('residue-list').map(({ query }) => query.status)).toEqual(['open']);
 });
 
-test('--all includes settled entries, and an empty ledger is said', async () => {
+test('--all includes settled entries, and an empty list says that there is no residue', async () => {
   server.on('residue-list', () => ({ body: { items: [], next_cursor: null } }));
   expect((await slipway('residue', '--all')).stdout).toContain('There is no residue.');
   expect(server.callsOf('residue-list').map(({ query }) => query.status)).toEqual([undefined]);
 });
 
-test.for(['verify', 'adopt', 'delete'] as const)('%s sends the reason', async (deed) => {
-  const operation = deed === 'adopt' ? null : sampleOperation();
-  server.on(`residue-${deed}`, () => ({
+test.for(['verify', 'adopt', 'delete'] as const)('%s sends the reason', async (action) => {
+  const operation = action === 'adopt' ? null : sampleOperation();
+  server.on(`residue-${action}`, () => ({
     body: { residue: entry, operation, dry_run: false, predicts: { says: 'it is looked at' } },
   }));
-  const { code, stdout } = await slipway('residue', deed, 'res_1', '--reason', 'because');
+  const { code, stdout } = await slipway('residue', action, 'res_1', '--reason', 'because');
   expect(code).toBe(0);
   expect(stdout).toContain('directory /nodes/inst_1');
   expect(stdout.includes(`slipway watch ${sampleIds.workflow_id}`)).toBe(operation !== null);
-  const [call] = server.callsOf(`residue-${deed}`);
+  const [call] = server.callsOf(`residue-${action}`);
   expect(call).toMatchObject({ params: { id: 'res_1' }, body: { reason: 'because' } });
 });
 
@@ -47,7 +47,7 @@ test('requires a reason: exit 2', async () => {
   expect(server.callsOf('residue-delete')).toEqual([]);
 });
 
-test('a dry run prints the effect', async () => {
+test('prints the effect of a dry run', async () => {
   const predicts = { says: 'it is destroyed and proven gone' };
   server.on('residue-delete', () => ({ body: { residue: entry, operation: null, dry_run: true, predicts } }));
   const { stdout } = await slipway('residue', 'delete', 'res_1', '--dry-run');

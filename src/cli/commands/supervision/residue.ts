@@ -15,7 +15,7 @@ import { printJson, printLines } from '../../terminal/terminal.ts';
 
 const cost = ({ cost_per_hour }: Residue) => (cost_per_hour === null ? '' : `${cost_per_hour}/h`);
 
-const lastSeen = ({ status, seen, settled_reason, settled_by, reason }: Residue) =>
+const detail = ({ status, seen, settled_reason, settled_by, reason }: Residue) =>
   printable(
     status === 'open'
       ? (seen ?? reason)
@@ -31,8 +31,8 @@ const residueColumns = (nowMs: number): Column<Residue>[] => [
   { title: 'HOST', value: (row) => printable(row.host ?? ''), drop: 8, optional: true },
   { title: 'COST', value: cost, align: 'right', optional: true },
   { title: 'AGE', value: (row) => ageSince(row.since, nowMs), align: 'right' },
-  { title: 'LOOKED', value: (row) => ageSince(row.verified_at, nowMs), align: 'right', drop: 7, optional: true },
-  { title: 'SAYS', value: lastSeen, drop: 5, below: true },
+  { title: 'CHECKED', value: (row) => ageSince(row.verified_at, nowMs), align: 'right', drop: 7, optional: true },
+  { title: 'DETAIL', value: detail, drop: 5, below: true },
 ];
 
 interface ListOptions {
@@ -47,12 +47,12 @@ const makeList = (cli: Cli) =>
     .description('List residue, newest first; without --all, only open entries.')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(residueStatuses))
     .option('-p, --pool <pool>', 'only those of this pool')
-    .option('-a, --all', 'include what is gone or adopted')
+    .option('-a, --all', 'include entries that are gone or adopted')
     .addOption(limitOption(50))
     .action(
       cli.run<ListOptions>(async (session, { status, pool, all, limit }) => {
-        const wanted = status ?? (all ? undefined : 'open');
-        const query = { ...(wanted && { status: wanted }), ...(pool && { pool }) };
+        const statusFilter = status ?? (all ? undefined : 'open');
+        const query = { ...(statusFilter && { status: statusFilter }), ...(pool && { pool }) };
         const listing = await collect<Residue>(
           (paging) => session.call('residue-list', { query: { ...query, ...paging } }),
           limit,
@@ -67,50 +67,50 @@ const makeList = (cli: Cli) =>
     );
 
 interface ResidueAction {
-  does: string;
-  done: string;
+  description: string;
+  result: string;
   example: string;
 }
 
 const residueActions = {
   verify: {
-    does: 'Check now whether it is still there.',
-    done: 'is being checked',
+    description: 'Check now whether the resource still exists.',
+    result: 'is being checked',
     example: 'slipway residue verify res_… --reason "the mount was repaired"',
   },
   adopt: {
-    does: 'Take it over under your name. It no longer counts as residue.',
-    done: 'is yours now',
+    description: 'Take the resource over under your name. It no longer counts as residue.',
+    result: 'is yours now',
     example: 'slipway residue adopt res_… --reason "kept for the investigation"',
   },
   delete: {
-    does: 'Delete what carries our tags, and prove it gone.',
-    done: 'is being deleted',
+    description: 'Delete the resource if it has our tags, and prove that it is gone.',
+    result: 'is being deleted',
     example: 'slipway residue delete res_… --reason "no longer needed"',
   },
 } as const satisfies Record<string, ResidueAction>;
 
 const makeAction = (cli: Cli, name: keyof typeof residueActions) => {
-  const { does, done, example } = residueActions[name];
+  const { description, result, example } = residueActions[name];
   return new SlipwayCommand(`residue ${name}`)
-    .description(does)
+    .description(description)
     .argument('<id>', 'the entry, from slipway residue')
     .requiredOption('-r, --reason <text>', 'why; recorded as evidence under your name')
     .addOption(dryRunOption('only show the effect'))
     .examples(example)
     .action(
       cli.run<{ reason: string; dryRun?: boolean }>(async (session, { reason, dryRun }, [id = '']) => {
-        const acted = await session.call(`residue-${name}`, {
+        const reply = await session.call(`residue-${name}`, {
           params: { id },
           body: { reason, ...(dryRun && { dry_run: true }) },
           idempotency_key: randomUUID(),
         });
         const { out } = session.terminal;
         if (session.json) {
-          printJson(out, acted);
+          printJson(out, reply);
           return undefined;
         }
-        const { residue, operation, dry_run, predicts } = acted;
+        const { residue, operation, dry_run, predicts } = reply;
         const effect = printable(predicts.says);
         if (dry_run) {
           printLines(out, [
@@ -119,7 +119,7 @@ const makeAction = (cli: Cli, name: keyof typeof residueActions) => {
           return undefined;
         }
         printLines(out, [
-          `${out.paint('good', '✔')} ${out.paint('strong', `${residue.kind} ${residue.resource} ${done}`)}`,
+          `${out.paint('good', '✔')} ${out.paint('strong', `${residue.kind} ${residue.resource} ${result}`)}`,
           ...(operation
             ? hintLines([['Follow it', session.commandLine('watch', operation.workflow_id)]], out.paint)
             : []),

@@ -9,15 +9,15 @@ import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
 export type SweepRun = Static<typeof SweepRunSchema>;
 
-const counted = (count: number) => (count === 0 ? '' : String(count));
+const nonZero = (count: number) => (count === 0 ? '' : String(count));
 
-const trouble = (sweep: SweepRun, nowMs: number): string => {
+const troubleOf = (sweep: SweepRun, nowMs: number): string => {
   if (sweep.error)
     return `failed ${sweep.failed_at ? relative(sweep.failed_at, nowMs) : ''}: ${printable(sweep.error)}`;
   return sweep.waiting ? 'waits: this replica may have missed heartbeats' : '';
 };
 
-const took = (seconds: number) =>
+const formatRunTime = (seconds: number) =>
   seconds < 1 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : formatDuration(seconds);
 
 const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
@@ -25,7 +25,7 @@ const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
   { title: 'LAST RUN', value: ({ last_run_at }) => (last_run_at ? relative(last_run_at, nowMs) : 'not yet') },
   {
     title: 'TOOK',
-    value: ({ last_seconds }) => (last_seconds === null ? '' : took(last_seconds)),
+    value: ({ last_seconds }) => (last_seconds === null ? '' : formatRunTime(last_seconds)),
     align: 'right',
     drop: 7,
   },
@@ -34,13 +34,13 @@ const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
     value: ({ lateness_seconds }) => (lateness_seconds === null ? '' : formatDuration(lateness_seconds)),
     align: 'right',
   },
-  { title: 'DECIDED', value: ({ decided }) => counted(decided), align: 'right' },
-  { title: 'HELD', value: ({ held }) => counted(held), align: 'right' },
-  { title: 'WOULD HAVE', value: ({ would_have }) => counted(would_have), align: 'right', drop: 6 },
+  { title: 'DECIDED', value: ({ decided }) => nonZero(decided), align: 'right' },
+  { title: 'HELD', value: ({ held }) => nonZero(held), align: 'right' },
+  { title: 'WOULD HAVE', value: ({ would_have }) => nonZero(would_have), align: 'right', drop: 6 },
   { title: 'RUNS', value: ({ runs }) => String(runs), align: 'right', drop: 8 },
   {
     title: 'TROUBLE',
-    value: (sweep) => trouble(sweep, nowMs),
+    value: (sweep) => troubleOf(sweep, nowMs),
     drop: 5,
     below: true,
     optional: true,
@@ -50,7 +50,7 @@ const sweepColumns = (nowMs: number): Column<SweepRun>[] => [
 
 export const makeSweeps: MakeCommand = (cli) =>
   new SlipwayCommand('sweeps')
-    .description('List the sweeps of the replica that answers: last run, lateness, verdicts given and held.')
+    .description('List the sweeps of the replica that answers: last run, lateness, verdicts made and verdicts held.')
     .action(
       cli.run(async (session) => {
         const runs = await session.call('sweep-list', {});

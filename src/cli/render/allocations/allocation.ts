@@ -1,4 +1,4 @@
-/** Allocations as text: table columns, and one in full. */
+/** Renders allocations as table columns, and one allocation in full. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FoundRequest } from '../../../contract/fleet/find.ts';
 import type { Node } from '../../../contract/node.ts';
@@ -12,7 +12,8 @@ import { isOver } from './progress.ts';
 import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
 
 /**
- * Its progress, or why it does not proceed. Empty for an active one without a particular reason.
+ * Returns the progress of an allocation, or why it makes no progress. Empty if it is active without
+ * a particular reason.
  */
 export function allocationConcern(allocation: Allocation, nowMs: number): string {
   const { progress, reason, status, verdict } = allocation;
@@ -40,13 +41,14 @@ const machineStatus = (machine: Node, nowMs: number) =>
     .join(': ');
 
 /**
- * Every request that touched it, oldest first. A single one is the allocation's own, shown above.
+ * Lists the requests that touched an allocation, oldest first. Prints nothing for a single request:
+ * that one created the allocation, and its id is shown above.
  */
 export function requestLines(requests: FoundRequest[], nowMs: number, { paint, width }: Fit): string[] {
   if (requests.length < 2) return [];
   return [
     '',
-    paint('strong', 'Requests that touched it'),
+    paint('strong', 'Requests that touched this allocation'),
     ...requests.map(({ correlation_id, at, summary, actor }) => {
       const text = `${relative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
       return `  ${correlation_id}  ${truncate(text, width - correlation_id.length - 4)}`;
@@ -55,18 +57,18 @@ export function requestLines(requests: FoundRequest[], nowMs: number, { paint, w
 }
 
 export function allocationLines(allocation: Allocation, machine: Node | null, nowMs: number, fit: Fit): string[] {
-  // Its reason says that the machine became ready, which is no longer true.
-  const outdated = allocation.status === 'active' && machine !== null && machine.status !== 'ready';
+  // The reason still says that the machine became ready, which is no longer true.
+  const isReasonOutdated = allocation.status === 'active' && machine !== null && machine.status !== 'ready';
   const { verdict, budget_seconds, budget_source } = allocation;
   const budget = budget_seconds === null ? '' : ` · budget ${budget_seconds} s from ${budget_source}`;
   const facts: Fact[] = [
     ['pool', allocation.pool],
     ['tenant', allocation.tenant],
     ['node', allocation.node_id],
-    ['its machine', outdated && machine ? machineStatus(machine, nowMs) : null, 'warn'],
+    ['its machine', isReasonOutdated && machine ? machineStatus(machine, nowMs) : null, 'warn'],
     ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
     ['operation', allocation.workflow_id],
-    ['because', outdated || allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
+    ['because', isReasonOutdated || allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
     ['owner', allocation.owner_layer],
     ['next try', allocation.retry_at && nextTrySentence(allocation, nowMs)],

@@ -6,7 +6,7 @@ import { operationTones, stepMarks, stepTones } from '../text/palette.ts';
 import { type Column, type Fact, type Fit, renderFacts, renderTable } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
-/** How long an operation or step ran, or has been running. Null if it has not started. */
+/** Returns how long an operation or step ran, or has been running. Null if it has not started. */
 const runningSeconds = ({ started_at, finished_at }: Pick<Operation, 'started_at' | 'finished_at'>, nowMs: number) => {
   if (!started_at) return null;
   return finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : secondsSince(started_at, nowMs);
@@ -30,7 +30,7 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
   { title: 'TOOK', value: (row) => runningTime(row, nowMs), align: 'right' },
   { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
-  // The first to leave a narrow table, but never lost: it is printed below its row.
+  // A narrow table drops this column first, and prints its value below the row.
   { title: 'TARGET', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
 ];
 

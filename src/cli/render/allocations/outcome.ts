@@ -1,4 +1,4 @@
-/** How a wait ended: the outcome, how long it took, and the next commands. */
+/** Renders how a wait ended: the outcome, how long it took, and the next commands. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { Node } from '../../../contract/node.ts';
 import type { Operation } from '../../../contract/operation.ts';
@@ -14,30 +14,30 @@ import { nextTrySentence } from './release-failure.ts';
 export interface OutcomeContext extends RenderContext {
   /** The number of residue entries, if a forced release ended without proof. */
   residue_count?: number;
-  /** The open actions on an allocation whose release failed, as lines. */
-  open_actions?: string[];
+  /** Lines with the available actions on an allocation whose release failed. */
+  available_actions?: string[];
 }
 
 const indent = '  ';
 
-const good = (paint: Paint, text: string) => `${paint('good', '✔')} ${paint('strong', text)}`;
-const doubtful = (paint: Paint, text: string) => `${paint('warn', '!')} ${paint('strong', text)}`;
-const bad = (paint: Paint, text: string) => `${paint('bad', '✖')} ${paint('strong', text)}`;
+const goodLine = (paint: Paint, text: string) => `${paint('good', '✔')} ${paint('strong', text)}`;
+const doubtfulLine = (paint: Paint, text: string) => `${paint('warn', '!')} ${paint('strong', text)}`;
+const badLine = (paint: Paint, text: string) => `${paint('bad', '✖')} ${paint('strong', text)}`;
 
-const inside = (text: string | null | undefined, width: number) =>
+const indented = (text: string | null | undefined, width: number) =>
   text ? wrap(printable(text), width - indent.length).map((line) => indent + line) : [];
 
-const between = (from: string | null | undefined, to: string | null | undefined): number | null =>
+const secondsBetween = (from: string | null | undefined, to: string | null | undefined): number | null =>
   from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : null;
 
-const after = (seconds: number | null) => (seconds === null ? '' : ` after ${formatDuration(seconds)}`);
+const afterText = (seconds: number | null) => (seconds === null ? '' : ` after ${formatDuration(seconds)}`);
 
 function detailLines(parts: (string | null | undefined | false)[], { paint, width }: RenderContext): string[] {
-  const known = parts.filter((part): part is string => typeof part === 'string' && part !== '');
-  return flow(known, width - indent.length).map((line) => paint('quiet', indent + line));
+  const details = parts.filter((part): part is string => typeof part === 'string' && part !== '');
+  return flow(details, width - indent.length).map((line) => paint('quiet', indent + line));
 }
 
-/** Prefers the operation's correlation id: the allocation's is that of its first request. */
+/** Prefers the correlation id of the operation: the allocation has that of its first request. */
 function ownerLines(allocation: Allocation, operation: Operation | null, context: RenderContext): string[] {
   return detailLines(
     [
@@ -49,14 +49,14 @@ function ownerLines(allocation: Allocation, operation: Operation | null, context
   );
 }
 
-const withoutProof = (
+const unprovenLines = (
   text: string,
   why: string | null | undefined,
   residue_count: number,
   context: RenderContext,
 ): string[] => [
-  doubtful(context.paint, text),
-  ...inside(why, context.width),
+  doubtfulLine(context.paint, text),
+  ...indented(why, context.width),
   ...hintLines(
     [
       [
@@ -68,14 +68,14 @@ const withoutProof = (
   ),
 ];
 
-type AllocationEnd = (allocation: Allocation, operation: Operation | null, context: OutcomeContext) => string[];
+type AllocationOutcome = (allocation: Allocation, operation: Operation | null, context: OutcomeContext) => string[];
 
-const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
+const allocationOutcomes: Partial<Record<Allocation['status'], AllocationOutcome>> = {
   active: (allocation, _, { paint, commandLine }) => {
     const id = allocation.allocation_id;
-    const seconds = between(allocation.created_at, allocation.active_at);
+    const seconds = secondsBetween(allocation.created_at, allocation.active_at);
     return [
-      good(paint, `${id} is active${after(seconds)}`),
+      goodLine(paint, `${id} is active${afterText(seconds)}`),
       ...hintLines(
         [
           ...(allocation.endpoint ? [['Endpoint', printable(allocation.endpoint)] satisfies Hint] : []),
@@ -88,14 +88,14 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
   },
   released: (allocation, operation, context) => {
     const { paint, width } = context;
-    const seconds = between(operation?.created_at, allocation.released_at ?? operation?.finished_at);
+    const seconds = secondsBetween(operation?.created_at, allocation.released_at ?? operation?.finished_at);
     if (context.residue_count !== undefined) {
-      const text = `${allocation.allocation_id} is released without proof${after(seconds)}`;
-      return withoutProof(text, allocation.reason, context.residue_count, context);
+      const text = `${allocation.allocation_id} is released without proof${afterText(seconds)}`;
+      return unprovenLines(text, allocation.reason, context.residue_count, context);
     }
     return [
-      good(paint, `${allocation.allocation_id} is released${after(seconds)}`),
-      ...inside(allocation.reason ?? operation?.progress.message, width),
+      goodLine(paint, `${allocation.allocation_id} is released${afterText(seconds)}`),
+      ...indented(allocation.reason ?? operation?.progress.message, width),
     ];
   },
   failed: (allocation, operation, context) => {
@@ -107,16 +107,16 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
         ? `Its machine can still come up until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
         : null;
     return [
-      bad(paint, `${id} failed${after(between(allocation.created_at, allocation.status_since))}`),
-      ...inside(why, width),
-      ...inside(rescue, width),
+      badLine(paint, `${id} failed${afterText(secondsBetween(allocation.created_at, allocation.status_since))}`),
+      ...indented(why, width),
+      ...indented(rescue, width),
       ...ownerLines(allocation, operation, context),
       ...hintLines(
         [
           ...(allocation.node_id ? [['Why, and what next', commandLine('explain', id)] satisfies Hint] : []),
           ['See what happened', commandLine('timeline', id)],
           ...(allocation.node_id ? [['Read its logs', commandLine('logs', id)] satisfies Hint] : []),
-          ['Give it up', commandLine('release', id)],
+          ['Release it', commandLine('release', id)],
         ],
         paint,
       ),
@@ -127,10 +127,13 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
     const id = allocation.allocation_id;
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     return [
-      bad(paint, `${id} could not be released${after(between(operation?.created_at, allocation.status_since))}`),
-      ...inside(why, width),
-      ...inside(
-        `${nextTrySentence(allocation, nowMs) ?? 'Slipway tries again.'} It retries until the release succeeds; the machine stays fenced until then.`,
+      badLine(
+        paint,
+        `${id} could not be released${afterText(secondsBetween(operation?.created_at, allocation.status_since))}`,
+      ),
+      ...indented(why, width),
+      ...indented(
+        `${nextTrySentence(allocation, nowMs) ?? 'Slipway retries the release.'} Slipway keeps retrying, and the machine stays fenced until the release succeeds.`,
         width,
       ),
       ...ownerLines(allocation, operation, context),
@@ -143,34 +146,36 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
         ],
         paint,
       ),
-      ...(context.open_actions?.length ? ['', paint('strong', 'What else you can do'), ...context.open_actions] : []),
+      ...(context.available_actions?.length
+        ? ['', paint('strong', 'What else you can do'), ...context.available_actions]
+        : []),
     ];
   },
 };
 
-function nodeEnd(node: Node, exit: ExitName, context: RenderContext): string[] {
+function nodeOutcome(node: Node, exit: ExitName, context: RenderContext): string[] {
   const { paint, width, commandLine } = context;
   const text = `${node.node_id} is ${node.status}`;
-  if (exit === 'ok') return [good(paint, text), ...inside(node.verdict?.reason, width)];
+  if (exit === 'ok') return [goodLine(paint, text), ...indented(node.verdict?.reason, width)];
   return [
-    bad(paint, text),
-    ...inside(node.verdict?.reason ?? node.fence_reason, width),
+    badLine(paint, text),
+    ...indented(node.verdict?.reason ?? node.fence_reason, width),
     ...detailLines([node.verdict && `rule ${node.verdict.rule}`], context),
     ...hintLines([['See what happened', commandLine('timeline', node.node_id)]], paint),
   ];
 }
 
-function operationEnd(operation: Operation, exit: ExitName, context: OutcomeContext): string[] {
+function operationOutcome(operation: Operation, exit: ExitName, context: OutcomeContext): string[] {
   const { paint, width, commandLine } = context;
-  const seconds = between(operation.created_at, operation.finished_at);
-  const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${after(seconds)}`;
+  const seconds = secondsBetween(operation.created_at, operation.finished_at);
+  const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${afterText(seconds)}`;
   const { message } = operation.progress;
-  if (context.residue_count !== undefined) return withoutProof(text, message, context.residue_count, context);
-  if (exit === 'ok') return [good(paint, text), ...inside(message, width)];
+  if (context.residue_count !== undefined) return unprovenLines(text, message, context.residue_count, context);
+  if (exit === 'ok') return [goodLine(paint, text), ...indented(message, width)];
   const { error } = operation;
   return [
-    bad(paint, text),
-    ...inside(error?.message, width),
+    badLine(paint, text),
+    ...indented(error?.message, width),
     ...detailLines(
       [
         error?.code,
@@ -194,15 +199,15 @@ function operationEnd(operation: Operation, exit: ExitName, context: OutcomeCont
 
 export function outcomeLines(subject: Subject, exit: ExitName, context: OutcomeContext): string[] {
   const { allocation, node, operation } = subject;
-  if (allocation) return allocationEnds[allocation.status]?.(allocation, operation, context) ?? [];
-  if (node) return nodeEnd(node, exit, context);
-  return operation ? operationEnd(operation, exit, context) : [];
+  if (allocation) return allocationOutcomes[allocation.status]?.(allocation, operation, context) ?? [];
+  if (node) return nodeOutcome(node, exit, context);
+  return operation ? operationOutcome(operation, exit, context) : [];
 }
 
 const statusOf = ({ allocation, node, operation }: Subject) =>
   allocation?.status ?? node?.status ?? operation?.status ?? 'not seen yet';
 
-/** The wait ended by timeout or Ctrl-C, before the subject settled. */
+/** Renders a wait that a timeout or Ctrl-C ended before the subject settled. */
 export function unfinishedLines(subject: Subject, target: Target, because: string, context: RenderContext): string[] {
   const { paint, commandLine } = context;
   return [
@@ -210,7 +215,7 @@ export function unfinishedLines(subject: Subject, target: Target, because: strin
     ...hintLines(
       [
         ['Follow it again', commandLine('watch', target.id)],
-        ...(target.kind === 'allocation' ? [['Give it up', commandLine('release', target.id)] satisfies Hint] : []),
+        ...(target.kind === 'allocation' ? [['Release it', commandLine('release', target.id)] satisfies Hint] : []),
       ],
       paint,
     ),

@@ -1,4 +1,4 @@
-/** The text of an allocation that is over. */
+/** Checks the text of an allocation that is over. */
 import { expect, test } from 'vitest';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from '../../testing/samples.ts';
 import { plain } from '../text/palette.ts';
@@ -14,7 +14,7 @@ const context = {
 const released = sampleAllocation({ status: 'released', active_at: at(0), released_at: at(20), status_since: at(20) });
 const request = sampleEvidence({ kind: 'allocation.releasing', at: at(9) });
 
-test('shows a forced release without proof as quarantined, and counts use until its request', () => {
+test('shows the machine of a forced release as quarantined, and counts the use until the request', () => {
   const verdict = { rule: 'force-release', reason: 'released by force without proof', at: at(20) };
   const machine = sampleNode({ status: 'quarantined', verdict });
   const text = pastAllocationLines(released, { request, machine }, context).join('\n');

@@ -1,4 +1,4 @@
-/** An allocation that is over, as text. Its tenant may no longer see the machine. */
+/** Renders an allocation that is over. Its tenant may no longer see the machine. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Node } from '../../../contract/node.ts';
@@ -10,13 +10,13 @@ import { allocationTones } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
-const between = (from: string | null, to: string | null) =>
+const durationBetween = (from: string | null, to: string | null) =>
   from && to ? formatDuration((Date.parse(to) - Date.parse(from)) / 1000) : null;
 
 export interface PastFacts {
-  /** The request to release it, if any. */
+  /** The request to release the allocation, if any. */
   request: Evidence | null;
-  /** Its machine, if the caller may still see it. */
+  /** The machine of the allocation, if the caller may still see it. */
   machine: Node | null;
 }
 
@@ -46,7 +46,7 @@ export function pastAllocationLines(
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
     [
       'in use',
-      active_at ? `for ${between(active_at, request?.at ?? released_at ?? allocation.status_since)}` : 'never',
+      active_at ? `for ${durationBetween(active_at, request?.at ?? released_at ?? allocation.status_since)}` : 'never',
     ],
     ['machine', machineText(allocation, machine)],
   ];
@@ -69,7 +69,7 @@ export function pastAllocationLines(
         ...(isQuarantined(machine)
           ? [['See its machine', commandLine('explain', machine.node_id)] satisfies Hint]
           : []),
-        ...(status === 'failed' ? [['Give it up', commandLine('release', id)] satisfies Hint] : []),
+        ...(status === 'failed' ? [['Release it', commandLine('release', id)] satisfies Hint] : []),
       ],
       paint,
     ),

@@ -1,4 +1,4 @@
-/** The text of progress: headline, bar, outlook, chips, and how they fit the terminal. */
+/** Checks the text of progress: headline, bar, outlook, chips, and how they fit the terminal. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { sampleProgress } from '../../testing/samples.ts';
@@ -45,10 +45,10 @@ describe('the headline', () => {
       'Step 3/5 · Registering (usually 2 s, seen 3 times) · 4s',
     );
   });
-  test('counts on between two updates', () => {
+  test('keeps counting between two updates', () => {
     expect(headline(view(registering, { seen_seconds_ago: 61 }))).toBe('Step 3/5 · Registering · 1m 05s');
   });
-  test('stops once the operation is over', () => {
+  test('stops counting when the operation is over', () => {
     const over = { ...registering, status: 'succeeded' as const };
     expect(headline(view(over, { seen_seconds_ago: 61 }))).toBe('Step 3/5 · Registering · 4s');
   });
@@ -73,7 +73,7 @@ describe('the bar', () => {
       }),
     );
   });
-  test('starts again for another operation', () => {
+  test('starts at its own percentage for another operation', () => {
     expect(raiseBar({ workflow_id: 'op_1', percent: 90 }, sampleProgress({ workflow_id: 'op_2', percent: 5 }))).toEqual(
       {
         workflow_id: 'op_2',
@@ -93,8 +93,8 @@ describe('the outlook', () => {
   const expected = { p50_seconds: 3, p90_seconds: 5, samples: 40 };
   test.each<[string, Partial<ReadableProgress>, number, string]>([
     ['shows an estimate', { eta_seconds: 3, expected }, 0, 'about 3s left'],
-    ['counts it down', { eta_seconds: 3, expected }, 2, 'about 1s left'],
-    ['admits that it has passed', { eta_seconds: 3, expected }, 9, 'should be done by now'],
+    ['counts the estimate down', { eta_seconds: 3, expected }, 2, 'about 1s left'],
+    ['says that the estimate has passed', { eta_seconds: 3, expected }, 9, 'should be done by now'],
     ['is empty without an estimate', { eta_seconds: null, expected }, 0, ''],
     ['is empty without history', { eta_seconds: null, expected: null }, 0, ''],
     [
@@ -103,7 +103,7 @@ describe('the outlook', () => {
       0,
       'about 1s left · slower than 92 % of earlier runs of this step',
     ],
-    ['leaves out a normal step', { eta_seconds: 1, expected, slower_than: 0.2 }, 0, 'about 1s left'],
+    ['does not call a normal step slow', { eta_seconds: 1, expected, slower_than: 0.2 }, 0, 'about 1s left'],
     [
       'names a stalled step',
       { eta_seconds: null, expected: null, stalled: true },
@@ -134,7 +134,7 @@ describe('chips', () => {
   });
 });
 
-test('fits every width', () => {
+test('fits every line into the width of the terminal', () => {
   const full = { ...registering, message: 'x'.repeat(300), eta_seconds: 12, slower_than: 0.95 };
   for (const width of [20, 40, 60, 80, 200])
     for (const line of progressLines(view(full), { width, paint: plain }))

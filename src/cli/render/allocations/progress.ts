@@ -1,6 +1,6 @@
 /**
- * Progress of an operation as text. The server computes it. Only `workflow_id`, `status`, `phase`
- * and `elapsed_seconds` are guaranteed; every other field may be missing.
+ * Renders the progress that the server computed for an operation. Only `workflow_id`, `status`,
+ * `phase` and `elapsed_seconds` are guaranteed; every other field may be missing.
  */
 import type { Progress, ProgressPart } from '../../../contract/progress.ts';
 import { elapsed, usualRange } from '../text/duration.ts';
@@ -12,20 +12,20 @@ export type ReadableProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase'
 
 export interface ProgressView {
   progress: ReadableProgress;
-  /** Age of the object; its counters run on by this. */
+  /** The age of the progress object. Its counters are advanced by this much. */
   seen_seconds_ago: number;
   /** The last state of the bar; see `raiseBar`. */
   bar: Bar | null;
 }
 
-/** The state of a bar. Each operation starts a new one. */
+/** The state of a bar. Each operation starts a new bar. */
 export interface Bar {
   workflow_id: string;
   percent: number;
 }
 
-const ended: Partial<Record<Progress['status'], true>> = { succeeded: true, failed: true, cancelled: true };
-export const isOver = (progress: Pick<Progress, 'status'>): boolean => ended[progress.status] === true;
+const endStatuses: Partial<Record<Progress['status'], true>> = { succeeded: true, failed: true, cancelled: true };
+export const isOver = (progress: Pick<Progress, 'status'>): boolean => endStatuses[progress.status] === true;
 
 /** A bar never goes back: a late or repeated object, or a retried step, leaves it in place. */
 export function raiseBar(bar: Bar | null, progress: ReadableProgress): Bar | null {
@@ -35,12 +35,12 @@ export function raiseBar(bar: Bar | null, progress: ReadableProgress): Bar | nul
   return { workflow_id: progress.workflow_id, percent };
 }
 
-const running = (view: ProgressView) => (isOver(view.progress) ? 0 : Math.max(0, view.seen_seconds_ago));
+const secondsSinceUpdate = (view: ProgressView) => (isOver(view.progress) ? 0 : Math.max(0, view.seen_seconds_ago));
 
-export const elapsedNow = (view: ProgressView): number => view.progress.elapsed_seconds + running(view);
+export const elapsedNow = (view: ProgressView): number => view.progress.elapsed_seconds + secondsSinceUpdate(view);
 
 const stepElapsedNow = (view: ProgressView): number =>
-  (view.progress.step_elapsed_seconds ?? view.progress.elapsed_seconds) + running(view);
+  (view.progress.step_elapsed_seconds ?? view.progress.elapsed_seconds) + secondsSinceUpdate(view);
 
 const stepName = (progress: ReadableProgress) => printable(progress.label || progress.phase || progress.status);
 
@@ -49,7 +49,7 @@ const stepNumber = ({ step, total_steps }: ReadableProgress) =>
 
 const joinPieces = (...pieces: (string | false | null | undefined)[]) => pieces.filter(Boolean).join(' · ');
 
-/** With fewer runs the expectation names their number. */
+/** With fewer recorded runs, the text says how many there are. */
 const fewSamples = 10;
 
 const times = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
@@ -75,7 +75,7 @@ const filled = '━';
 const partial = '╸';
 const empty = '─';
 
-/** Draws half columns too. Only a finished operation fills the bar. */
+/** Draws half columns too. Only 100 % fills the bar. */
 export function barLine(percent: number, width: number, paint: Paint, tone: Tone): string {
   const halves = Math.min(percent >= 100 ? width * 2 : width * 2 - 1, Math.floor((percent / 100) * width * 2));
   const full = Math.floor(halves / 2);
@@ -83,19 +83,19 @@ export function barLine(percent: number, width: number, paint: Paint, tone: Tone
   return paint(tone, done) + paint('quiet', empty.repeat(width - full - (halves % 2)));
 }
 
-/** The estimated end, and how reliable it is. */
+/** Says when the step is expected to end, or why it is late. */
 export function outlook(view: ProgressView): string {
   const { progress } = view;
   if (isOver(progress)) return '';
   const pieces: string[] = [];
   if (progress.retry_after_seconds !== undefined) {
-    const left = progress.retry_after_seconds - running(view);
-    pieces.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
+    const remaining = progress.retry_after_seconds - secondsSinceUpdate(view);
+    pieces.push(remaining >= 1 ? `next try in ${elapsed(remaining)}` : 'trying again');
   }
   if (progress.stalled) pieces.push('stalled: no progress for longer than usual');
   if (progress.eta_seconds !== null && progress.eta_seconds !== undefined) {
-    const left = progress.eta_seconds - running(view);
-    pieces.push(left >= 1 ? `about ${elapsed(left)} left` : 'should be done by now');
+    const remaining = progress.eta_seconds - secondsSinceUpdate(view);
+    pieces.push(remaining >= 1 ? `about ${elapsed(remaining)} left` : 'should be done by now');
   }
   const slower = progress.slower_than ?? 0;
   if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier runs of this step`);
@@ -118,7 +118,6 @@ function chip(part: ProgressPart): { text: string; tone: Tone } {
   return { text: printable(`${mark} ${part.name}${count} ${part.state}${nodes}${detail}`), tone };
 }
 
-/** Wraps the chips onto as many lines as they need. */
 export function chipLines(parts: ProgressPart[], width: number, paint: Paint): string[] {
   const lines: string[] = [];
   let line = '';
@@ -152,8 +151,8 @@ export function progressLines(view: ProgressView, fit: { width: number; paint: P
   if (bar) {
     const percent = `${Math.floor(bar.percent)} %`.padStart(5);
     const barWidth = Math.max(5, Math.min(maxBarColumns, width - 30));
-    const rest = truncate(joinPieces(so_far, outlook(view)), width - barWidth - percent.length - 3);
-    lines.push(`${barLine(bar.percent, barWidth, paint, tone)} ${percent}  ${paint('quiet', rest)}`.trimEnd());
+    const details = truncate(joinPieces(so_far, outlook(view)), width - barWidth - percent.length - 3);
+    lines.push(`${barLine(bar.percent, barWidth, paint, tone)} ${percent}  ${paint('quiet', details)}`.trimEnd());
   } else lines.push(paint('quiet', truncate(joinPieces(so_far, outlook(view)), width)));
 
   const message = printable(progress.error?.message ?? progress.message ?? '');

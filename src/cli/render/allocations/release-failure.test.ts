@@ -1,4 +1,4 @@
-/** How a failed release is shown in sentences, tables and an allocation. */
+/** Checks the text of a failed release in sentences, tables and an allocation. */
 import { expect, test } from 'vitest';
 import { sampleAllocation, sampleNode, sampleProgress } from '../../testing/samples.ts';
 import { nodeConcern } from '../machines/node.ts';
@@ -29,17 +29,17 @@ const overdue = {
 test('shows step, owner, reason and next try', () => {
   expect(failedReleaseSentences(failed, nowMs)).toBe(
     'Its release failed 31s ago at step clean (owner node): clean exited with code 1. ' +
-      'Slipway retries it in 4m 31s (try 2). Remove the cause, or run retry-release now.',
+      'Slipway retries the release in 4m 31s (try 2). Remove the cause, or run retry-release now.',
   );
   expect(failedReleaseSentences(overdue, nowMs)).toMatch(
-    /^Its release failed 31s ago \(owner workflow\): its release is overdue \(waited 60 s\)\. Slipway retries it in /,
+    /^Its release failed 31s ago \(owner workflow\): its release is overdue \(waited 60 s\)\. Slipway retries the release in /,
   );
   expect(failedReleaseSentences({ ...failed, retry_at: failed.status_since }, nowMs)).toContain(
-    'Slipway retries it now (try 2).',
+    'Slipway retries the release now (try 2).',
   );
 });
 
-test('fits into a table cell', () => {
+test('is one short phrase in a table cell', () => {
   expect(failedReleaseConcern(failed, nowMs)).toBe('release failed at clean: clean exited with code 1; next try in 4m');
   expect(failedReleaseConcern({ ...overdue, retry_at: failed.status_since }, nowMs)).toBe(
     'release failed: its release is overdue (waited 60 s); next try now',
@@ -54,18 +54,18 @@ test('hides the deadline of the last try while the machine waits for the next', 
 
 test('shows the status of the machine instead of an outdated reason', () => {
   const active = sampleAllocation({ status: 'active', reason: 'node gpu-3 is ready' });
-  const shown = (status: 'ready' | 'draining') =>
+  const render = (status: 'ready' | 'draining') =>
     allocationLines(active, sampleNode({ status, status_since: failed.status_since }), nowMs, {
       width: 100,
       paint: plain,
     }).join('\n');
-  expect(shown('draining')).toMatch(/its machine +draining for 31s\n/);
-  expect(shown('draining')).not.toContain('is ready');
-  expect(shown('ready')).toMatch(/because +node gpu-3 is ready/);
+  expect(render('draining')).toMatch(/its machine +draining for 31s\n/);
+  expect(render('draining')).not.toContain('is ready');
+  expect(render('ready')).toMatch(/because +node gpu-3 is ready/);
 });
 
 test('shows the next try with the allocation', () => {
   expect(allocationLines(failed, null, nowMs, { width: 100, paint: plain }).join('\n')).toMatch(
-    /next try +Slipway retries it in 4m 31s \(try 2\)\./,
+    /next try +Slipway retries the release in 4m 31s \(try 2\)\./,
   );
 });

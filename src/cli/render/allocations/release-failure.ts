@@ -1,4 +1,4 @@
-/** A failed release as text: the step, the owner, and the next try. */
+/** Renders a failed release: the step, the owner, and the next try. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import { age, elapsed, relative, secondsSince } from '../text/duration.ts';
 import { printable } from '../text/text.ts';
@@ -9,7 +9,10 @@ export interface ReleaseFailure {
   message: string;
 }
 
-/** The fields that an allocation and an explanation share, and where each has the failed step. */
+/**
+ * The fields that an allocation and an explanation share. An allocation has the failed step in
+ * `progress`, an explanation in `failure`.
+ */
 export type FailedRelease = Pick<
   Allocation,
   'allocation_id' | 'status' | 'status_since' | 'reason' | 'owner_layer' | 'release_tries' | 'retry_at'
@@ -21,8 +24,8 @@ export type FailedRelease = Pick<
 export const isReleaseFailed = (holder: Pick<Allocation, 'status'> | null | undefined): boolean =>
   holder?.status === 'release_failed';
 
-/** A release that timed out, and older servers, give only the reason. */
-function whereAndWhy({ progress, failure = progress?.error, reason, owner_layer }: FailedRelease): {
+/** Only the reason is known if the release timed out, or if the server is older. */
+function failureDetails({ progress, failure = progress?.error, reason, owner_layer }: FailedRelease): {
   step: string | null;
   owner: string;
   text: string;
@@ -35,20 +38,20 @@ function whereAndWhy({ progress, failure = progress?.error, reason, owner_layer 
   };
 }
 
-const ended = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
+const withFullStop = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
-/** `Slipway retries it in 4m 31s (try 2).` */
+/** `Slipway retries the release in 4m 31s (try 2).` */
 export function nextTrySentence({ retry_at, release_tries }: FailedRelease, nowMs: number): string | null {
   if (retry_at === null) return null;
-  const left = -secondsSince(retry_at, nowMs);
-  return `Slipway retries it ${left >= 1 ? `in ${elapsed(left)}` : 'now'} (try ${release_tries + 1}).`;
+  const secondsLeft = -secondsSince(retry_at, nowMs);
+  return `Slipway retries the release ${secondsLeft >= 1 ? `in ${elapsed(secondsLeft)}` : 'now'} (try ${release_tries + 1}).`;
 }
 
 export function failedReleaseSentences(failed: FailedRelease, nowMs: number): string {
-  const { step, owner, text } = whereAndWhy(failed);
+  const { step, owner, text } = failureDetails(failed);
   const at = step === null ? '' : ` at step ${step}`;
   return [
-    ended(`Its release failed ${relative(failed.status_since, nowMs)}${at}${owner}: ${text}`),
+    withFullStop(`Its release failed ${relative(failed.status_since, nowMs)}${at}${owner}: ${text}`),
     nextTrySentence(failed, nowMs),
     'Remove the cause, or run retry-release now.',
   ]
@@ -58,9 +61,9 @@ export function failedReleaseSentences(failed: FailedRelease, nowMs: number): st
 
 /** For a table: `release failed at clean: …; next try in 4m`. */
 export function failedReleaseConcern(failed: FailedRelease, nowMs: number): string {
-  const { step, text } = whereAndWhy(failed);
+  const { step, text } = failureDetails(failed);
   const why = `release failed${step === null ? '' : ` at ${step}`}: ${text}`;
   if (failed.retry_at === null) return why;
-  const left = -secondsSince(failed.retry_at, nowMs);
-  return `${why}; next try ${left >= 1 ? `in ${age(left)}` : 'now'}`;
+  const secondsLeft = -secondsSince(failed.retry_at, nowMs);
+  return `${why}; next try ${secondsLeft >= 1 ? `in ${age(secondsLeft)}` : 'now'}`;
 }

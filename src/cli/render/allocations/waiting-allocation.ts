@@ -1,11 +1,11 @@
-/** An allocation that waits for a machine: why none is free, and what you can do. */
+/** Renders an allocation that waits for a machine: why none is free, and what you can do. */
 import type { Allocation } from '../../../contract/allocation.ts';
 import type { FleetCounts } from '../../../contract/fleet/fleet.ts';
 import type { Pool } from '../../../contract/pool.ts';
 import type { Offer } from '../../../lifecycle/actions/action-table.ts';
 import type { AllocationActionName } from '../../../lifecycle/actions/allocation-actions.ts';
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
-import { openActionLines } from '../machines/actions.ts';
+import { availableActionLines } from '../machines/actions.ts';
 import { paragraph, readable, section, sentence, waitingSentence } from '../machines/explanation.ts';
 import { titleLine } from '../machines/node.ts';
 import { ageSince, momentInFull, relative, secondsSince } from '../text/duration.ts';
@@ -13,16 +13,16 @@ import { type Hint, hintLines, type RenderContext } from '../text/hints.ts';
 import { allocationTones } from '../text/palette.ts';
 import { printable } from '../text/text.ts';
 
-/** The state of the pool; `unseen` if the token may not read it, `gone` if it was deleted. */
-export type PoolStanding = { pool: Pool; counts: FleetCounts['items'] } | 'unseen' | 'gone';
+/** The size of the pool; `hidden` if the token may not read it. */
+export type PoolCapacity = { pool: Pool; counts: FleetCounts['items'] } | 'hidden' | 'deleted';
 
 export interface WaitingFacts {
-  standing: PoolStanding;
+  capacity: PoolCapacity;
   actions: Offer<AllocationActionName>[];
 }
 
-/** Nodes that are up are counted by their holder instead. */
-const notUp: Partial<Record<NodeStatus, string>> = {
+/** Nodes in other statuses are up, and are counted as held or free instead. */
+const statusWords: Partial<Record<NodeStatus, string>> = {
   provisioning: 'being brought up',
   starting: 'starting',
   offline: 'offline',
@@ -32,74 +32,75 @@ const notUp: Partial<Record<NodeStatus, string>> = {
   quarantined: 'quarantined',
 };
 
-const are = (count: number, words: string) => (count > 0 ? [`${count} ${count === 1 ? 'is' : 'are'} ${words}`] : []);
+const countPhrase = (count: number, words: string) =>
+  count > 0 ? [`${count} ${count === 1 ? 'is' : 'are'} ${words}`] : [];
 
 function whyNoneIsFree(pool: Pool, counts: FleetCounts['items']): string {
   const inStatus = (...wanted: NodeStatus[]) =>
     counts
-      .filter(({ pool: of, status }) => of === pool.name && wanted.includes(status))
+      .filter(({ pool: poolName, status }) => poolName === pool.name && wanted.includes(status))
       .reduce((sum, { nodes }) => sum + nodes, 0);
   const { live, free } = pool.nodes;
   if (live === 0) return `Pool ${pool.name} has no machine.`;
   const parts = [
-    ...are(Math.max(0, inStatus('ready', 'degraded') - free), 'held by other allocations'),
-    ...Object.entries(notUp).flatMap(([status, words]) => are(inStatus(status as NodeStatus), words)),
-    // Free, but not available to this allocation; each machine shows why.
-    ...are(free, 'free, but degraded, with residue, or reserved for an earlier request'),
+    ...countPhrase(Math.max(0, inStatus('ready', 'degraded') - free), 'held by other allocations'),
+    ...Object.entries(statusWords).flatMap(([status, words]) => countPhrase(inStatus(status as NodeStatus), words)),
+    // These are free, but this allocation cannot use them; `slipway node` shows why.
+    ...countPhrase(free, 'free, but degraded, with residue, or reserved for an earlier request'),
   ];
   const size = live === 1 ? '1 machine' : `${live} machines`;
   return `Pool ${pool.name} has ${size}${parts.length > 0 ? `: ${parts.join(', ')}` : ''}.`;
 }
 
-interface Growth {
-  says: string;
+interface PoolText {
+  text: string;
   hints: Hint[];
 }
 
 /** Whether the pool will get more machines, and how. */
-function growthOf({ name, driver, paused, max_nodes, nodes }: Pool, { commandLine }: RenderContext): Growth {
+function growthOf({ name, driver, paused, max_nodes, nodes }: Pool, { commandLine }: RenderContext): PoolText {
   const change = commandLine('apply', '-f', 'pools.yaml');
   if (driver === 'external')
     return {
-      says: 'Slipway does not launch its machines: a machine must join, or an allocation must be released.',
+      text: 'Slipway does not launch machines for this pool: a machine must join, or an allocation must be released.',
       hints: [['Let a machine join', commandLine('join-token', 'create', name)]],
     };
   if (paused)
     return {
-      says: 'The pool is paused, so no new machine is launched.',
+      text: 'The pool is paused, so no new machine is launched.',
       hints: [['Unpause the pool (paused: false)', change]],
     };
   if (max_nodes !== undefined && nodes.live >= max_nodes)
     return {
-      says: `It may have at most ${max_nodes} (max_nodes): an allocation must be released, or the limit raised.`,
+      text: `The pool may have at most ${max_nodes} (max_nodes): release an allocation, or raise the limit.`,
       hints: [['Raise max_nodes', change]],
     };
   return {
-    says: 'There is room for a new machine. Slipway launches it in turn, unless the brake holds launches back.',
+    text: 'There is room for a new machine. Slipway launches it in turn, unless the brake holds launches back.',
     hints: [['See whether the brake holds launches back', commandLine('brake')]],
   };
 }
 
-function poolText(allocation: Allocation, standing: PoolStanding, context: RenderContext): Growth {
+function poolText(allocation: Allocation, capacity: PoolCapacity, context: RenderContext): PoolText {
   const { commandLine } = context;
   const name = printable(allocation.pool);
-  if (standing === 'unseen')
+  if (capacity === 'hidden')
     return {
-      says: `Your token may not read pool ${name}; ask an operator if it takes long.`,
+      text: `Your token may not read pool ${name}; ask an operator if the wait is long.`,
       hints: [],
     };
-  if (standing === 'gone')
+  if (capacity === 'deleted')
     return {
-      says: `Pool ${name} no longer exists.`,
+      text: `Pool ${name} no longer exists.`,
       hints: [['Declare the pool again', commandLine('apply', '-f', 'pools.yaml')]],
     };
-  const growth = growthOf(standing.pool, context);
+  const growth = growthOf(capacity.pool, context);
   return {
-    says: `${whyNoneIsFree(standing.pool, standing.counts)} ${growth.says}`,
+    text: `${whyNoneIsFree(capacity.pool, capacity.counts)} ${growth.text}`,
     hints: [
       ...growth.hints,
-      ['See its machines', commandLine('nodes', '--pool', name)],
-      ['See its allocations', commandLine('allocations', '--pool', name)],
+      ['See the machines of the pool', commandLine('nodes', '--pool', name)],
+      ['See the allocations of the pool', commandLine('allocations', '--pool', name)],
     ],
   };
 }
@@ -112,26 +113,26 @@ function deadlineSentence({ deadline_at }: Allocation, nowMs: number): string {
 
 export function waitingAllocationLines(
   allocation: Allocation,
-  { standing, actions }: WaitingFacts,
+  { capacity, actions }: WaitingFacts,
   context: RenderContext,
 ): string[] {
   const { nowMs, commandLine, paint } = context;
   const { allocation_id: id, name, pool, status, status_since, progress } = allocation;
-  const poolFacts = poolText(allocation, standing, context);
-  const story = [
+  const poolFacts = poolText(allocation, capacity, context);
+  const sentences = [
     'It has no machine yet.',
     progress?.message ? sentence(`Now: ${readable(progress.message)}`) : waitingSentence(`a machine of pool ${pool}`),
-    poolFacts.says,
+    poolFacts.text,
     deadlineSentence(allocation, nowMs),
   ];
   const hints: Hint[] = [
-    ['Follow it until it has one', commandLine('watch', id)],
+    ['Follow it until it gets a machine', commandLine('watch', id)],
     ...poolFacts.hints,
     ['See what happened', commandLine('timeline', id)],
   ];
   return [
     titleLine(id, name, status, allocationTones[status], `for ${ageSince(status_since, nowMs)}`, context),
-    ...paragraph(story.filter(Boolean).join(' '), context),
-    ...section('What you can do', [...hintLines(hints, paint), ...openActionLines(id, actions, context)], context),
+    ...paragraph(sentences.filter(Boolean).join(' '), context),
+    ...section('What you can do', [...hintLines(hints, paint), ...availableActionLines(id, actions, context)], context),
   ];
 }

@@ -1,4 +1,4 @@
-/** The result of verifying sealed evidence, as text. */
+/** Renders the result of verifying sealed evidence. */
 import type { EvidenceFault } from '../../../contract/evidence/evidence-seals.ts';
 import type { EvidenceReport } from '../../commands/evidence/verify-evidence.ts';
 import { counted } from '../text/text.ts';
@@ -30,7 +30,7 @@ export const faultLine = (fault: EvidenceFault): string =>
 /** Printed if the user gave no keys. */
 export const keysFromServer = 'The keys come from the server itself. To verify independently, pass --public-key.';
 
-/** Which keys the result relies on. */
+/** Says which keys the result relies on. */
 function trustLines({ signed_by, pinned, trusted_keys }: EvidenceReport): string[] {
   const signed = `Signed by ${signed_by.join(', ')}`;
   if (pinned) return [`${signed}: checked with your public keys.`];
@@ -58,6 +58,6 @@ export function reportLines(report: EvidenceReport): string[] {
         ]
       : []),
     ...trustLines(report),
-    `Head: ${head.hash}. Save it elsewhere; --expect-head then detects removed checkpoints.`,
+    `Head: ${head.hash}. Save this hash elsewhere; --expect-head then detects removed checkpoints.`,
   ];
 }

@@ -1,4 +1,4 @@
-/** The source of each statement in a timeline, and that text from machines stays harmless. */
+/** Checks that a timeline names the source of each statement, and removes escape sequences. */
 import { describe, expect, it } from 'vitest';
 import { printJson, printJsonLine, type Surface } from '../../terminal/terminal.ts';
 import { sampleEvidence } from '../../testing/samples.ts';

@@ -1,4 +1,4 @@
-/** Evidence and log lines as text, oldest first, in UTC. */
+/** Renders evidence and log lines, oldest first, in UTC. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { LogLine } from '../../../contract/node.ts';
 import { originLabel } from '../../../lifecycle/explain/evidence-origins.ts';
@@ -24,35 +24,38 @@ const ruler = (text: string, { paint }: Fit) => paint('quiet', `── ${text} �
 export const sortByTime = (items: Evidence[]): Evidence[] =>
   items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
 
-/** Marks statements of machines and outside programs, to tell them from what Slipway knows. */
+/** Marks statements of machines and outside programs, to separate them from our own. */
 export function statementOf(item: Pick<Evidence, 'summary' | 'origin' | 'layer' | 'actor'>): string {
   const label = originLabel(item);
   const by = item.actor && item.origin !== 'person' ? ` — by ${item.actor.name}` : '';
   return printable(`${label === null ? '' : `[${label}] `}${item.summary}${by}`);
 }
 
-/** In a narrower window the summary runs over the edge. */
+/** In a narrower window, the summary runs over the edge instead of wrapping further. */
 const minSummaryColumns = 20;
 
 export function timelineLines(items: Evidence[], fit: Fit): string[] {
   const kindWidth = Math.max(0, ...items.map(({ kind }) => displayWidth(kind)));
   const layerWidth = Math.max(0, ...items.map(({ layer }) => layer.length));
-  const left = 12 + 2 + layerWidth + 2 + kindWidth + 2;
+  const indentWidth = 12 + 2 + layerWidth + 2 + kindWidth + 2;
   let heading = noHeading;
   return items.flatMap((item) => {
     const text = statementOf(item);
-    const [first = '', ...rest] = wrap(text, Math.max(minSummaryColumns, fit.width - left));
+    const [first = '', ...rest] = wrap(text, Math.max(minSummaryColumns, fit.width - indentWidth));
     const prefix = `${fit.paint('quiet', timeOf(item.at))}  ${fit.paint(layerTones[item.layer], pad(item.layer, layerWidth))}`;
-    const lines = [`${prefix}  ${pad(item.kind, kindWidth)}  ${first}`, ...rest.map((line) => ' '.repeat(left) + line)];
-    const opening = dayOf(item.at) === heading.day ? [] : [ruler(`${dayOf(item.at)} (UTC)`, fit)];
+    const lines = [
+      `${prefix}  ${pad(item.kind, kindWidth)}  ${first}`,
+      ...rest.map((line) => ' '.repeat(indentWidth) + line),
+    ];
+    const headingLines = dayOf(item.at) === heading.day ? [] : [ruler(`${dayOf(item.at)} (UTC)`, fit)];
     heading = { ...heading, day: dayOf(item.at) };
-    return [...opening, ...lines];
+    return [...headingLines, ...lines];
   });
 }
 
 const streamTones: Record<string, Tone> = { stderr: 'warn', agent: 'quiet', setup: 'busy', clean: 'busy' };
 
-/** Shown in the heading and the columns already. */
+/** The heading and the columns already show these fields. */
 const shownElsewhere = new Set([
   'at',
   'msg',
@@ -64,14 +67,14 @@ const shownElsewhere = new Set([
   'workflow_id',
 ]);
 
-/** The agent logs JSON; shows its message and fields as text. */
+/** Renders a JSON line of the agent as its message and fields. */
 function agentText(line: string): string {
   if (!line.startsWith('{')) return line;
   let record: Record<string, unknown>;
   try {
     record = JSON.parse(line);
   } catch {
-    // Not a line of the agent, or cut off: shown as it is.
+    // The line is not from the agent, or it is cut off, so show it as it is.
     return line;
   }
   if (typeof record.msg !== 'string') return line;

@@ -1,4 +1,4 @@
-/** The text of an action that has begun. */
+/** Checks the text of an action that has begun. */
 import { expect, test } from 'vitest';
 import { sampleAllocation, sampleOperation } from '../../testing/samples.ts';
 import { sampleAllocationActed } from '../../testing/supervision-samples.ts';

@@ -1,4 +1,4 @@
-/** Actions on a node or an allocation as text, each with its command, and the result of one. */
+/** Renders the actions on a node or an allocation with their commands, and the result of one. */
 import type { AllocationActed } from '../../../contract/allocation-action.ts';
 import type { NodeActed } from '../../../contract/supervision/explanation.ts';
 import type { Offer } from '../../../lifecycle/actions/action-table.ts';
@@ -20,62 +20,64 @@ const requiredFlags: Partial<Record<ActionName, string[]>> = {
   'accept-key': ['--fingerprint', 'FINGERPRINT'],
 };
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const actLine = (id: string, action: ActionName, commandLine: CommandLine) =>
   commandLine('act', id, action, ...(requiredFlags[action] ?? []), '--reason', '"…"');
 
 /** The command goes below its description: one line for both would not fit most windows. */
-export const openActionLines = (id: string, actions: OfferedAction[], context: RenderContext): string[] =>
+export const availableActionLines = (id: string, actions: OfferedAction[], context: RenderContext): string[] =>
   actions
     .filter(({ open }) => open)
     .flatMap(({ action, does }) => [
-      context.paint('quiet', `  ${capital(printable(does))}:`),
+      context.paint('quiet', `  ${capitalize(printable(does))}:`),
       `    ${actLine(id, action, context.commandLine)}`,
     ]);
 
 export function actionLines(id: string, actions: OfferedAction[], context: RenderContext): string[] {
   const { paint } = context;
-  const open = openActionLines(id, actions, context);
-  const closed = actions.filter((action) => !action.open);
+  const availableLines = availableActionLines(id, actions, context);
+  const unavailable = actions.filter((action) => !action.open);
   return [
-    ...(open.length > 0 ? [paint('strong', 'Open now'), ...open] : ['No action is open now.']),
-    ...(closed.length > 0 ? ['', paint('strong', 'Not now')] : []),
+    ...(availableLines.length > 0
+      ? [paint('strong', 'Available now'), ...availableLines]
+      : ['No action is available now.']),
+    ...(unavailable.length > 0 ? ['', paint('strong', 'Not available now')] : []),
     ...renderFacts(
-      closed.map(({ action, does, why_not }) => [action, printable(`${does}. ${why_not ?? ''}`)]),
+      unavailable.map(({ action, does, why_not }) => [action, printable(`${does}. ${why_not ?? ''}`)]),
       context,
     ),
   ];
 }
 
-/** The fields that a node and an allocation share. */
-const actedOn = (acted: NodeActed | AllocationActed) =>
+/** Returns the node or the allocation that the action ran on. */
+const targetOf = (acted: NodeActed | AllocationActed) =>
   'node' in acted
     ? { id: acted.node.node_id, ...acted.node }
     : { id: acted.allocation.allocation_id, ...acted.allocation };
 
-/** Passes the token by the environment: every user of the machine can read a command line. */
+/** Passes the token in the environment, because every user of the machine can read a command line. */
 export const enrolLines = (token: string, server: string, { paint }: RenderContext): string[] => [
   '',
   `${paint('strong', 'Start the agent on the machine again, with this token.')} It is not shown again.`,
   `  SLIPWAY_ENROLLMENT_TOKEN=${printable(token)} slipway agent --server ${printable(server)}`,
 ];
 
-/** Their result is information, shown by `slipway diagnostics`. */
-const inquiries = ['probe', 'collect-diagnostics'];
+/** `slipway diagnostics` shows the result of these actions. */
+const diagnosticActions = ['probe', 'collect-diagnostics'];
 
 export function actedLines(action: string, acted: NodeActed | AllocationActed, context: RenderContext): string[] {
   const { paint, nowMs, commandLine } = context;
   const { dry_run, predicts, operation } = acted;
-  const { id, status, deadline_at } = actedOn(acted);
-  const says = momentsInFull(printable(predicts.says));
+  const { id, status, deadline_at } = targetOf(acted);
+  const effect = momentsInFull(printable(predicts.says));
   const head = dry_run
-    ? `${paint('warn', '○')} ${paint('strong', 'Dry run: nothing was done.')} ${action} on ${id} would mean: ${says}`
-    : `${paint('good', '✔')} ${paint('strong', `${action} on ${id}`)}: ${says}`;
-  // The action has only begun: shows the old status as such, and not its deadline.
+    ? `${paint('warn', '○')} ${paint('strong', 'Dry run: nothing was done.')} ${action} on ${id} would mean: ${effect}`
+    : `${paint('good', '✔')} ${paint('strong', `${action} on ${id}`)}: ${effect}`;
+  // A pending action has not changed the status yet, so the deadline of the old status is left out.
   const isPending = predicts.status !== status;
-  const begun = operation ? `${operation.kind} has begun` : 'it has begun';
-  const change = dry_run ? `${status} → ${predicts.status}` : `${begun}; still ${status}, then ${predicts.status}`;
+  const beginning = operation ? `${operation.kind} has begun` : 'the action has begun';
+  const change = dry_run ? `${status} → ${predicts.status}` : `${beginning}; still ${status}, then ${predicts.status}`;
   const deadline = dry_run || isPending ? predicts.deadline_at : deadline_at;
   return [
     head,
@@ -90,7 +92,9 @@ export function actedLines(action: string, acted: NodeActed | AllocationActed, c
       ? hintLines(
           [
             ['Follow it', commandLine('watch', operation.workflow_id)],
-            ...(inquiries.includes(action) ? [['See the result', commandLine('diagnostics', id)] satisfies Hint] : []),
+            ...(diagnosticActions.includes(action)
+              ? [['See the result', commandLine('diagnostics', id)] satisfies Hint]
+              : []),
           ],
           paint,
         )

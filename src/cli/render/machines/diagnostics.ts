@@ -1,4 +1,4 @@
-/** The diagnostics collected from a machine, as text. */
+/** Renders the diagnostics collected from a machine. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { Operation } from '../../../contract/operation.ts';
 import { type Diagnostics, readDiagnostics, sizeWords } from '../../../lifecycle/findings/diagnostics.ts';
@@ -39,7 +39,7 @@ const lastLines = (all: string[], maxLines: number, { paint }: RenderContext): s
   ...all.slice(-maxLines).map((line) => indent + printable(line)),
 ];
 
-const under = (title: string, lines: string[], { paint }: RenderContext) =>
+const titledSection = (title: string, lines: string[], { paint }: RenderContext) =>
   lines.length > 0 ? ['', paint('strong', title), ...lines] : [];
 
 const table = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext) =>
@@ -63,9 +63,9 @@ function factLines(fact: Evidence, maxLines: number, context: RenderContext): st
       ],
       context,
     ),
-    ...under('Processes', table(processColumns, processes, context), context),
-    ...under('Boot stages', table(stageColumns, boot_stages, context), context),
-    ...under(
+    ...titledSection('Processes', table(processColumns, processes, context), context),
+    ...titledSection('Boot stages', table(stageColumns, boot_stages, context), context),
+    ...titledSection(
       'Last lines',
       lastLines(
         lines.map(({ stream, line }) => `${stream}  ${line}`),
@@ -75,17 +75,17 @@ function factLines(fact: Evidence, maxLines: number, context: RenderContext): st
       context,
     ),
     ...attachments.flatMap(({ name, text }) =>
-      under(printable(name), lastLines(text.trimEnd().split('\n'), maxLines, context), context),
+      titledSection(printable(name), lastLines(text.trimEnd().split('\n'), maxLines, context), context),
     ),
   ];
 }
 
 function probeLines(probe: Operation | null, context: RenderContext): string[] {
   if (!probe) return renderFacts([['last probe', 'never']], context);
-  const says = probe.error?.message ?? probe.progress.message;
+  const message = probe.error?.message ?? probe.progress.message;
   return renderFacts(
     [
-      ['last probe', printable(says || probe.status)],
+      ['last probe', printable(message || probe.status)],
       ['probed', formatMoment(probe.created_at, context.nowMs)],
     ],
     context,
@@ -98,7 +98,7 @@ export function diagnosticsLines(
   context: RenderContext,
 ): string[] {
   const { paint, commandLine } = context;
-  const again = (action: string) => commandLine('act', node_id, action, '--reason', '"…"');
+  const actCommand = (action: string) => commandLine('act', node_id, action, '--reason', '"…"');
   return [
     paint('strong', node_id),
     ...probeLines(probe, context),
@@ -108,8 +108,8 @@ export function diagnosticsLines(
     '',
     ...hintLines(
       [
-        ['Collect again', again('collect-diagnostics')],
-        ['Probe it', again('probe')],
+        ['Collect again', actCommand('collect-diagnostics')],
+        ['Probe the machine', actCommand('probe')],
       ],
       paint,
     ),

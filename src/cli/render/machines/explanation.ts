@@ -1,4 +1,4 @@
-/** An explanation as text: why a machine has its status, what happens next, what you can do. */
+/** Renders an explanation: why a machine has its status, what happens next, what you can do. */
 import type { Evidence } from '../../../contract/evidence/evidence.ts';
 import type { BudgetSource, Node } from '../../../contract/node.ts';
 import type { Progress } from '../../../contract/progress.ts';
@@ -13,7 +13,7 @@ import { hintLines, type RenderContext } from '../text/hints.ts';
 import type { Tone } from '../text/palette.ts';
 import { type Fact, renderFacts } from '../text/table.ts';
 import { printable, wrap } from '../text/text.ts';
-import { openActionLines } from './actions.ts';
+import { availableActionLines } from './actions.ts';
 import { heldSentences, wouldHaveSentence } from './held.ts';
 import { nodeTone, titleLine } from './node.ts';
 
@@ -36,28 +36,30 @@ const budgetSources: Record<BudgetSource, string> = {
 
 function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explanation, nowMs: number): string | null {
   if (!deadline_at) return null;
-  const given =
+  const budgetSentence =
     budget_seconds === null || budget_source === null
       ? ''
       : ` Its budget is ${elapsed(budget_seconds)}, ${budgetSources[budget_source]}.`;
-  const left = secondsSince(deadline_at, nowMs);
+  const secondsPast = secondsSince(deadline_at, nowMs);
   const until = `until ${momentInFull(deadline_at)}`;
-  return left < 0 ? `It has ${age(-left)} left, ${until}.${given}` : `It is ${age(left)} overdue, ${until}.${given}`;
+  return secondsPast < 0
+    ? `It has ${age(-secondsPast)} left, ${until}.${budgetSentence}`
+    : `It is ${age(secondsPast)} overdue, ${until}.${budgetSentence}`;
 }
 
 export const waitingSentence = (waiting_for: string): string => sentence(`It waits for ${readable(waiting_for)}`);
 
-/** A held or observed verdict: the meaning of its status may not be true. */
+/** With a verdict that is held or only observed, the meaning of the status may not be true. */
 const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_have !== null;
 
-/** It waits for the next try of its release. */
-const isStuck = ({ status, holder }: Explanation) => status === 'cleaning' && isReleaseFailed(holder);
+/** True if the machine waits for the next try of its release. */
+const isStuckInRelease = ({ status, holder }: Explanation) => status === 'cleaning' && isReleaseFailed(holder);
 
 /** A quarantined machine first needs its allocation released and its residue settled. */
 const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: RenderContext): [string, string][] => {
-  const uses = status === 'quarantined' && holder && !['failed', 'released'].includes(holder.status);
+  const isInUse = status === 'quarantined' && holder && !['failed', 'released'].includes(holder.status);
   return [
-    ...(uses
+    ...(isInUse
       ? [['Release its allocation', commandLine('release', holder.allocation_id)] satisfies [string, string]]
       : []),
     ...residue.flatMap((id): [string, string][] => [
@@ -68,7 +70,7 @@ const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: R
   ];
 };
 
-/** Older servers recorded only the reason. */
+/** Returns null for evidence of older servers, which recorded only the reason. */
 function releaseFailureIn({ because }: Explanation): ReleaseFailure | null {
   const fact = because.evidence.find(({ kind }) => kind === 'allocation.release_failed');
   const { stage, owner_layer, message } = (fact?.data.evidence ?? {}) as Record<string, unknown>;
@@ -78,10 +80,10 @@ function releaseFailureIn({ because }: Explanation): ReleaseFailure | null {
 
 function summary(explanation: Explanation, node: Node, nowMs: number): string {
   const { because, status } = explanation;
-  const cited = [because.rule, because.owner && !isStuck(explanation) && `owner: ${because.owner}`]
+  const sources = [because.rule, because.owner && !isStuckInRelease(explanation) && `owner: ${because.owner}`]
     .filter(Boolean)
     .join(', ');
-  const by = cited && ` [${cited}]`;
+  const sourceText = sources && ` [${sources}]`;
   const became = `It became ${status} ${relative(because.at, nowMs)}`;
   const failure =
     explanation.holder &&
@@ -90,10 +92,17 @@ function summary(explanation: Explanation, node: Node, nowMs: number): string {
   return [
     // The failure comes first; it makes the meaning of `cleaning` redundant.
     failure,
-    !isInDoubt(explanation) && !isStuck(explanation) && explanation.means,
-    sentence(because.verdict && !isStuck(explanation) ? `${became}: ${readable(because.verdict)}${by}` : became + by),
-    // The paragraph about a hold already says it.
-    explanation.waiting_for && !explanation.held && !isStuck(explanation) && waitingSentence(explanation.waiting_for),
+    !isInDoubt(explanation) && !isStuckInRelease(explanation) && explanation.means,
+    sentence(
+      because.verdict && !isStuckInRelease(explanation)
+        ? `${became}: ${readable(because.verdict)}${sourceText}`
+        : became + sourceText,
+    ),
+    // The paragraph about a hold already says what the machine waits for.
+    explanation.waiting_for &&
+      !explanation.held &&
+      !isStuckInRelease(explanation) &&
+      waitingSentence(explanation.waiting_for),
     deadlineSentence(explanation, nowMs),
     node.last_seen_at && `Its last heartbeat was ${relative(node.last_seen_at, nowMs)}.`,
   ]
@@ -116,8 +125,8 @@ const whenOf = (at: string | null, nowMs: number) => {
 const nextFacts = (explanation: Explanation, nowMs: number): Fact[] =>
   upcomingSteps(explanation, nowMs).map((step) => [whenOf(step.at, nowMs), readable(`if ${step.if} → ${step.then}`)]);
 
-/** Groups consecutive facts of one kind: the last one and their count. */
-function runsOf(evidence: Evidence[]): { last: Evidence; count: number }[] {
+/** Replaces consecutive facts of one kind by the last one and their count. */
+function groupByKind(evidence: Evidence[]): { last: Evidence; count: number }[] {
   const runs: { last: Evidence; count: number }[] = [];
   for (const fact of evidence) {
     const run = runs.at(-1);
@@ -130,7 +139,7 @@ function runsOf(evidence: Evidence[]): { last: Evidence; count: number }[] {
 }
 
 const evidenceFacts = (evidence: Evidence[], nowMs: number): Fact[] =>
-  runsOf(evidence.toReversed()).map(({ last, count }) => [
+  groupByKind(evidence.toReversed()).map(({ last, count }) => [
     relative(last.at, nowMs),
     momentsInFull(statementOf(last)) + (count > 1 ? `  (the last of ${count})` : ''),
   ]);
@@ -139,7 +148,7 @@ export function section(title: string, lines: string[], { paint }: RenderContext
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
-/** Only drift can be repaired; other findings need a change of the pool, or are accepted. */
+/** Only drift can be repaired. For other findings, you change the pool or accept the finding. */
 const findingHint = ({ kind, finding_id }: Finding, { commandLine }: RenderContext): [string, string] =>
   kind === 'drift'
     ? ['Preview the repair', commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run')]
@@ -150,9 +159,9 @@ const changeHint = ({ findings }: Explanation, { commandLine }: RenderContext): 
     ? [['Change its pool first, then retry', commandLine('apply', '-f', 'pools.yaml')]]
     : [];
 
-export const whatToDo = (explanation: Explanation, context: RenderContext): string[] => [
+export const whatToDoLines = (explanation: Explanation, context: RenderContext): string[] => [
   ...hintLines(changeHint(explanation, context), context.paint),
-  ...openActionLines(explanation.node_id, explanation.actions, context),
+  ...availableActionLines(explanation.node_id, explanation.actions, context),
   ...hintLines(
     [
       ...firstHints(explanation, context),
@@ -165,11 +174,11 @@ export const whatToDo = (explanation: Explanation, context: RenderContext): stri
   ),
 ];
 
-/** The same text and bar as for --wait. */
-const workLines = (progress: Progress | null, fit: RenderContext): string[] =>
+/** Renders the same text and bar as --wait. */
+const progressBlock = (progress: Progress | null, fit: RenderContext): string[] =>
   progress ? progressLines({ progress, bar: raiseBar(null, progress), seen_seconds_ago: 0 }, fit) : [];
 
-const foundWhere: Record<Finding['kind'], string> = {
+const findingPrefixes: Record<Finding['kind'], string> = {
   drift: 'Found',
   'repeat-failure': 'Found',
   'boot-shift': 'Found in its pool',
@@ -182,16 +191,16 @@ export function explanationLines(explanation: Explanation, node: Node, context: 
   const { nowMs } = context;
   const fit = { ...context, width: context.width - indent.length };
   const since = `for ${ageSince(explanation.status_since, nowMs)}`;
-  const careful = [
+  const warnings = [
     ...(explanation.held ? heldSentences(explanation.held, explanation.status, nowMs) : []),
     ...(explanation.would_have ? [wouldHaveSentence(explanation.would_have, nowMs)] : []),
-    ...explanation.findings.map((finding) => sentence(`${foundWhere[finding.kind]}: ${bothSides(finding)}`)),
+    ...explanation.findings.map((finding) => sentence(`${findingPrefixes[finding.kind]}: ${bothSides(finding)}`)),
   ];
   return [
     titleLine(explanation.node_id, node.name, explanation.status, nodeTone(node), since, fit),
-    ...(careful.length > 0 ? [...paragraph(`! ${careful.join(' ')}`, context, 'warn'), ''] : []),
+    ...(warnings.length > 0 ? [...paragraph(`! ${warnings.join(' ')}`, context, 'warn'), ''] : []),
     ...paragraph(summary(explanation, node, nowMs), context),
-    ...section('In progress', workLines(explanation.progress, fit), context),
+    ...section('In progress', progressBlock(explanation.progress, fit), context),
     ...section('What happens next', renderFacts(nextFacts(explanation, nowMs), fit), context),
     ...section('Evidence', renderFacts(evidenceFacts(explanation.because.evidence, nowMs), fit), context),
     ...section(
@@ -199,7 +208,7 @@ export function explanationLines(explanation: Explanation, node: Node, context: 
       paragraph(explanation.slow_stages.map(({ says }) => says).join('; '), fit).filter(isNotBlank),
       context,
     ),
-    ...section('What you can do', whatToDo(explanation, context), context),
+    ...section('What you can do', whatToDoLines(explanation, context), context),
   ];
 }
 

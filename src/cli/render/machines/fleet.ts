@@ -1,4 +1,4 @@
-/** The live table of `slipway watch`. */
+/** Renders the live table of `slipway watch`. */
 import type { Node } from '../../../contract/node.ts';
 import { countByStatus } from '../../terminal/print-listing.ts';
 import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAllocations } from '../../wait/fleet.ts';
@@ -17,8 +17,8 @@ export interface FleetView {
   rows: number;
 }
 
-/** The progress of its operation, or why it has its status. */
-function doing(fleet: Fleet, node: Node, nowMs: number): string {
+/** Returns the progress of the node's operation, or why the node has its status. */
+function activityOf(fleet: Fleet, node: Node, nowMs: number): string {
   const allocation = node.allocation_id === null ? undefined : fleet.allocations.get(node.allocation_id);
   if (allocation && isStuckInRelease(fleet, node)) return failedReleaseConcern(allocation, nowMs);
   const progress = operationOn(fleet, node)?.progress;
@@ -28,8 +28,8 @@ function doing(fleet: Fleet, node: Node, nowMs: number): string {
   return concern ? `${step} · ${concern}` : step;
 }
 
-/** With `whole`, a long reason goes below its row; otherwise it is cut. */
-const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] => [
+/** With `isWhole`, a long reason goes below its row; otherwise it is cut. */
+const columns = (fleet: Fleet, nowMs: number, isWhole: boolean): Column<Node>[] => [
   { title: 'NODE', value: (node) => node.node_id },
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
@@ -37,18 +37,21 @@ const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] =>
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
   {
     title: 'DOING',
-    value: (node) => doing(fleet, node, nowMs),
+    value: (node) => activityOf(fleet, node, nowMs),
     optional: true,
-    ...(whole ? { drop: 5, below: true } : { shrinks_to: 24, drop: 1 }),
+    ...(isWhole ? { drop: 5, below: true } : { shrinks_to: 24, drop: 1 }),
   },
   { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 7, optional: true },
 ];
 
-/** Cuts the lines to the room; the last one says how many are missing. */
+/** Cuts the lines to the available rows; the last line says how many are missing. */
 function clip(lines: string[], room: number, paint: Fit['paint']): string[] {
   if (lines.length <= room) return lines;
-  const kept = Math.max(1, room - 1);
-  return [...lines.slice(0, kept), paint('quiet', `… and ${lines.length - kept} more; a higher window shows them`)];
+  const shownRows = Math.max(1, room - 1);
+  return [
+    ...lines.slice(0, shownRows),
+    paint('quiet', `… and ${lines.length - shownRows} more; a taller window shows them`),
+  ];
 }
 
 function nodeTable(fleet: Fleet, nodes: Node[], nowMs: number, room: number, fit: Fit): string[] {
@@ -58,26 +61,27 @@ function nodeTable(fleet: Fleet, nodes: Node[], nowMs: number, room: number, fit
 }
 
 /**
- * Lines around the tables: title, counts, two blank lines, the foot, and the line of the cursor.
+ * The rows around the tables: title, counts, two blank lines, the footer, and the line of the
+ * cursor.
  */
-const frame = 6;
+const frameRows = 6;
 
 export function fleetLines(fleet: Fleet, view: FleetView, fit: Fit): string[] {
   const { nowMs } = view;
   const nodes = nodesInOrder(fleet);
   const unplaced = unplacedAllocations(fleet);
-  const room = view.rows - frame;
+  const room = view.rows - frameRows;
   const waiting =
     unplaced.length === 0 ? [] : ['', 'Without a machine:', ...renderTable(allocationColumns(nowMs), unplaced, fit)];
-  const shownWaiting = clip(waiting, Math.floor(room / 2), fit.paint);
+  const waitingLines = clip(waiting, Math.floor(room / 2), fit.paint);
   const tone = view.connection === 'live' ? 'good' : 'warn';
   return [
     `${fit.paint('strong', view.server)} · ${fit.paint(tone, view.connection)}`,
     truncate(countByStatus('node', nodes), fit.width),
     '',
-    ...nodeTable(fleet, nodes, nowMs, room - shownWaiting.length, fit),
-    ...shownWaiting,
+    ...nodeTable(fleet, nodes, nowMs, room - waitingLines.length, fit),
+    ...waitingLines,
     '',
-    fit.paint('quiet', 'Ctrl-C ends'),
+    fit.paint('quiet', 'Press Ctrl-C to stop'),
   ];
 }

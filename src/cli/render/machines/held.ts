@@ -1,4 +1,4 @@
-/** Verdicts that did not take effect, as text: held back, or recorded by an observe-only pool. */
+/** Renders verdicts that did not take effect: held back, or recorded by an observe-only pool. */
 import type { Held, WouldHave } from '../../../contract/node.ts';
 import { ageSince, formatMoment, momentInFull, relative } from '../text/duration.ts';
 import { printable } from '../text/text.ts';
@@ -10,7 +10,7 @@ const causes: Record<Held['kind'], string> = {
   'provider-away': 'its provider does not answer',
 };
 
-const why = (held: Held) => `${causes[held.kind]}: ${printable(held.reason)}`;
+const causeText = (held: Held) => `${causes[held.kind]}: ${printable(held.reason)}`;
 
 /** For a table. */
 export const heldConcern = (held: Held): string => `held, would be ${held.to}: ${printable(held.reason)}`;
@@ -20,14 +20,14 @@ export const wouldHaveConcern = (verdict: WouldHave): string =>
 
 /** For the facts of one node. */
 export const heldFact = (held: Held, nowMs: number): string =>
-  `would be ${held.to}, but ${why(held)}; held until ${formatMoment(held.held_until, nowMs)}  [${held.rule}]`;
+  `would be ${held.to}, but ${causeText(held)}; held until ${formatMoment(held.held_until, nowMs)}  [${held.rule}]`;
 
 export const wouldHaveFact = (verdict: WouldHave, nowMs: number): string =>
   `been ${verdict.to}, but its pool is observe-only: ${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`;
 
 export const heldSentences = (held: Held, status: string, nowMs: number): string[] => [
   `It is still ${status} only because a verdict is held back: ${held.rule} would make it ${held.to}.`,
-  `Held for ${ageSince(held.since, nowMs)}, because ${why(held)}.`,
+  `Held for ${ageSince(held.since, nowMs)}, because ${causeText(held)}.`,
   `Nothing happens until ${momentInFull(held.held_until)} (${relative(held.held_until, nowMs)}); then ${held.rule} decides again.`,
 ];
 

@@ -1,4 +1,4 @@
-/** Nodes as text: table columns, one in full, and one at an earlier moment. */
+/** Renders nodes as table columns, one node in full, and one node at an earlier moment. */
 import type { Node, NodeState } from '../../../contract/node.ts';
 import type { Explanation } from '../../../contract/supervision/explanation.ts';
 import { nodeStatuses, shownOccupancy } from '../../../lifecycle/model/states.ts';
@@ -14,26 +14,29 @@ import { type Column, type Fact, type Fit, renderFacts } from '../text/table.ts'
 import { printable } from '../text/text.ts';
 import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.ts';
 
-/** Statuses that a verdict explains; in others a verdict is outdated. */
+/** A verdict explains these statuses. In any other status, the verdict is outdated. */
 const explainedByVerdict = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
 
-/** Why it has its status, if that needs explaining. A failed release makes its deadline stale. */
+/**
+ * Returns why a node has its status, if that needs explaining. A failed release makes the deadline
+ * stale, so it comes first.
+ */
 export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): string {
   if (node.held) return heldConcern(node.held);
   if (node.would_have) return wouldHaveConcern(node.would_have);
   if (failed && node.status === 'cleaning') return failedReleaseConcern(failed, nowMs);
   if (explainedByVerdict.has(node.status) && node.verdict) return printable(node.verdict.reason);
   const deadline = node.deadline_at;
-  const left = deadline ? -secondsSince(deadline, nowMs) : null;
+  const secondsLeft = deadline ? -secondsSince(deadline, nowMs) : null;
   return [
     node.waiting_for && `waits for ${printable(node.waiting_for)}`,
-    left !== null && (left > 0 ? `${age(left)} left` : 'overdue'),
+    secondsLeft !== null && (secondsLeft > 0 ? `${age(secondsLeft)} left` : 'overdue'),
   ]
     .filter(Boolean)
     .join(', ');
 }
 
-/** A held verdict may mean that its status is not true. */
+/** Marks a held verdict as a warning: the status may not be true. */
 export const nodeTone = ({ status, held }: Node): Tone => (held ? 'warn' : nodeTones[status]);
 
 export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, FailedRelease>): Column<Node>[] => [
@@ -55,7 +58,7 @@ export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, F
   { title: 'ZONE', value: (node) => node.zone ?? '', drop: 8, optional: true },
 ];
 
-/** The node's own report; it may contain anything. */
+/** Renders the node's own report, which may have any fields. */
 const reportText = (reported: Node['reported']) =>
   reported &&
   Object.entries(reported)
@@ -70,14 +73,14 @@ export const labelText = (labels: Record<string, string>): string =>
 export const titleLine = (id: string, name: string | null, status: string, tone: Tone, since: string, { paint }: Fit) =>
   `${paint('strong', id)}${name ? `  ${printable(name)}` : ''}  ${paint(tone, status)} ${since}`;
 
-/** The actor that gave it its status, if any. */
-const setBy = ({ because, status }: Explanation): string | null =>
+/** Returns the name of the actor that set the status, if any. */
+const statusActor = ({ because, status }: Explanation): string | null =>
   because.evidence.find(({ kind }) => kind === `node.${status}`)?.actor?.name ?? null;
 
 export function nodeLines(node: Node, explanation: Explanation, nowMs: number, fit: Fit): string[] {
   const { because, holder } = explanation;
   const failed = holder && isReleaseFailed(holder) ? holder : null;
-  const by = setBy(explanation);
+  const by = statusActor(explanation);
   const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
   const facts: Fact[] = [
     ['pool', node.pool + (node.zone ? `  zone ${node.zone}` : '')],
@@ -112,7 +115,7 @@ export function nodeLines(node: Node, explanation: Explanation, nowMs: number, f
   ];
 }
 
-/** A node at an earlier moment. Distances count from that moment. */
+/** Renders a node at an earlier moment. Ages and deadlines are relative to that moment. */
 export function stateLines(state: NodeState, fit: Fit): string[] {
   const thenMs = Date.parse(state.at);
   const { verdict } = state;

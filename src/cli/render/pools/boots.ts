@@ -1,4 +1,4 @@
-/** The recorded boots of a pool as text: a plot on a terminal, percentiles, and the budget. */
+/** Renders the recorded boots of a pool: a plot on a terminal, percentiles, and the budget. */
 import type { BootPhase, PoolBoots } from '../../../contract/supervision/boots.ts';
 import { stratumWords } from '../../../lifecycle/boots/learned-budget.ts';
 import { hasArrived } from '../../../lifecycle/boots/survival.ts';
@@ -10,13 +10,13 @@ import { printable, wrap } from '../text/text.ts';
 import { survivalPlot } from './survival-plot.ts';
 
 export interface BootsContext extends RenderContext {
-  /** Draws plots; false for a pipe. */
-  draws: boolean;
+  /** False for a pipe. */
+  drawsPlots: boolean;
 }
 
 const phaseSpans: Record<BootPhase['phase'], string> = {
-  provision: 'from launch until it registers',
-  start: 'from then until it is ready',
+  provision: 'from launch until the machine registers',
+  start: 'from registration until the machine is ready',
 };
 
 const tallPlot = 12;
@@ -43,18 +43,18 @@ function quantileFact(phase: BootPhase, quantile: Quantile, name: string): Fact 
   return [name, [inSeconds(seconds), bandText(low_seconds, high_seconds)].join('  ').trimEnd()];
 }
 
-function tooSlow({ predicted_false_kill_share: predicted, samples }: BootPhase): Fact {
-  if (!predicted) return ['too slow for it', null];
+function tooSlowFact({ predicted_false_kill_share: predicted, samples }: BootPhase): Fact {
+  if (!predicted) return ['over the budget', null];
   const words = tooSlowWords(predicted, samples.filter(hasArrived).length);
-  return ['too slow for it', words, predicted.share > 0.01 ? 'warn' : undefined];
+  return ['over the budget', words, predicted.share > 0.01 ? 'warn' : undefined];
 }
 
 const budgetText = ({ budget_seconds, budget_source, rescue_seconds }: BootPhase): string =>
   `${inSeconds(budget_seconds)}, ${sourceWords[budget_source]}; a boot up to ${inSeconds(rescue_seconds)} later is rescued`;
 
-/** The policy of the budget, and what it learned from. */
+/** Says which policy the budget has, and what a learned budget was learned from. */
 function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }: RenderContext): Fact[] {
-  if (policy === 'fixed') return [['policy', 'fixed: it stays until someone changes it']];
+  if (policy === 'fixed') return [['policy', 'fixed: the budget stays until someone changes it']];
   if (!learning) return [['policy', 'learned: recorded boots move it; not computed yet']];
   const { aim_seconds, because, stratum, considered_at, frozen } = learning;
   const aim = aim_seconds === budget_seconds ? '' : `; moving to ${inSeconds(aim_seconds)}`;
@@ -67,9 +67,9 @@ function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }:
   ];
 }
 
-function sinceChange({ since_change: { at, boots, late, killed } }: BootPhase, { nowMs }: RenderContext): Fact {
+function sinceChangeFact({ since_change: { at, boots, late, killed } }: BootPhase, { nowMs }: RenderContext): Fact {
   const parts = [`${boots} ${boots === 1 ? 'boot' : 'boots'}`, `${late} late`, `${killed} failed for good`];
-  return ['since it changed', `${parts.join(', ')}  (${relative(at, nowMs)})`, late + killed > 0 ? 'warn' : undefined];
+  return ['since the change', `${parts.join(', ')}  (${relative(at, nowMs)})`, late + killed > 0 ? 'warn' : undefined];
 }
 
 const countText = ({ samples, running }: BootPhase): string => {
@@ -78,7 +78,7 @@ const countText = ({ samples, running }: BootPhase): string => {
 };
 
 const historyHint = (pool: string, commandLine: BootsContext['commandLine']): [string, string] => [
-  'See its changes',
+  'See changes of the budget',
   commandLine('audit', '--target', pool, '--kind', 'budget.learned'),
 ];
 
@@ -95,25 +95,25 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
     ];
   const { survival, budget_seconds } = phase;
   const seconds = phase.samples.map((sample) => sample.seconds);
-  const tried = Math.round((phase.p99_seconds ?? budget_seconds) * 1.5);
+  const budgetToTry = Math.round((phase.p99_seconds ?? budget_seconds) * 1.5);
   const forPhase = phase.phase === 'provision' ? [] : ['--phase', phase.phase];
   return [
     title,
-    ...(context.draws ? ['', ...survivalPlot({ survival, seconds, budget_seconds }, rows, context), ''] : []),
+    ...(context.drawsPlots ? ['', ...survivalPlot({ survival, seconds, budget_seconds }, rows, context), ''] : []),
     ...renderFacts(
       [
         ['recorded', countText(phase)],
         ...quantileNames.map(([quantile, name]) => quantileFact(phase, quantile, name)),
         ['budget', budgetText(phase)],
-        tooSlow(phase),
-        sinceChange(phase, context),
+        tooSlowFact(phase),
+        sinceChangeFact(phase, context),
         ...policyFacts(phase, context),
       ],
       context,
     ),
     ...hintLines(
       [
-        ['Try another budget', commandLine('what-if', pool, '--budget', String(Math.max(1, tried)), ...forPhase)],
+        ['Try another budget', commandLine('what-if', pool, '--budget', String(Math.max(1, budgetToTry)), ...forPhase)],
         ...(phase.policy === 'learned' ? [historyHint(pool, commandLine)] : []),
       ],
       paint,
@@ -129,13 +129,13 @@ function makeLine({ make: { image, since, generation } }: PoolBoots, { nowMs }: 
 }
 
 export function bootsLines(boots: PoolBoots, phases: readonly BootPhase[], context: BootsContext): string[] {
-  const { paint, draws } = context;
+  const { paint, drawsPlots } = context;
   const rows = phases.length === 1 ? tallPlot : flatPlot;
-  const drawn = draws && phases.some(({ samples }) => samples.length > 0);
+  const hasPlot = drawsPlots && phases.some(({ samples }) => samples.length > 0);
   return [
     ...phases.flatMap((phase, at) => [...(at > 0 ? [''] : []), ...phaseLines(boots.pool, phase, rows, context)]),
     '',
     ...wrap(makeLine(boots, context), context.width).map((line) => paint('quiet', line)),
-    ...(drawn ? wrap(legend, context.width).map((line) => paint('quiet', line)) : []),
+    ...(hasPlot ? wrap(legend, context.width).map((line) => paint('quiet', line)) : []),
   ];
 }

@@ -1,4 +1,6 @@
-/** A replay as text: how many decisions differ, each with its node, and what cannot be judged. */
+/**
+ * Renders a replay: how many decisions would differ, each with its node, and what cannot be judged.
+ */
 import type { ReplayDifference, ReplayedPool, ReplayReply } from '../../../contract/supervision/replay.ts';
 import { type DifferenceKind, differenceKinds } from '../../../lifecycle/replay/difference.ts';
 import { elapsed, formatUsual, momentInFull, momentsInFull } from '../text/duration.ts';
@@ -8,7 +10,7 @@ import { type Column, type Fit, renderTable } from '../text/table.ts';
 import { counted, printable, wrap } from '../text/text.ts';
 
 interface ReplayContext extends Fit {
-  /** The maximum per pool. */
+  /** The maximum number of differences to list per pool. */
   limit: number;
   commandLine(...words: string[]): string;
   /** The file, if `slipway apply` would accept it. */
@@ -23,17 +25,17 @@ const tones: Record<(typeof differenceKinds)[DifferenceKind]['weight'], Tone | u
 
 const weightOf = ({ kind }: { kind: DifferenceKind }) => differenceKinds[kind].weight;
 
-/** How much later it would have been decided; negative if sooner. */
-const laterBy = ({ was, would_be }: ReplayDifference): number | null =>
+/** Returns by how much the decision would come later; negative if sooner. */
+const secondsLater = ({ was, would_be }: ReplayDifference): number | null =>
   was.at && would_be.at ? (Date.parse(would_be.at) - Date.parse(was.at)) / 1000 : null;
 
-/** The mean shift of verdicts that differ only in time. */
+/** Returns the mean shift of verdicts that differ only in time. */
 function meanShift(kind: DifferenceKind, differences: readonly ReplayDifference[]): string {
-  const alike = differences.filter((each) => each.kind === kind && each.was.verdict === each.would_be.verdict);
-  const moves = alike.map(laterBy).filter((seconds) => seconds !== null);
-  if (moves.length === 0) return '';
-  const mean = moves.reduce((sum, seconds) => sum + Math.abs(seconds), 0) / moves.length;
-  return moves.length === 1 ? ` by ${formatUsual(mean)}` : ` by ${formatUsual(mean)} on average`;
+  const sameVerdicts = differences.filter((each) => each.kind === kind && each.was.verdict === each.would_be.verdict);
+  const shifts = sameVerdicts.map(secondsLater).filter((seconds) => seconds !== null);
+  if (shifts.length === 0) return '';
+  const mean = shifts.reduce((sum, seconds) => sum + Math.abs(seconds), 0) / shifts.length;
+  return shifts.length === 1 ? ` by ${formatUsual(mean)}` : ` by ${formatUsual(mean)} on average`;
 }
 
 const worstFirst = ['bad', 'good', 'even'];
@@ -67,12 +69,12 @@ function headline(pool: ReplayedPool, { paint, width }: ReplayContext): string[]
 /** `failed 6m 00s later`: the verdict, and its distance from the actual one. */
 function wouldBe(difference: ReplayDifference): string {
   const { verdict } = difference.would_be;
-  const later = laterBy(difference);
+  const later = secondsLater(difference);
   if (later === null || Math.abs(later) < 1) return verdict;
   return `${verdict} ${elapsed(Math.abs(later))} ${later > 0 ? 'later' : 'sooner'}`;
 }
 
-const because = ({ would_be, sure }: ReplayDifference): string =>
+const reasonText = ({ would_be, sure }: ReplayDifference): string =>
   `${momentsInFull(printable(would_be.reason))}${sure ? '' : ' (not certain)'}`;
 
 const columns: Column<ReplayDifference>[] = [
@@ -81,20 +83,20 @@ const columns: Column<ReplayDifference>[] = [
   { title: 'RULE', value: ({ rule }) => rule, drop: 6 },
   { title: 'WAS', value: ({ was }) => was.verdict },
   { title: 'WOULD BE', value: wouldBe, tone: (each) => tones[weightOf(each)] },
-  { title: 'WHY', value: because, drop: 5, below: true },
+  { title: 'WHY', value: reasonText, drop: 5, below: true },
 ];
 
 function table(pool: ReplayedPool, context: ReplayContext): string[] {
   if (pool.differences.length === 0) return [];
   const { paint, width, limit } = context;
-  const left = pool.otherwise - Math.min(limit, pool.differences.length);
-  // The sort is stable, so within a weight the newest stay first.
-  const shown = pool.differences.toSorted(byWeight).slice(0, limit);
-  const rows = renderTable(columns, shown, { paint, width: width - 2 });
+  const unlistedCount = pool.otherwise - Math.min(limit, pool.differences.length);
+  // The sort is stable, so the newest stay first within each weight.
+  const listed = pool.differences.toSorted(byWeight).slice(0, limit);
+  const rows = renderTable(columns, listed, { paint, width: width - 2 });
   return [
     '',
     ...rows.map((line) => `  ${line}`),
-    ...(left > 0 ? [`  ${paint('quiet', `… and ${left} more; see --limit, or --json`)}`] : []),
+    ...(unlistedCount > 0 ? [`  ${paint('quiet', `… and ${unlistedCount} more; see --limit, or --json`)}`] : []),
   ];
 }
 
@@ -116,8 +118,8 @@ export function replayLines({ since, until, pools }: ReplayReply, context: Repla
   const [first] = pools.flatMap(({ differences }) => differences).toSorted(byWeight);
   const span = `From ${momentInFull(since)} to ${momentInFull(until)}. Nothing was changed.`;
   const hints: [string, string][] = [
-    ...(first ? [['Look at one', commandLine('timeline', first.node_id)] satisfies [string, string]] : []),
-    ...(file === null ? [] : [['Apply it', commandLine('apply', '-f', file)] satisfies [string, string]]),
+    ...(first ? [['Look at one node', commandLine('timeline', first.node_id)] satisfies [string, string]] : []),
+    ...(file === null ? [] : [['Apply the policy', commandLine('apply', '-f', file)] satisfies [string, string]]),
   ];
   return [
     paint('quiet', span),

@@ -21,7 +21,7 @@ const dotBits = [
   [0x01, 0x02, 0x04, 0x40],
   [0x08, 0x10, 0x20, 0x80],
 ] as const;
-const firstDots = 0x2800;
+const brailleBase = 0x2800;
 const heights = ' ▁▂▃▄▅▆▇█';
 
 const maxColumns = 96;
@@ -36,13 +36,13 @@ interface Canvas {
   rows: number;
 }
 
-const beforeFirst = { share: 1, low: 1, high: 1 };
+const beforeFirstBoot = { share: 1, low: 1, high: 1 };
 
-/** The curve and its band at a place from 0 (left) to 1 (right). */
+/** Returns the curve and its band at a place from 0 (left) to 1 (right). */
 const shareAt = ({ plot, scale }: Canvas, place: number) =>
-  plot.survival.findLast(({ seconds }) => seconds <= secondsAt(place, scale)) ?? beforeFirst;
+  plot.survival.findLast(({ seconds }) => seconds <= secondsAt(place, scale)) ?? beforeFirstBoot;
 
-/** The dots of the curve in each cell. Vertical drops are joined. */
+/** Returns the dots of the curve in each cell. Draws a drop as a vertical line. */
 function curveDots(canvas: Canvas): number[][] {
   const { columns, rows } = canvas;
   const cells = Array.from({ length: rows }, () => new Array<number>(columns).fill(0));
@@ -73,7 +73,7 @@ function curveRow(canvas: Canvas, row: number, dots: readonly number[]): Cell[] 
   const budget = columnOf(canvas, canvas.plot.budget_seconds);
   return dots.map((bits, column): Cell => {
     if (column === budget) return ['┃', 'bad'];
-    if (bits > 0) return [String.fromCodePoint(firstDots + bits), undefined];
+    if (bits > 0) return [String.fromCodePoint(brailleBase + bits), undefined];
     return isInBand(canvas, row, column) ? ['░', 'quiet'] : [' ', undefined];
   });
 }
@@ -98,7 +98,7 @@ const markText = (seconds: number): string => {
   return seconds < 3600 ? `${seconds / 60}m` : `${seconds / 3600}h`;
 };
 
-/** The axis with its marks and labels. A label without room is left out. */
+/** Draws the axis with its marks and labels. Leaves out a label that does not fit. */
 function axis(canvas: Canvas): [line: string, labels: string] {
   const line = new Array<string>(canvas.columns).fill('─');
   let labels = '';
@@ -114,7 +114,7 @@ function axis(canvas: Canvas): [line: string, labels: string] {
   return [`└${line.join('')}`, labels];
 }
 
-/** The label of the budget, right of its line if there is room, or else left of it. */
+/** Draws the label of the budget: right of its line if it fits there, or else left of it. */
 function budgetLabel(canvas: Canvas): string {
   const column = columnOf(canvas, canvas.plot.budget_seconds);
   const text = `budget ${inSeconds(canvas.plot.budget_seconds)}`;

@@ -1,11 +1,11 @@
-/** The text of a tested budget. */
+/** Checks the text of a tested budget. */
 import { expect, test } from 'vitest';
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import { sampleBoot, sampleWhatIf } from '../../testing/boots-samples.ts';
 import { plain } from '../text/palette.ts';
 import { whatIfLines } from './what-if.ts';
 
-const shown = (fields: Partial<WhatIf> = {}) =>
+const render = (fields: Partial<WhatIf> = {}) =>
   whatIfLines(sampleWhatIf(fields), {
     paint: plain,
     width: 100,
@@ -14,7 +14,7 @@ const shown = (fields: Partial<WhatIf> = {}) =>
   });
 
 test('shows the summary, the affected boots and the next commands', () => {
-  expect(shown()).toEqual([
+  expect(render()).toEqual([
     '! With 400 s, 1 of 41 boots would have been given up although it arrived; it would have been',
     '  rescued.',
     '  The current budget, 720 s set by the pool, would have failed none of them.',
@@ -37,19 +37,19 @@ test('shows the summary, the affected boots and the next commands', () => {
 
 test('marks a lost boot as bad, and counts the boots that are not listed', () => {
   const lost = { ...sampleBoot(900), over_seconds: 500, rescued: false };
-  const text = shown({ false_kills: [lost], false_kill_count: 12, rescued_count: 2 });
+  const text = render({ false_kills: [lost], false_kill_count: 12, rescued_count: 2 });
   expect(text[0]).toMatch(/^✖ With 400 s, 12 of 41 boots/);
   expect(text.join('\n')).toMatch(/node_quick +900 s +500 s +lost .*\n… and 11 more\n/);
 });
 
 test('shows no list without affected boots', () => {
   const none = { false_kills: [], false_kill_count: 0, rescued_count: 0, stuck: [], stuck_count: 0 };
-  const text = shown({ ...none, stuck_found_sooner_seconds: null, budget_seconds: 720, undecided_count: 1 });
+  const text = render({ ...none, stuck_found_sooner_seconds: null, budget_seconds: 720, undecided_count: 1 });
   expect(text[0]).toBe('✔ With 720 s, none of 41 boots would have been given up before it arrived.');
   expect(text[1]).toBe('  This is the current budget, set by the pool.');
   expect(text).toContain('  1 boot ended for another reason after 720 s; whether it would have arrived is unknown.');
   expect(text.join('\n')).not.toContain('NODE');
-  const empty = shown({ ...none, boots: 0, oldest_at: null, predicted_false_kill_share: null, phase: 'start' });
+  const empty = render({ ...none, boots: 0, oldest_at: null, predicted_false_kill_share: null, phase: 'start' });
   expect(empty.slice(0, 3)).toEqual([
     '○ With 400 s: unknown, because no boot is recorded.',
     '  The current budget is 720 s, set by the pool.',

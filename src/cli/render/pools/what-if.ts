@@ -1,4 +1,4 @@
-/** The effect of another budget on recorded boots, as text: a summary, then each affected boot. */
+/** Renders the effect of another budget on recorded boots: a summary, then each affected boot. */
 import type { WhatIf } from '../../../contract/supervision/boots.ts';
 import {
   headlineOf,
@@ -57,15 +57,15 @@ function section<Row>(title: string, columns: Column<Row>[], rows: Row[], all: n
   ];
 }
 
-function currentBudget({ current, budget_seconds, boots }: WhatIf): string {
-  const { budget_seconds: standing, budget_source, false_kill_count } = current;
+function currentBudgetSentence({ current, budget_seconds, boots }: WhatIf): string {
+  const { budget_seconds: currentSeconds, budget_source, false_kill_count } = current;
   const source = sourceWords[budget_source];
-  if (boots === 0) return `The current budget is ${inSeconds(standing)}, ${source}.`;
-  if (standing === budget_seconds) return `This is the current budget, ${source}.`;
-  return `The current budget, ${inSeconds(standing)} ${source}, would have failed ${false_kill_count || 'none'} of them.`;
+  if (boots === 0) return `The current budget is ${inSeconds(currentSeconds)}, ${source}.`;
+  if (currentSeconds === budget_seconds) return `This is the current budget, ${source}.`;
+  return `The current budget, ${inSeconds(currentSeconds)} ${source}, would have failed ${false_kill_count || 'none'} of them.`;
 }
 
-function basis({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {
+function basisSentence({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {
   if (oldest_at === null) return '';
   return `Based on ${boots === 1 ? '1 boot' : `${boots} boots`} recorded since ${momentInFull(oldest_at)} (${relative(oldest_at, nowMs)}).`;
 }
@@ -73,15 +73,19 @@ function basis({ boots, oldest_at }: WhatIf, { nowMs }: RenderContext): string {
 export function whatIfLines(answer: WhatIf, context: RenderContext): string[] {
   const { paint, width, nowMs, commandLine } = context;
   const { false_kills, false_kill_count, rescued_count, stuck, stuck_count, boots } = answer;
-  const lost = false_kill_count > rescued_count;
-  const mark = lost ? paint('bad', '✖') : false_kill_count > 0 ? paint('warn', '!') : paint('good', boots ? '✔' : '○');
+  const losesBoots = false_kill_count > rescued_count;
+  const mark = losesBoots
+    ? paint('bad', '✖')
+    : false_kill_count > 0
+      ? paint('warn', '!')
+      : paint('good', boots ? '✔' : '○');
   const [first = '', ...rest] = wrap(headlineOf(answer), width - 2);
   const sentences = [
-    currentBudget(answer),
+    currentBudgetSentence(answer),
     predictedSentence(answer),
     ...(boots === 0 ? [] : [stuckSentence(answer)]),
     undecidedSentence(answer),
-    basis(answer, context),
+    basisSentence(answer, context),
   ].filter((sentence) => sentence !== '');
   const forPhase = answer.phase === 'provision' ? [] : ['--phase', answer.phase];
   const { pool, budget_seconds } = answer;

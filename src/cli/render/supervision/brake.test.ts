@@ -1,11 +1,11 @@
-/** The text of the brake: nothing held, holds, and the past. */
+/** Checks the text of the brake: without a hold, with holds, and with earlier holds. */
 import { expect, test } from 'vitest';
 import type { Brake } from '../../../contract/supervision/supervision.ts';
 import { sampleBrake, sampleHold, sampleWindow } from '../../testing/supervision-samples.ts';
 import { plain } from '../text/palette.ts';
 import { brakeLines } from './brake.ts';
 
-const shown = (fields: Partial<Brake>, width = 90) =>
+const render = (fields: Partial<Brake>, width = 90) =>
   brakeLines(sampleBrake(fields), {
     paint: plain,
     width,
@@ -14,14 +14,14 @@ const shown = (fields: Partial<Brake>, width = 90) =>
   });
 
 test('says that nothing is held, and how far heartbeats are processed', () => {
-  expect(shown({})).toEqual(['✔ Nothing is held back. All heartbeats are processed.']);
-  expect(shown({ heard_through: '2026-01-01T12:09:00.000Z' })[0]).toContain('of the last 1m are not processed yet');
-  expect(shown({ heard_through: null })[0]).toContain('No replica has reported');
+  expect(render({})).toEqual(['✔ Nothing is held back. All heartbeats are processed.']);
+  expect(render({ heard_through: '2026-01-01T12:09:00.000Z' })[0]).toContain('of the last 1m are not processed yet');
+  expect(render({ heard_through: null })[0]).toContain('No replica has reported');
 });
 
 test('shows a hold with its reason, effect, end and the command to release it', () => {
   const held = [{ rule: 'liveness', kind: 'mass-failure', nodes: 8 }];
-  expect(shown({ holding: true, held, holds: [sampleHold()] })).toEqual([
+  expect(render({ holding: true, held, holds: [sampleHold()] })).toEqual([
     '! 8 verdicts are held back.',
     '  liveness  8 nodes, mass-failure',
     '  List the nodes:  slipway nodes --held',
@@ -31,14 +31,14 @@ test('shows a hold with its reason, effect, end and the command to release it', 
     '  8 of 12 machines in pool fleet would be given up within 60 s.',
     '  Its verdicts wait: no machine fails or is destroyed. A machine that recovers leaves the',
     '  hold. Until 2026-01-01 12:54:00Z (in 44m), then a few verdicts per minute.',
-    '  Release it:  slipway brake resume --hold hold_1 --reason "…"',
+    '  Release this hold:  slipway brake resume --hold hold_1 --reason "…"',
   ]);
 });
 
 test('says that a hold pauses launches', () => {
-  const text = shown({ holding: true, holds: [sampleHold({ effect: 'pause-launches', rule: 'provision-deadline' })] });
+  const text = render({ holding: true, holds: [sampleHold({ effect: 'pause-launches', rule: 'provision-deadline' })] });
   expect(text[0]).toBe('! The brake is on.');
-  expect(text.join(' ')).toContain('The failures stand, but nothing new is launched there.');
+  expect(text.join(' ')).toContain('Failed machines stay failed, and nothing new is launched there.');
 });
 
 test('lists the newest five earlier holds and gaps, and maintenance windows', () => {
@@ -54,7 +54,7 @@ test('lists the newest five earlier holds and gaps, and maintenance windows', ()
     cause: 'no replica could hear',
     deadlines_moved: 3,
   };
-  const text = shown({ holds: [over], gaps: Array(7).fill(gap), maintenance: [sampleWindow()] }, 110);
+  const text = render({ holds: [over], gaps: Array(7).fill(gap), maintenance: [sampleWindow()] }, 110);
   expect(text).toContain('liveness  pool fleet  6m ago  released 2m ago by ops');
   expect(text).toContain('switch  zone eu-1, rack=7  open, ends in 45m 00s  ops  a new switch');
   expect(text.filter((line) => line.includes('no replica could hear'))).toHaveLength(5);

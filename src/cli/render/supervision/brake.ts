@@ -1,4 +1,4 @@
-/** The brake as text: holds, maintenance windows, and gaps of the control plane. */
+/** Renders the brake: holds, maintenance windows, and gaps of the control plane. */
 import type { Brake } from '../../../contract/supervision/supervision.ts';
 import { age, ageSince, formatDuration, momentInFull, relative, secondsSince } from '../text/duration.ts';
 import { hintLines, type RenderContext } from '../text/hints.ts';
@@ -13,26 +13,26 @@ export const isOpenHold = (hold: Hold): boolean => hold.ended_at === null && hol
 
 const effects: Record<Hold['effect'], string> = {
   hold: 'Its verdicts wait: no machine fails or is destroyed. A machine that recovers leaves the hold.',
-  'pause-launches': 'The failures stand, but nothing new is launched there.',
+  'pause-launches': 'Failed machines stay failed, and nothing new is launched there.',
 };
 
-const afterwards: Record<Hold['effect'], string> = {
+const endTexts: Record<Hold['effect'], string> = {
   hold: 'then a few verdicts per minute',
   'pause-launches': 'or until a machine comes up there',
 };
 
-const where = ({ scope, name }: Hold) => `${scope} ${name}`;
+const scopeText = ({ scope, name }: Hold) => `${scope} ${name}`;
 
 function holdLines(hold: Hold, context: RenderContext): string[] {
   const { paint, width, nowMs, commandLine } = context;
-  const until = `Until ${momentInFull(hold.held_until)} (${relative(hold.held_until, nowMs)}), ${afterwards[hold.effect]}.`;
+  const until = `Until ${momentInFull(hold.held_until)} (${relative(hold.held_until, nowMs)}), ${endTexts[hold.effect]}.`;
   return [
-    `${paint('warn', '!')} ${paint('strong', `${hold.rule} in ${where(hold)}`)}, for ${ageSince(hold.since, nowMs)}`,
+    `${paint('warn', '!')} ${paint('strong', `${hold.rule} in ${scopeText(hold)}`)}, for ${ageSince(hold.since, nowMs)}`,
     ...[`${printable(hold.reason)}.`, `${effects[hold.effect]} ${until}`].flatMap((text) =>
       wrap(text, width - 2).map((line) => `  ${line}`),
     ),
     ...hintLines(
-      [['Release it', commandLine('brake', 'resume', '--hold', hold.hold_id, '--reason', '"…"')]],
+      [['Release this hold', commandLine('brake', 'resume', '--hold', hold.hold_id, '--reason', '"…"')]],
       context.paint,
     ),
   ];
@@ -46,7 +46,7 @@ const endOf = (hold: Hold, nowMs: number) => {
 
 const pastColumns = (nowMs: number): Column<Hold>[] => [
   { title: 'RULE', value: (hold) => hold.rule },
-  { title: 'WHERE', value: where, shrinks_to: 12 },
+  { title: 'WHERE', value: scopeText, shrinks_to: 12 },
   { title: 'BEGAN', value: (hold) => relative(hold.since, nowMs) },
   { title: 'END', value: (hold) => endOf(hold, nowMs), shrinks_to: 12 },
   { title: 'WHY', value: (hold) => printable(hold.reason), drop: 5, below: true },
@@ -64,8 +64,8 @@ const maxPast = 5;
 const titled = (title: string, lines: string[], { paint }: RenderContext): string[] =>
   lines.length === 0 ? [] : ['', paint('strong', title), ...lines];
 
-/** The newest rows, and the number of the others. */
-const newest = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext): string[] =>
+/** Renders the newest rows, and the number of the others. */
+const newestRows = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext): string[] =>
   rows.length === 0
     ? []
     : [
@@ -77,11 +77,11 @@ const newest = <Row>(columns: Column<Row>[], rows: Row[], context: RenderContext
 const normalLagSeconds = 10;
 
 function heartbeatLag({ heard_through, at }: Brake): string {
-  const behind = heard_through === null ? null : secondsSince(heard_through, Date.parse(at));
-  if (behind === null) return 'No replica has reported its heartbeats yet.';
-  return behind < normalLagSeconds
+  const lagSeconds = heard_through === null ? null : secondsSince(heard_through, Date.parse(at));
+  if (lagSeconds === null) return 'No replica has reported its heartbeats yet.';
+  return lagSeconds < normalLagSeconds
     ? 'All heartbeats are processed.'
-    : `Heartbeats of the last ${age(behind)} are not processed yet; no machine goes offline for that.`;
+    : `Heartbeats of the last ${age(lagSeconds)} are not processed yet; no machine goes offline because of that.`;
 }
 
 function headline(brake: Brake, { paint }: RenderContext): string {
@@ -99,17 +99,17 @@ const heldFacts = ({ held }: Brake): Fact[] =>
 
 export function brakeLines(brake: Brake, context: RenderContext): string[] {
   const { nowMs, commandLine, paint } = context;
-  const open = brake.holds.filter(isOpenHold);
-  const past = brake.holds.filter((hold) => !isOpenHold(hold));
+  const openHolds = brake.holds.filter(isOpenHold);
+  const pastHolds = brake.holds.filter((hold) => !isOpenHold(hold));
   return [
     headline(brake, context),
     ...renderFacts(heldFacts(brake), context),
     ...(brake.held.length > 0 ? hintLines([['List the nodes', commandLine('nodes', '--held')]], paint) : []),
     ...(brake.holding ? [`  ${heartbeatLag(brake)}`] : []),
-    ...open.flatMap((hold) => ['', ...holdLines(hold, context)]),
+    ...openHolds.flatMap((hold) => ['', ...holdLines(hold, context)]),
     ...titled('Maintenance', renderMaintenance(brake, context), context),
-    ...titled('Earlier holds', newest(pastColumns(nowMs), past, context), context),
-    ...titled('Gaps of the control plane', newest(gapColumns(nowMs), brake.gaps, context), context),
+    ...titled('Earlier holds', newestRows(pastColumns(nowMs), pastHolds, context), context),
+    ...titled('Gaps of the control plane', newestRows(gapColumns(nowMs), brake.gaps, context), context),
   ];
 }
 

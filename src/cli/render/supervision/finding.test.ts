@@ -1,8 +1,8 @@
-/** How each kind of finding shows its two sides. */
+/** Checks how each kind of finding shows our record and what was found. */
 import { expect, test } from 'vitest';
 import { bothSides } from './finding.ts';
 
-test('shows repeated failures as a count, slower boots as a sentence, others by both sides', () => {
+test('shows repeated failures as a count, slower boots as a sentence, and other kinds by both sides', () => {
   const ours = { pool: 'gpu', generation: 1, window_seconds: 86_400, failures_allowed: 2 };
   const says = 'it repeatedly fails to come up';
   expect(bothSides({ kind: 'repeat-failure', says, ours, theirs: { failures: 3, newest: ['a', 'b', 'c'] } })).toBe(

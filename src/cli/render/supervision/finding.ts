@@ -1,30 +1,30 @@
-/** Findings as text, with both sides. */
+/** Renders findings with both sides: our record, and what was found. */
 import type { Finding, FindingDecided, RowDifference } from '../../../contract/supervision/finding.ts';
 import { formatUsual, momentsInFull, relative } from '../text/duration.ts';
 import type { RenderContext } from '../text/hints.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
-const shownAs = (value: unknown): string =>
+const valueText = (value: unknown): string =>
   Array.isArray(value) ? `${value.length} listed` : typeof value === 'string' ? value : JSON.stringify(value);
 
 /** `status ready, node_instance_id inst_…` */
-const sideOf = (side: Finding['ours']): string =>
+const sideText = (side: Finding['ours']): string =>
   momentsInFull(
     printable(
       Object.entries(side)
         .filter(([, value]) => value !== null)
-        .map(([name, value]) => `${name} ${shownAs(value)}`)
+        .map(([name, value]) => `${name} ${valueText(value)}`)
         .join(', '),
     ),
   );
 
-/** Shows null values too: for rows, null differs from absent. */
-const wholeSide = (side: Finding['ours']): string =>
+/** Shows null values too, because a null column of a row is a value. */
+const sideWithNulls = (side: Finding['ours']): string =>
   momentsInFull(
     printable(
       Object.entries(side)
-        .map(([name, value]) => `${name} ${value === null ? 'none' : shownAs(value)}`)
+        .map(([name, value]) => `${name} ${value === null ? 'none' : valueText(value)}`)
         .join(', '),
     ),
   );
@@ -36,13 +36,13 @@ function failureCount({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): strin
   return `${theirs.failures} failures within ${formatUsual(window_seconds)}, ${failures_allowed} allowed`;
 }
 
-/** The sentence of these findings says everything. */
+/** For these kinds, the sentence alone says everything. */
 const sentenceOnly: ReadonlySet<Finding['kind']> = new Set(['boot-shift', 'token']);
 
 export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | 'says' | 'ours' | 'theirs'>): string =>
   sentenceOnly.has(kind)
     ? momentsInFull(printable(says))
-    : `${says}: ${failureCount({ ours, theirs }) ?? `our record: ${sideOf(ours)}; found: ${sideOf(theirs)}`}`;
+    : `${says}: ${failureCount({ ours, theirs }) ?? `our record: ${sideText(ours)}; found: ${sideText(theirs)}`}`;
 
 const remedies = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
 
@@ -52,9 +52,9 @@ export const differenceColumns: Column<RowDifference>[] = [
   {
     title: 'DIFFERS',
     value: ({ ours, theirs }) => {
-      if (Object.keys(theirs).length === 0) return `row: ${wholeSide(ours)}; no evidence`;
-      if (Object.keys(ours).length === 0) return `no row; evidence: ${wholeSide(theirs)}`;
-      return `row: ${wholeSide(ours)}; evidence: ${wholeSide(theirs)}`;
+      if (Object.keys(theirs).length === 0) return `row: ${sideWithNulls(ours)}; no evidence`;
+      if (Object.keys(ours).length === 0) return `no row; evidence: ${sideWithNulls(theirs)}`;
+      return `row: ${sideWithNulls(ours)}; evidence: ${sideWithNulls(theirs)}`;
     },
     below: true,
   },
@@ -77,10 +77,10 @@ export function decidedLines(
   { finding, dry_run, predicts }: FindingDecided,
   { paint }: Pick<RenderContext, 'paint'>,
 ): string[] {
-  const says = momentsInFull(printable(predicts.says));
+  const effect = momentsInFull(printable(predicts.says));
   return dry_run
     ? [
-        `${paint('warn', '○')} ${paint('strong', 'Dry run: nothing was done.')} ${verb} ${finding.finding_id} would mean: ${says}`,
+        `${paint('warn', '○')} ${paint('strong', 'Dry run: nothing was done.')} ${verb} ${finding.finding_id} would mean: ${effect}`,
       ]
-    : [`${paint('good', '✔')} ${paint('strong', `${finding.finding_id} is ${finding.status}`)}: ${says}`];
+    : [`${paint('good', '✔')} ${paint('strong', `${finding.finding_id} is ${finding.status}`)}: ${effect}`];
 }

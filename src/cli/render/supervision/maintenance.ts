@@ -5,11 +5,11 @@ import { elapsed, relative, secondsSince } from '../text/duration.ts';
 import type { Column } from '../text/table.ts';
 import { printable } from '../text/text.ts';
 
-/** `pool gpu, zone eu-1, rack=7`: a machine must match all of them. */
+/** `pool gpu, zone eu-1, rack=7`: the window covers machines that match all of these. */
 export const coverage = ({ pool, zone, labels }: Pick<Maintenance, 'pool' | 'zone' | 'labels'>): string =>
   [pool && `pool ${pool}`, zone && `zone ${zone}`, printable(labelText(labels))].filter(Boolean).join(', ');
 
-const state = ({ starts_at, ends_at }: Maintenance, nowMs: number) =>
+const stateText = ({ starts_at, ends_at }: Maintenance, nowMs: number) =>
   secondsSince(starts_at, nowMs) < 0
     ? `begins ${relative(starts_at, nowMs)}`
     : `open, ends in ${elapsed(-secondsSince(ends_at, nowMs))}`;
@@ -19,7 +19,7 @@ export const maintenanceColumns = (nowMs: number): Column<Maintenance>[] => [
   { title: 'COVERS', value: coverage, shrinks_to: 16 },
   {
     title: 'STATE',
-    value: (window) => state(window, nowMs),
+    value: (window) => stateText(window, nowMs),
     tone: (window) => (secondsSince(window.starts_at, nowMs) < 0 ? 'quiet' : 'warn'),
   },
   { title: 'BY', value: (window) => printable(window.actor?.name ?? ''), drop: 6, optional: true },

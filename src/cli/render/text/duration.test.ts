@@ -1,4 +1,4 @@
-/** Formatting and parsing durations. */
+/** Checks how durations, ages and moments are formatted and parsed. */
 import { expect, test } from 'vitest';
 import {
   age,
@@ -52,7 +52,7 @@ test.each([
   expect(relative(at, Date.parse('2026-01-01T12:00:00Z'))).toBe(text),
 );
 
-test('formats ages and moments relative to the given now', () => {
+test('formats ages and moments relative to a fixed time', () => {
   const nowMs = Date.parse('2026-01-01T12:00:00Z');
   expect(ageSince(null, nowMs)).toBe('');
   expect(ageSince('2026-01-01T11:58:00Z', nowMs)).toBe('2m');

@@ -1,22 +1,22 @@
-/** Durations, ages and moments as text, and durations read from text. Pure; all in seconds. */
+/** Formats durations, ages and moments, and parses durations. Pure; numbers are seconds. */
 
 const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-const two = (value: number) => String(value).padStart(2, '0');
-const whole = (seconds: number) => Math.max(0, Math.floor(seconds));
+const twoDigits = (value: number) => String(value).padStart(2, '0');
+const wholeSeconds = (seconds: number) => Math.max(0, Math.floor(seconds));
 
-/** A running counter: `4s`, `1m 12s`, `2h 05m`, `3d 4h`. */
+/** Formats a running counter: `4s`, `1m 12s`, `2h 05m`, `3d 4h`. */
 export function elapsed(seconds: number): string {
-  const s = whole(seconds);
+  const s = wholeSeconds(seconds);
   if (s < minute) return `${s}s`;
-  if (s < hour) return `${Math.floor(s / minute)}m ${two(s % minute)}s`;
-  if (s < day) return `${Math.floor(s / hour)}h ${two(Math.floor((s % hour) / minute))}m`;
+  if (s < hour) return `${Math.floor(s / minute)}m ${twoDigits(s % minute)}s`;
+  if (s < day) return `${Math.floor(s / hour)}h ${twoDigits(Math.floor((s % hour) / minute))}m`;
   return `${Math.floor(s / day)}d ${Math.floor((s % day) / hour)}h`;
 }
 
-/** The duration of something finished; below 10 s with tenths. */
+/** Formats the duration of something finished; below 10 s with tenths. */
 export const formatDuration = (seconds: number): string =>
   seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : elapsed(seconds);
 
@@ -27,7 +27,7 @@ function rounded(seconds: number): { amount: number; unit: 's' | 'min' | 'h' } {
   return { amount: Math.round(seconds / hour), unit: 'h' };
 }
 
-/** A usual duration: `90 s`, `7 min`, `2 h`. */
+/** Formats a usual duration: `90 s`, `7 min`, `2 h`. */
 export function formatUsual(seconds: number): string {
   if (seconds < 1) return 'under 1 s';
   const { amount, unit } = rounded(seconds);
@@ -43,10 +43,11 @@ export function usualRange(p50_seconds: number, p90_seconds: number): string {
 }
 
 /**
- * An age for a table, in one unit: `42s`, `12m`, `5h`, `3d`. Never negative, despite clock skew.
+ * Formats an age for a table, in one unit: `42s`, `12m`, `5h`, `3d`. Clock skew never makes it
+ * negative.
  */
 export function age(seconds: number): string {
-  const s = whole(seconds);
+  const s = wholeSeconds(seconds);
   if (s < minute) return `${s}s`;
   if (s < hour) return `${Math.floor(s / minute)}m`;
   if (s < 2 * day) return `${Math.floor(s / hour)}h`;
@@ -55,22 +56,23 @@ export function age(seconds: number): string {
 
 export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date.parse(at)) / 1000;
 
-/** Empty for null. */
+/** Returns an empty string for null. */
 export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
 
 /**
- * Time left, in two units: `23h` alone could be almost an hour off. Drops a second unit of zero.
+ * Formats the time left in two units, because `23h` alone could be almost an hour off. Drops a
+ * second unit of zero.
  */
-const left = (seconds: number): string => elapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
+const formatTimeLeft = (seconds: number): string => elapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
 
 /** `in 4m 10s` or `2m ago`; within a second, `now` and `just now`. */
 export function relative(at: string, nowMs: number): string {
   const seconds = secondsSince(at, nowMs);
   if (Math.abs(seconds) < 1) return seconds < 0 ? 'now' : 'just now';
-  return seconds < 0 ? `in ${left(-seconds)}` : `${age(seconds)} ago`;
+  return seconds < 0 ? `in ${formatTimeLeft(-seconds)}` : `${age(seconds)} ago`;
 }
 
-/** A readable and sortable moment: `2026-01-31 14:03:02Z`. */
+/** Formats a moment so that it sorts as text: `2026-01-31 14:03:02Z`. */
 export const momentInFull = (at: string): string => {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(at);
   return match ? `${match[1]} ${match[2]}Z` : at;
@@ -80,7 +82,7 @@ export const momentInFull = (at: string): string => {
 export const momentsInFull = (text: string): string =>
   text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, momentInFull);
 
-/** A moment and how far it is from now. Null stays null, so that the fact is left out. */
+/** Formats a moment and its distance from now. Null stays null, so that the fact is left out. */
 export const formatMoment = (at: string | null, nowMs: number): string | null =>
   at && `${momentInFull(at)}  (${relative(at, nowMs)})`;
 

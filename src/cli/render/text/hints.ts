@@ -1,4 +1,4 @@
-/** Suggested commands with their purpose, and the context that renderers share. */
+/** Renders suggested commands with their purpose, and defines the context that renderers share. */
 import type { Session } from '../../connection/session.ts';
 import { fitOf } from '../../terminal/terminal.ts';
 import type { Paint } from './palette.ts';
@@ -11,7 +11,7 @@ export interface RenderContext {
   commandLine(...words: string[]): string;
 }
 
-/** For text on standard output. */
+/** Makes the context for text on standard output. */
 export const renderContext = ({ terminal, clock, commandLine }: Session): RenderContext => ({
   ...fitOf(terminal.out),
   nowMs: clock.nowMs(),

@@ -1,4 +1,4 @@
-/** Colours by meaning. Colour never carries information alone, so it can be switched off. */
+/** Defines colours by meaning. No information is in a colour alone, so colours can be off. */
 import { printableText } from '../../../base/redaction/printable.ts';
 import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../../lifecycle/model/states.ts';
 

@@ -1,4 +1,4 @@
-/** How tables fit the width of the terminal. */
+/** Checks how tables fit the width of the terminal. */
 import { expect, test } from 'vitest';
 import { coloured, plain } from './palette.ts';
 import { type Column, dropBeforeCutting, renderFacts, renderTable } from './table.ts';
@@ -29,7 +29,7 @@ test('aligns columns', () => {
   ]);
 });
 
-test('cuts text, then drops columns, and keeps ids whole', () => {
+test('cuts text, then drops columns, but never cuts an id', () => {
   expect(renderTable(columns, rows, { width: 60, paint: plain })).toEqual([
     'ID                         STATUS        REASON         ZONE',
     'node_01234567890123456789  ready         all is very…   eu-1',
@@ -68,7 +68,7 @@ test('leaves out an empty optional column', () => {
   expect(renderTable(columns, without, { width: 120, paint: plain })[0]).not.toContain('ZONE');
 });
 
-test('ignores colours in widths', () => {
+test('computes the same widths with and without colours', () => {
   const painted = renderTable(columns, rows, { width: 60, paint: coloured });
   const bare = renderTable(columns, rows, { width: 60, paint: plain });
   expect(painted.map(displayWidth)).toEqual(bare.map(displayWidth));

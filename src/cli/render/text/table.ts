@@ -1,6 +1,7 @@
 /**
- * Aligned tables that fit the terminal. In a narrow window it first drops columns that can be
- * spared, then cuts text, then drops more. Ids are never cut, so that they can be copied.
+ * Renders aligned tables that fit the terminal. In a narrow window, a table first drops columns that
+ * can be spared, then cuts text, then drops more columns. It never cuts an id, so that you can copy
+ * it.
  */
 import type { Paint, Tone } from './palette.ts';
 import { displayWidth, pad, printable, truncate, wrap } from './text.ts';
@@ -10,13 +11,16 @@ export interface Column<Row> {
   value(row: Row): string;
   tone?(row: Row): Tone | undefined;
   align?: 'right';
-  /** Its text may be cut to this many characters. */
+  /** The text may be cut to this many characters. */
   shrinks_to?: number;
-  /** May be dropped, the highest first; from `dropBeforeCutting` on before any text is cut. */
+  /**
+   * A column with this field may be dropped; the highest value goes first. Values from
+   * `dropBeforeCutting` on are dropped before any text is cut.
+   */
   drop?: number;
-  /** Goes whole below its row instead of being dropped. */
+  /** A dropped column is printed in full below its row. */
   below?: true;
-  /** Left out if no row has a value for it. */
+  /** The column is left out if no row has a value for it. */
   optional?: true;
 }
 
@@ -53,7 +57,7 @@ function leastUseful<Row>(columns: Column<Row>[]): Column<Row> | undefined {
     .at(0);
 }
 
-/** The columns to show, their widths, and those to print below their rows. */
+/** Returns the columns to show, their widths, and the columns to print below the rows. */
 function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   const natural = new Map(
     all.map((column) => [
@@ -63,31 +67,31 @@ function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   );
   const measure = (columns: Column<Row>[]) => columns.map((column) => natural.get(column) ?? 0);
   let shown = all;
-  const out: Column<Row>[] = [];
+  const dropped: Column<Row>[] = [];
   for (let next = leastUseful(shown); next && total(measure(shown)) > width; next = leastUseful(shown)) {
     const fits = total(shrink(shown, measure(shown), width)) <= width;
     if (fits && (next.drop ?? 0) < dropBeforeCutting) break;
-    out.push(next);
+    dropped.push(next);
     shown = shown.filter((column) => column !== next);
   }
-  const below = out.filter((column) => column.below);
+  const below = dropped.filter((column) => column.below);
   // A column moved below its row may leave room for columns dropped before it.
-  for (const column of out.toReversed()) {
-    const wider = all.filter((each) => each === column || shown.includes(each));
-    if (!column.below && total(measure(wider)) <= width) shown = wider;
+  for (const column of dropped.toReversed()) {
+    const withColumn = all.filter((each) => each === column || shown.includes(each));
+    if (!column.below && total(measure(withColumn)) <= width) shown = withColumn;
   }
   return { columns: shown, widths: shrink(shown, measure(shown), width), below };
 }
 
-/** Any cell may hold text from a machine. */
+/** Any cell may contain text from a machine, so control sequences are removed. */
 const withSafeCells = <Row>(column: Column<Row>): Column<Row> => ({
   ...column,
   value: (row) => printable(column.value(row)),
 });
 
-export function renderTable<Row>(given: Column<Row>[], rows: Row[], fit: Fit): string[] {
-  const all = given.map(withSafeCells);
-  const filled = all.filter((column) => !column.optional || rows.some((row) => column.value(row) !== ''));
+export function renderTable<Row>(allColumns: Column<Row>[], rows: Row[], fit: Fit): string[] {
+  const safeColumns = allColumns.map(withSafeCells);
+  const filled = safeColumns.filter((column) => !column.optional || rows.some((row) => column.value(row) !== ''));
   const { columns, widths, below } = fitColumns(filled, rows, fit.width);
 
   const line = (cell: (column: Column<Row>) => { text: string; tone: Tone | undefined }) =>
@@ -122,16 +126,16 @@ const noteLines = (text: string, { width, paint }: Fit): string[] =>
 
 export type Fact = [label: string, value: string | null | undefined, tone?: Tone];
 
-/** Labels and values in two columns. Leaves out empty values. */
+/** Renders labels and values in two columns. Leaves out empty values. */
 export function renderFacts(facts: Fact[], fit: Fit): string[] {
-  const known = facts.filter(([, value]) => value !== null && value !== undefined && value !== '');
-  const width = Math.max(0, ...known.map(([label]) => displayWidth(label)));
-  const left = 2 + width + 2;
-  return known.flatMap(([label, value, tone]) =>
-    wrap(value ?? '', fit.width - left).map((line, i) =>
+  const filledFacts = facts.filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const width = Math.max(0, ...filledFacts.map(([label]) => displayWidth(label)));
+  const indentWidth = 2 + width + 2;
+  return filledFacts.flatMap(([label, value, tone]) =>
+    wrap(value ?? '', fit.width - indentWidth).map((line, i) =>
       i === 0
         ? `  ${fit.paint('quiet', pad(label, width))}  ${fit.paint(tone, line)}`
-        : ' '.repeat(left) + fit.paint(tone, line),
+        : ' '.repeat(indentWidth) + fit.paint(tone, line),
     ),
   );
 }

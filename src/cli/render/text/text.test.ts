@@ -1,4 +1,4 @@
-/** Widths, cutting and wrapping of text. */
+/** Checks how text is measured, cut and wrapped. */
 import { expect, test } from 'vitest';
 import { displayWidth, flow, printable, truncate, wrap } from './text.ts';
 
@@ -11,7 +11,7 @@ test.each([
   ['👩‍💻', 2],
   ['🇩🇪', 2],
   ['\u{17000}', 2],
-])('measures %j', (text, width) => {
+])('measures %j as %d columns', (text, width) => {
   expect(displayWidth(text)).toBe(width);
 });
 
@@ -22,7 +22,7 @@ test('cuts text to its width with an ellipsis', () => {
   expect(truncate('gone', 0)).toBe('');
 });
 
-test('makes foreign text one line without control sequences', () => {
+test('turns text from outside into one line without control sequences', () => {
   expect(printable('a\tb\r\nc\x1b[1A\x07\u202ed')).toBe('a    b  c  d');
 });
 

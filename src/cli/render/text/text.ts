@@ -1,4 +1,4 @@
-/** Measures, cuts, pads and wraps text by the columns it takes on a terminal. */
+/** Measures, cuts, pads and wraps text by the columns that it takes on a terminal. */
 import { stripVTControlCharacters } from 'node:util';
 import { eastAsianWidth } from 'get-east-asian-width';
 
@@ -11,7 +11,7 @@ const plainAscii = /^[ -~]*$/;
 const columnsOf = (grapheme: string) =>
   startsWithEmoji.test(grapheme) || eastAsianWidth(grapheme.codePointAt(0) ?? 0) === 2 ? 2 : 1;
 
-/** The number of columns, without colour sequences. */
+/** Returns the number of columns. Ignores colour sequences. */
 export function displayWidth(text: string): number {
   if (plainAscii.test(text)) return text.length;
   const bare = stripVTControlCharacters(text);
@@ -23,14 +23,14 @@ export function displayWidth(text: string): number {
 /** Cuts text without colours to `width` columns, with an ellipsis at the end. */
 export function truncate(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
-  let kept = '';
+  let prefix = '';
   let used = 1;
   for (const { segment } of graphemes.segment(text)) {
     used += columnsOf(segment);
     if (used > width) break;
-    kept += segment;
+    prefix += segment;
   }
-  return width <= 0 ? '' : `${kept.trimEnd()}…`;
+  return width <= 0 ? '' : `${prefix.trimEnd()}…`;
 }
 
 export const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - displayWidth(text)));
