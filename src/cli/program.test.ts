@@ -1,4 +1,6 @@
-/** Checks the declared commands and flags, and the variables and completions generated from them. */
+/**
+ * Checks the declared commands and flags, and the variables and completions generated from them.
+ */
 import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';

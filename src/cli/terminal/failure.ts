@@ -126,8 +126,8 @@ const withFlagNames = (text: string, { flags }: FailureContext) =>
   });
 
 /**
- * Returns the innermost message, which names the layer that failed. The outer errors only say that a
- * call failed.
+ * Returns the innermost message, which names the layer that failed. The outer errors only say that
+ * a call failed.
  */
 export function rootCause(error: unknown): string | null {
   if (error instanceof AggregateError && error.errors.length > 0) return rootCause(error.errors[0]);

@@ -26,7 +26,8 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
   let isChanged = true;
   let ticks = 0;
 
-  // After a resize, a long line may take several rows, and the redraw must move up over all of them.
+  // After a resize, a long line may take several rows, and the redraw must move up over all of
+  // them.
   const rowsTaken = () =>
     drawnLines.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / surface.columns())), 0);
 

@@ -7,8 +7,8 @@ import { limitOption, type Since, sinceOption, startOf } from '../../terminal/op
 import { fitOf, printJson, printLines } from '../../terminal/terminal.ts';
 
 /**
- * A recorded call names its target in the path parameters, and an action in `target_id`. Other facts
- * have the id of their target in a field of its own.
+ * A recorded call names its target in the path parameters, and an action in `target_id`. Other
+ * facts have the id of their target in a field of its own.
  */
 function targetOf({ data, node_id, allocation_id, workflow_id }: Evidence): string | null {
   const pathParams = (data.params ?? {}) as Record<string, unknown>;

@@ -28,7 +28,9 @@ const maxFacts = 20_000;
 const maxLines = 50_000;
 const pageLines = 500;
 
-/** Returns lines oldest first. If there are too many, leaves out the middle and keeps the last page. */
+/**
+ * Returns lines oldest first. If there are too many, leaves out the middle and keeps the last page.
+ */
 async function fetchLogs(
   session: Session,
   id: string,

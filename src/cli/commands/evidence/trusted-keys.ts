@@ -7,7 +7,9 @@ import { CliFailure } from '../../terminal/failure.ts';
 
 export interface TrustedKeys {
   keys: KeyObject[];
-  /** True if the keys come from the user's files. The server under verification cannot forge those. */
+  /**
+   * True if the keys come from the user's files. The server under verification cannot forge those.
+   */
   pinned: boolean;
 }
 

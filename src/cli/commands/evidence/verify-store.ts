@@ -1,6 +1,6 @@
 /**
- * `slipway verify-store`: compares rows and counts with their evidence, and evidence with its signed
- * checkpoints.
+ * `slipway verify-store`: compares rows and counts with their evidence, and evidence with its
+ * signed checkpoints.
  */
 import { Option } from 'commander';
 import type { RowDifference, UnretiredNode, WrongCount } from '../../../contract/supervision/finding.ts';

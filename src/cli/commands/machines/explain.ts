@@ -1,6 +1,6 @@
 /**
- * `slipway explain`: says why a machine has its status and what happens next. For an allocation, says
- * why it has no machine yet, or what happened to it.
+ * `slipway explain`: says why a machine has its status and what happens next. For an allocation,
+ * says why it has no machine yet, or what happened to it.
  */
 import type { Allocation } from '../../../contract/allocation.ts';
 import { RequestRefused } from '../../../contract/client.ts';

@@ -1,6 +1,6 @@
 /**
- * `slipway watch`: shows the fleet as a live table or one line per change, or follows one thing until
- * it settles.
+ * `slipway watch`: shows the fleet as a live table or one line per change, or follows one thing
+ * until it settles.
  */
 import { RequestRefused } from '../../../contract/client.ts';
 import type { Operation } from '../../../contract/operation.ts';

@@ -1,4 +1,7 @@
-/** Reads pool documents from YAML or JSON. Checks only the name; the server validates the other fields. */
+/**
+ * Reads pool documents from YAML or JSON. Checks only the name; the server validates the other
+ * fields.
+ */
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import type { PoolDocument, ProposedPool } from '../../../contract/pool.ts';
@@ -31,7 +34,8 @@ const isMapping = (value: unknown): value is Mapping =>
 type MakeError = (what: string, why?: string) => CliFailure;
 
 /**
- * Reads JSON too, because JSON is valid YAML. Skips empty documents, like one before a leading `---`.
+ * Reads JSON too, because JSON is valid YAML. Skips empty documents, like one before a leading
+ * `---`.
  */
 function readMappings(text: string, invalid: MakeError): { value: Mapping; place: number }[] {
   const parsed = parseAllDocuments(text);

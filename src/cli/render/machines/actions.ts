@@ -56,7 +56,9 @@ const targetOf = (acted: NodeActed | AllocationActed) =>
     ? { id: acted.node.node_id, ...acted.node }
     : { id: acted.allocation.allocation_id, ...acted.allocation };
 
-/** Passes the token in the environment, because every user of the machine can read a command line. */
+/**
+ * Passes the token in the environment, because every user of the machine can read a command line.
+ */
 export const enrolLines = (token: string, server: string, { paint }: RenderContext): string[] => [
   '',
   `${paint('strong', 'Start the agent on the machine again, with this token.')} It is not shown again.`,

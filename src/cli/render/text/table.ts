@@ -1,7 +1,7 @@
 /**
- * Renders aligned tables that fit the terminal. In a narrow window, a table first drops columns that
- * can be spared, then cuts text, then drops more columns. It never cuts an id, so that you can copy
- * it.
+ * Renders aligned tables that fit the terminal. In a narrow window, a table first drops columns
+ * that can be spared, then cuts text, then drops more columns. It never cuts an id, so that you can
+ * copy it.
  */
 import type { Paint, Tone } from './palette.ts';
 import { displayWidth, pad, printable, truncate, wrap } from './text.ts';
