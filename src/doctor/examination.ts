@@ -1,6 +1,6 @@
 /**
- * The types of an examination: its subject, the outcome of each layer, and what earlier layers
- * found.
+ * The types of an examination: its target, the outcome of each layer, and the results that earlier
+ * layers pass to later ones.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Checkup, Ping } from '../contract/supervision/checkup.ts';
@@ -27,7 +27,7 @@ export interface DoctorTarget {
   url: URL;
   /** PEM, trusted in addition to the system's authorities. */
   ca: string | null;
-  /** Public keys that the installation is known by; null if none is known. */
+  /** The public keys of the expected installation; null if the caller knows none. */
   known_keys: readonly string[] | null;
   caller: Caller;
   correlation_id: string;
@@ -37,8 +37,8 @@ export interface DoctorTarget {
   timeout_seconds: number;
 }
 
-/** Results of earlier layers, for the later ones. */
-export interface Found {
+/** Results that earlier layers pass to later ones. */
+export interface ExaminationState {
   addresses: string[];
   /** The address that accepted a connection. */
   address: string | null;
@@ -51,17 +51,17 @@ export interface Found {
 export type Outcome =
   | { state: 'ok' | 'skipped'; says: string }
   /**
-   * `code` is a code of the error catalogue, which also names the owner unless the server's answer
-   * did.
+   * `code` is a code of the error catalogue. The catalogue also names the owner, unless the answer
+   * of the server does.
    */
   | { state: 'failed'; code: string; says: string; owner_layer?: string; detail_layer?: string };
 
-export const well = (says: string): Outcome => ({ state: 'ok', says });
+export const passed = (says: string): Outcome => ({ state: 'ok', says });
 export const skipped = (says: string): Outcome => ({ state: 'skipped', says });
 export const failed = (code: string, says: string): Outcome => ({ state: 'failed', code, says });
 
 export interface LayerReport {
-  /** The name that doctor and `detail_layer` use. */
+  /** The layer that failed, which the server may name; or else the layer that was examined. */
   layer: string;
   state: Outcome['state'];
   says: string;

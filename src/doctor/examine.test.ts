@@ -3,7 +3,7 @@ import { systemClock } from '../base/clock.ts';
 import { type DoctorTarget, failed } from './examination.ts';
 import { examine } from './examine.ts';
 
-async function adviceOn(code: string, caller: DoctorTarget['caller']): Promise<string | null | undefined> {
+async function remedyFor(code: string, caller: DoctorTarget['caller']): Promise<string | null | undefined> {
   const target: DoctorTarget = {
     url: new URL('http://127.0.0.1:1'),
     ca: null,
@@ -21,15 +21,15 @@ async function adviceOn(code: string, caller: DoctorTarget['caller']): Promise<s
 const person = { kind: 'person', token: null, node_id: 'node_1' } as const;
 const agent = { kind: 'agent', credential: null } as const;
 
-test('explains a fenced node, by its id', async () => {
-  expect(await adviceOn('node_fenced', person)).toContain('`slipway explain node_1`');
+test('names the explain command with the id of a fenced node', async () => {
+  expect(await remedyFor('node_fenced', person)).toContain('`slipway explain node_1`');
 });
 
-test('an unknown id leads to the list of nodes', async () => {
-  expect(await adviceOn('node_not_found', person)).toContain('`slipway nodes --all`');
+test('names the nodes command for an unknown id', async () => {
+  expect(await remedyFor('node_not_found', person)).toContain('`slipway nodes --all`');
 });
 
-test('the doctor of a silent agent does not advise to run the doctor', async () => {
-  expect(await adviceOn('heartbeat_stale', person)).toContain('slipway agent doctor');
-  expect(await adviceOn('heartbeat_stale', agent)).toMatch(/the agent does not run, or hangs/);
+test('advises to restart a silent agent if the doctor already runs on its machine', async () => {
+  expect(await remedyFor('heartbeat_stale', person)).toContain('slipway agent doctor');
+  expect(await remedyFor('heartbeat_stale', agent)).toMatch(/the agent is not running or hangs/);
 });

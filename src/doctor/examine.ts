@@ -1,51 +1,50 @@
 /**
- * Runs the examination: a table of layers, each of which depends on those before it. It stops at
- * the first failure, because later layers could only fail too. The CLI, the agent and the tests all
- * call `examine`.
+ * Runs the examination over a table of layers. Each layer depends on those before it, so the
+ * examination stops at the first failure. The CLI, the agent and the tests all call `examine`.
  */
 import { findError } from '../contract/errors/find-error.ts';
-import type { DoctorTarget, Found, LayerName, LayerReport, Outcome } from './examination.ts';
+import type { DoctorTarget, ExaminationState, LayerName, LayerReport, Outcome } from './examination.ts';
 import { skipped } from './examination.ts';
-import { agreeOnTls, openConnection, resolveName, trustCertificate } from './path-checks.ts';
-import { beAnswered, beClaimed, beHeard, passFence, recognise, showCredential } from './server-checks.ts';
+import { checkTlsHandshake, checkTcp, checkDns, checkCertificate } from './path-checks.ts';
+import { checkTaskResult, checkTaskClaim, checkHeartbeat, checkFence, checkServerIdentity, checkCredential } from './server-checks.ts';
 
 interface Layer {
   layer: LayerName;
-  needs?: keyof typeof unmet;
-  check(target: DoctorTarget, found: Found): Promise<Outcome>;
+  needs?: keyof typeof skipReasons;
+  check(target: DoctorTarget, state: ExaminationState): Promise<Outcome>;
 }
 
-/** Returns why a layer does not apply, or null if it does. */
-const unmet = {
-  tls: ({ url }: DoctorTarget) => (url.protocol === 'https:' ? null : 'plain HTTP is used'),
+/** Each function returns why to skip a layer, or null if the layer applies. */
+const skipReasons = {
+  tls: ({ url }: DoctorTarget) => (url.protocol === 'https:' ? null : 'the address uses plain HTTP'),
   node: ({ caller }: DoctorTarget) =>
-    caller.kind === 'person' && caller.node_id === null ? 'no node was named' : null,
+    caller.kind === 'person' && caller.node_id === null ? 'you named no node' : null,
 };
 
 export const layers: readonly Layer[] = [
-  { layer: 'dns', check: resolveName },
-  { layer: 'tcp', check: openConnection },
-  { layer: 'tls', needs: 'tls', check: agreeOnTls },
-  { layer: 'ca', needs: 'tls', check: trustCertificate },
-  { layer: 'ingress', check: recognise },
-  { layer: 'credential', check: showCredential },
-  { layer: 'fence', needs: 'node', check: passFence },
-  { layer: 'heartbeat', needs: 'node', check: beHeard },
-  { layer: 'claim', needs: 'node', check: beClaimed },
-  { layer: 'result', needs: 'node', check: beAnswered },
+  { layer: 'dns', check: checkDns },
+  { layer: 'tcp', check: checkTcp },
+  { layer: 'tls', needs: 'tls', check: checkTlsHandshake },
+  { layer: 'ca', needs: 'tls', check: checkCertificate },
+  { layer: 'ingress', check: checkServerIdentity },
+  { layer: 'credential', check: checkCredential },
+  { layer: 'fence', needs: 'node', check: checkFence },
+  { layer: 'heartbeat', needs: 'node', check: checkHeartbeat },
+  { layer: 'claim', needs: 'node', check: checkTaskClaim },
+  { layer: 'result', needs: 'node', check: checkTaskResult },
 ];
 
-/** Remedies that fit better than the catalogue's, because here the caller is known. */
-const remediesHere: Record<DoctorTarget['caller']['kind'], Record<string, string>> = {
-  person: { node_not_found: 'See which nodes there are: `slipway nodes --all`.' },
+/** These remedies replace those of the catalogue, because here the caller is known. */
+const callerRemedies: Record<DoctorTarget['caller']['kind'], Record<string, string>> = {
+  person: { node_not_found: 'List the nodes: `slipway nodes --all`.' },
   agent: {
     heartbeat_stale:
-      'The way from here to the server is well, so the agent does not run, or hangs: look at its process and its own log on this machine, and start it anew.',
+      'The path to the server works, so the agent is not running or hangs. Check its process and its log on this machine, then restart it.',
   },
 };
 
 function remedyOf(code: string, caller: DoctorTarget['caller']): string | null {
-  const remedy = remediesHere[caller.kind][code] ?? findError(code)?.remedy ?? null;
+  const remedy = callerRemedies[caller.kind][code] ?? findError(code)?.remedy ?? null;
   return caller.kind === 'person' && caller.node_id !== null
     ? (remedy?.replaceAll(' ID`', ` ${caller.node_id}\``) ?? null)
     : remedy;
@@ -53,12 +52,12 @@ function remedyOf(code: string, caller: DoctorTarget['caller']): string | null {
 
 function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: DoctorTarget['caller']): LayerReport {
   const { state, says } = outcome;
-  const nothing = { code: null, title: null, owner_layer: null, detail_layer: null, remedy: null };
-  if (outcome.state !== 'failed') return { layer, state, says, ...nothing, seconds };
+  const noFailure = { code: null, title: null, owner_layer: null, detail_layer: null, remedy: null };
+  if (outcome.state !== 'failed') return { layer, state, says, ...noFailure, seconds };
   const { code } = outcome;
   const entry = findError(code);
   const owner_layer = outcome.owner_layer ?? entry?.owner_layer ?? null;
-  // The server may name another layer than the one examined, such as its database.
+  // The server may name a layer behind the examined one, such as its database.
   const detail_layer = outcome.detail_layer ?? entry?.detail_layer ?? owner_layer ?? layer;
   const title = entry?.title ?? null;
   const remedy = remedyOf(code, caller);
@@ -66,13 +65,13 @@ function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: D
 }
 
 export async function* examine(target: DoctorTarget, table: readonly Layer[] = layers): AsyncGenerator<LayerReport> {
-  const found: Found = { addresses: [], address: null, distrust: null, checkup: null, ping: null };
+  const state: ExaminationState = { addresses: [], address: null, distrust: null, checkup: null, ping: null };
   for (const { layer, needs, check } of table) {
-    const began = target.clock.monotonicMs();
-    const why_not = needs ? unmet[needs](target) : null;
-    const outcome = why_not === null ? await check(target, found) : skipped(why_not);
+    const startedMs = target.clock.monotonicMs();
+    const skipReason = needs ? skipReasons[needs](target) : null;
+    const outcome = skipReason === null ? await check(target, state) : skipped(skipReason);
     if (target.signal.aborted) return;
-    const seconds = Math.round(target.clock.monotonicMs() - began) / 1000;
+    const seconds = Math.round(target.clock.monotonicMs() - startedMs) / 1000;
     yield reportOf(layer, outcome, seconds, target.caller);
     if (outcome.state === 'failed') return;
   }

@@ -1,4 +1,4 @@
-/** How a failed path check reads. */
+/** Checks the text of a failed path check. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
@@ -23,10 +23,10 @@ test("reports a server without TLS in plain words, without OpenSSL's source line
   try {
     const reports: LayerReport[] = [];
     for await (const report of examine(target)) reports.push(report);
-    const found = reports.find(({ code }) => code !== null);
-    expect(found).toMatchObject({ layer: 'tls', code: 'tls_failed' });
-    expect(JSON.stringify(found)).toContain('wrong version number');
-    expect(JSON.stringify(found)).not.toMatch(/openssl|:error:/i);
+    const failure = reports.find(({ code }) => code !== null);
+    expect(failure).toMatchObject({ layer: 'tls', code: 'tls_failed' });
+    expect(JSON.stringify(failure)).toContain('wrong version number');
+    expect(JSON.stringify(failure)).not.toMatch(/openssl|:error:/i);
   } finally {
     server.close();
   }

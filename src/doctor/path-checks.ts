@@ -7,9 +7,9 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
 import { errorName, faultOfError, pathFaults } from '../contract/errors/path-faults.ts';
-import { type DoctorTarget, type Found, failed, type Outcome, well } from './examination.ts';
+import { type DoctorTarget, type ExaminationState, failed, type Outcome, passed } from './examination.ts';
 
-/** Without the brackets of an IPv6 address. */
+/** Returns the host without the brackets of an IPv6 address. */
 export const hostOf = ({ url }: Pick<DoctorTarget, 'url'>) => url.hostname.replace(/^\[|\]$/g, '');
 export const portOf = ({ url }: Pick<DoctorTarget, 'url'>) =>
   Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
@@ -25,12 +25,12 @@ class TimedOut extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-/** Rejects if `work` takes longer than a layer may, or if the examination is interrupted. */
-export function within<T>({ clock, signal, timeout_seconds }: DoctorTarget, work: Promise<T>): Promise<T> {
+/** Rejects if `work` takes longer than the time limit of a layer, or if the user interrupts. */
+export function withTimeout<T>({ clock, signal, timeout_seconds }: DoctorTarget, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(new Error('interrupted'));
     const cancel = clock.after(timeout_seconds * 1000, () =>
-      reject(new TimedOut(`nothing came of it within ${timeout_seconds} s`)),
+      reject(new TimedOut(`no result within ${timeout_seconds} s`)),
     );
     signal.addEventListener('abort', stop, { once: true });
     work.then(resolve, reject).finally(() => {
@@ -40,31 +40,31 @@ export function within<T>({ clock, signal, timeout_seconds }: DoctorTarget, work
   });
 }
 
-export async function resolveName(target: DoctorTarget, found: Found): Promise<Outcome> {
+export async function checkDns(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const host = hostOf(target);
   if (isIP(host)) {
-    found.addresses = [host];
-    return well(`${host} is an address; there is no name to resolve`);
+    state.addresses = [host];
+    return passed(`${host} is an address, so there is no name to resolve`);
   }
   try {
-    const answers = await within(target, lookup(host, { all: true }));
-    found.addresses = answers.map(({ address }) => address);
+    const answers = await withTimeout(target, lookup(host, { all: true }));
+    state.addresses = answers.map(({ address }) => address);
   } catch (error) {
     return failed('dns_unresolved', `${host} does not resolve: ${reasonOf(error)}`);
   }
-  return found.addresses.length > 0
-    ? well(`${host} is ${found.addresses.join(', ')}`)
+  return state.addresses.length > 0
+    ? passed(`${host} resolves to ${state.addresses.join(', ')}`)
     : failed('dns_unresolved', `${host} has no address`);
 }
 
-/** `opened` is the event that signals that the socket is connected. */
-async function reached<S extends Socket>(
+/** Waits for `opened`, the event of a connected socket. */
+async function waitForConnection<S extends Socket>(
   target: DoctorTarget,
   socket: S,
   opened: 'connect' | 'secureConnect',
 ): Promise<S> {
   try {
-    await within(
+    await withTimeout(
       target,
       new Promise<void>((resolve, reject) => {
         socket.once(opened, () => resolve());
@@ -79,51 +79,51 @@ async function reached<S extends Socket>(
   }
 }
 
-export async function openConnection(target: DoctorTarget, found: Found): Promise<Outcome> {
+export async function checkTcp(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const port = portOf(target);
   const failures: unknown[] = [];
-  for (const host of found.addresses) {
+  for (const host of state.addresses) {
     try {
-      (await reached(target, connectTcp({ host, port }), 'connect')).destroy();
-      found.address = host;
-      return well(`${host} takes connections on port ${port}`);
+      (await waitForConnection(target, connectTcp({ host, port }), 'connect')).destroy();
+      state.address = host;
+      return passed(`${host} accepts connections on port ${port}`);
     } catch (error) {
       failures.push(error);
     }
   }
-  const refused = failures.every((error) => errorName(error) === 'ECONNREFUSED');
-  return failed(refused ? 'tcp_refused' : 'tcp_unreachable', failures.map(reasonOf).join('; '));
+  const isRefused = failures.every((error) => errorName(error) === 'ECONNREFUSED');
+  return failed(isRefused ? 'tcp_refused' : 'tcp_unreachable', failures.map(reasonOf).join('; '));
 }
 
-/** Checks only that a TLS handshake succeeds; the certificate is checked by the next layer. */
-export async function agreeOnTls(target: DoctorTarget, found: Found): Promise<Outcome> {
+/** Checks only that a TLS handshake succeeds. The next layer checks the certificate. */
+export async function checkTlsHandshake(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const host = hostOf(target);
   const socket = connectTls({
-    host: found.address ?? host,
+    host: state.address ?? host,
     port: portOf(target),
     ...(isIP(host) ? {} : { servername: host }),
     ca: trustedWith(target.ca),
-    // Safe because nothing is sent over this connection.
+    // An untrusted server is safe here, because nothing is sent over this connection.
     rejectUnauthorized: false,
   });
   try {
-    const secured: TLSSocket = await reached(target, socket, 'secureConnect');
+    const secured: TLSSocket = await waitForConnection(target, socket, 'secureConnect');
     const distrust: unknown = secured.authorizationError;
-    found.distrust = secured.authorized ? null : distrust instanceof Error ? reasonOf(distrust) : String(distrust);
-    const spoken = secured.getProtocol();
+    state.distrust = secured.authorized ? null : distrust instanceof Error ? reasonOf(distrust) : String(distrust);
+    const protocol = secured.getProtocol();
     secured.destroy();
-    return well(`it speaks ${spoken}`);
+    return passed(`the server uses ${protocol}`);
   } catch (error) {
     return failed('tls_failed', reasonOf(error));
   }
 }
 
-export async function trustCertificate({ ca }: DoctorTarget, { distrust }: Found): Promise<Outcome> {
+export async function checkCertificate({ ca }: DoctorTarget, { distrust }: ExaminationState): Promise<Outcome> {
   if (distrust === null)
-    return well(ca === null ? 'its certificate is trusted' : 'its certificate is trusted, by --ca');
+    return passed(ca === null ? 'the certificate is trusted' : 'the certificate is trusted by --ca');
   const code = faultOfError(distrust);
   return failed(
     pathFaults[code].detail_layer === 'ca' ? code : 'ca_untrusted',
-    `its certificate is refused: ${distrust}`,
+    `the certificate is not trusted: ${distrust}`,
   );
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { LayerReport } from './examination.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from './render.ts';
 
-const well: LayerReport = {
+const passedLayer: LayerReport = {
   layer: 'dns',
   state: 'ok',
   says: 'it resolves',
@@ -13,8 +13,8 @@ const well: LayerReport = {
   remedy: null,
   seconds: 0,
 };
-const failing = (layer: string): LayerReport => ({
-  ...well,
+const failedLayer = (layer: string): LayerReport => ({
+  ...passedLayer,
   layer,
   state: 'failed',
   says: 'no',
@@ -37,23 +37,23 @@ test.for([
   ['heartbeat', 'failed'],
   ['claim', 'failed'],
   ['result', 'failed'],
-] as const)('%s exits with %s', ([layer, exit]) => {
-  expect(exitOf([well, failing(layer)])).toBe(exit);
+] as const)('a failure in the layer %s has the exit status %s', ([layer, exit]) => {
+  expect(exitOf([passedLayer, failedLayer(layer)])).toBe(exit);
 });
 
 test('shows a failure with its layer, code, owner and remedy', () => {
-  const reports = [well, failing('claim')];
+  const reports = [passedLayer, failedLayer('claim')];
   expect(reports.map((report) => layerLine(report, plain))).toEqual(['✔ dns        it resolves', '✖ claim      no']);
   expect(closingLines(reports, plain)).toEqual([
-    'It fails in the layer claim: It fails.',
+    'The layer claim fails: It fails.',
     'What to do: Mend it.',
     'a_code · owner: node',
   ]);
   expect(examinationJson('http://a', reports, 'corr')).toMatchObject({ ok: false, failed: { layer: 'claim' } });
 });
 
-test('says that all layers are well', () => {
-  expect(exitOf([well])).toBe('ok');
-  expect(closingLines([well], plain)).toEqual(['Every layer that was asked is well.']);
-  expect(examinationJson('http://a', [well], 'corr')).toMatchObject({ ok: true, failed: null });
+test('says that every examined layer works', () => {
+  expect(exitOf([passedLayer])).toBe('ok');
+  expect(closingLines([passedLayer], plain)).toEqual(['Every examined layer works.']);
+  expect(examinationJson('http://a', [passedLayer], 'corr')).toMatchObject({ ok: true, failed: null });
 });

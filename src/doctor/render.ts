@@ -1,4 +1,4 @@
-/** Renders an examination: text for people, JSON for programs, an exit status for shells. */
+/** Renders an examination as text for people, JSON for programs, and an exit status for shells. */
 import type { LayerReport } from './examination.ts';
 
 export type Tone = 'good' | 'bad' | 'quiet' | 'strong';
@@ -7,7 +7,7 @@ export type Paint = (tone: Tone, text: string) => string;
 const marks = { ok: ['good', '✔'], failed: ['bad', '✖'], skipped: ['quiet', '–'] } as const;
 const nameWidth = 11;
 
-/** One line per layer, printed as soon as the layer is done. */
+/** Renders one layer. The caller prints the line as soon as the layer is done. */
 export function layerLine({ layer, state, says }: LayerReport, paint: Paint): string {
   const [tone, mark] = marks[state];
   return `${paint(tone, mark)} ${layer.padEnd(nameWidth)}${state === 'skipped' ? paint('quiet', says) : says}`;
@@ -16,16 +16,15 @@ export function layerLine({ layer, state, says }: LayerReport, paint: Paint): st
 export const failureOf = (reports: readonly LayerReport[]): LayerReport | null =>
   reports.find(({ state }) => state === 'failed') ?? null;
 
-/** The lines after the layers: the result, and what to do. */
+/** Renders the lines after the layers: the result, and what to do. */
 export function closingLines(reports: readonly LayerReport[], paint: Paint): string[] {
   const failure = failureOf(reports);
-  if (!failure) return [paint('strong', 'Every layer that was asked is well.')];
+  if (!failure) return [paint('strong', 'Every examined layer works.')];
   const { layer, title, code, remedy, owner_layer } = failure;
-  // No correlation id here: the examination changes nothing and leaves no record that it could lead
-  // to.
+  // The correlation id is left out, because an examination leaves no record to find with it.
   const facts = [code, owner_layer && `owner: ${owner_layer}`].filter(Boolean);
   return [
-    paint('strong', `It fails in the layer ${layer}: ${title ?? code}.`),
+    paint('strong', `The layer ${layer} fails: ${title ?? code}.`),
     ...(remedy ? [`What to do: ${remedy}`] : []),
     paint('quiet', facts.join(' · ')),
   ];
@@ -39,7 +38,7 @@ export const examinationJson = (server: string, reports: readonly LayerReport[],
 const pathLayers = new Set(['dns', 'tcp', 'tls', 'ca', 'ingress', 'control_plane', 'store']);
 const refusingLayers = new Set(['credential', 'auth', 'fence', 'request']);
 
-/** The name of the exit status, as in the rest of the CLI. */
+/** Returns the name of the exit status, as all CLI commands use it. */
 export function exitOf(reports: readonly LayerReport[]): 'ok' | 'failed' | 'unreachable' | 'refused' {
   const failure = failureOf(reports);
   if (!failure) return 'ok';

@@ -1,6 +1,6 @@
 /**
- * Checks which server answers and whether it accepts us. Sends no secret before the server has
- * proven its identity.
+ * Checks which server answers, and whether it accepts the caller. Sends no secret before the server
+ * has proven its identity.
  */
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
@@ -10,18 +10,18 @@ import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import { errorName, faultOfError } from '../contract/errors/path-faults.ts';
 import type { Checkup, LayerCheck, Ping } from '../contract/supervision/checkup.ts';
-import { type DoctorTarget, type Found, failed, type Outcome, skipped, well } from './examination.ts';
-import { within } from './path-checks.ts';
+import { type DoctorTarget, type ExaminationState, failed, type Outcome, skipped, passed } from './examination.ts';
+import { withTimeout } from './path-checks.ts';
 
-interface Question {
+interface Call {
   method: 'GET' | 'POST';
   path: string;
   bearer?: string | null;
   body?: object;
 }
 
-/** The requested body, or an outcome that ends the layer. */
-type Heard = { body: Record<string, unknown> } | { outcome: Outcome };
+/** The body of the answer, or an outcome that ends the layer. */
+type CallResult = { body: Record<string, unknown> } | { outcome: Outcome };
 
 interface Reply {
   status: number;
@@ -29,15 +29,15 @@ interface Reply {
 }
 
 const maxReplyBytes = 1024 * 1024;
-const shownBytes = 120;
+const maxShownBytes = 120;
 
-const exchange = ({ url, ca, correlation_id, signal }: DoctorTarget, { method, path, bearer, body }: Question) =>
+const exchange = ({ url, ca, correlation_id, signal }: DoctorTarget, { method, path, bearer, body }: Call) =>
   new Promise<Reply>((resolve, reject) => {
     const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
     const text = body && JSON.stringify(body);
     const request = open(`${url.href.replace(/\/+$/, '')}${path}`, {
       method,
-      // A new connection: a kept-alive one would hide what is wrong with new ones.
+      // Opens a new connection: a kept-alive one would hide a fault that affects new connections.
       agent: false,
       ca: trustedWith(ca),
       signal,
@@ -50,13 +50,13 @@ const exchange = ({ url, ca, correlation_id, signal }: DoctorTarget, { method, p
     });
     request.on('error', reject);
     request.on('response', async (response) => {
-      let heard = '';
+      let received = '';
       try {
         for await (const chunk of response.setEncoding('utf8')) {
-          heard += chunk;
-          if (heard.length > maxReplyBytes) throw new Error('the reply is too large');
+          received += chunk;
+          if (received.length > maxReplyBytes) throw new Error('the reply is too large');
         }
-        resolve({ status: response.statusCode ?? 0, text: heard });
+        resolve({ status: response.statusCode ?? 0, text: received });
       } catch (error) {
         reject(error);
       }
@@ -64,7 +64,7 @@ const exchange = ({ url, ca, correlation_id, signal }: DoctorTarget, { method, p
     request.end(text);
   });
 
-function parsed(text: string): Record<string, unknown> | null {
+function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -78,35 +78,35 @@ function parsed(text: string): Record<string, unknown> | null {
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-const stranger = (status: number, text: string): Outcome => {
-  const shown = text.slice(0, shownBytes).replaceAll(/\s+/g, ' ').trim();
-  return failed('ingress_stranger', `it answered ${status} with something that is not ours${shown && `: ${shown}`}`);
+const notSlipway = (status: number, text: string): Outcome => {
+  const shown = text.slice(0, maxShownBytes).replaceAll(/\s+/g, ' ').trim();
+  return failed('ingress_stranger', `the server answered ${status}, but not as Slipway does${shown && `: ${shown}`}`);
 };
 
 /**
- * Sends one request over its own connection, and returns the body or the layer that failed. Times
- * out after `target.timeout_seconds`, plus `wait_seconds` if the server was asked to wait.
+ * Sends one request over its own connection. Returns the body, or the outcome of a failure. Times
+ * out after `target.timeout_seconds`, plus the `wait_seconds` that the server may hold the request.
  */
-async function ask(target: DoctorTarget, question: Question, wait_seconds = 0): Promise<Heard> {
+async function send(target: DoctorTarget, call: Call, wait_seconds = 0): Promise<CallResult> {
   let reply: Reply;
   try {
     const timeout_seconds = target.timeout_seconds + wait_seconds;
-    reply = await within({ ...target, timeout_seconds }, exchange(target, question));
+    reply = await withTimeout({ ...target, timeout_seconds }, exchange(target, call));
   } catch (error) {
     const name = errorName(error) ?? '';
-    const says = error instanceof Error ? error.message : String(error);
-    return { outcome: failed(name === 'ETIMEDOUT' ? 'no_answer' : faultOfError(name), says) };
+    const message = error instanceof Error ? error.message : String(error);
+    return { outcome: failed(name === 'ETIMEDOUT' ? 'no_answer' : faultOfError(name), message) };
   }
-  const body = parsed(reply.text);
+  const body = parseObject(reply.text);
   if (body && reply.status >= 200 && reply.status < 300) return { body };
   const { code, owner_layer, detail_layer, detail, title } = body ?? {};
-  if (!isText(code) || !isText(owner_layer)) return { outcome: stranger(reply.status, reply.text) };
-  const says = isText(detail) ? detail : isText(title) ? title : code;
+  if (!isText(code) || !isText(owner_layer)) return { outcome: notSlipway(reply.status, reply.text) };
+  const message = isText(detail) ? detail : isText(title) ? title : code;
   const layers = { owner_layer, ...(isText(detail_layer) && { detail_layer }) };
-  return { outcome: { state: 'failed', code, says, ...layers } };
+  return { outcome: { state: 'failed', code, says: message, ...layers } };
 }
 
-/** A test compares these with the route table, which cannot be bundled into the agent. */
+/** Copies of the route table, which cannot be bundled into the agent. A test compares them. */
 export const doctorCalls = {
   'health-get': '/healthz',
   'session-get': '/v1/session',
@@ -137,15 +137,13 @@ const isIdentity = (value: unknown): value is Identity =>
     (name) => typeof (value as Record<string, unknown>)[name] === 'string',
   );
 
-/**
- * A fresh nonce must be signed: a cached page, or one that only looks like ours, cannot do that.
- */
-function isSignedNow({ signature, ...said }: Identity, nonce: string): boolean {
-  if (said.service !== 'slipway' || said.nonce !== nonce) return false;
-  const key = Buffer.from(said.public_key, 'base64');
+/** Verifies the signature over a fresh nonce, which a cached or imitated answer cannot have. */
+function isSignedNow({ signature, ...claims }: Identity, nonce: string): boolean {
+  if (claims.service !== 'slipway' || claims.nonce !== nonce) return false;
+  const key = Buffer.from(claims.public_key, 'base64');
   try {
     const public_key = createPublicKey({ key, format: 'der', type: 'spki' });
-    return verify(null, Buffer.from(canonicalJson(said)), public_key, Buffer.from(signature, 'base64'));
+    return verify(null, Buffer.from(canonicalJson(claims)), public_key, Buffer.from(signature, 'base64'));
   } catch {
     // A malformed key counts as not signed.
     return false;
@@ -153,43 +151,44 @@ function isSignedNow({ signature, ...said }: Identity, nonce: string): boolean {
 }
 
 /**
- * The server may have rotated its key: endorsements then lead from a known key to the present one.
+ * The server may have rotated its key. Then endorsements must lead from a known key to the current
+ * one.
  */
-function continues(identity: Identity, known_keys: readonly string[]): boolean {
+function isKnownInstallation(identity: Identity, known_keys: readonly string[]): boolean {
   if (known_keys.includes(identity.public_key)) return true;
   const { other_keys: others } = identity;
-  const present: unknown[] = [identity];
-  if (!isTaskKeys(present) || !present[0] || !isTaskKeys(others)) return false;
+  const currentKeys: unknown[] = [identity];
+  if (!isTaskKeys(currentKeys) || !currentKeys[0] || !isTaskKeys(others)) return false;
   const known = others.filter(({ public_key }) => known_keys.includes(public_key));
-  return continuityOf(present[0], known, others) === 'proven';
+  return continuityOf(currentKeys[0], known, others) === 'proven';
 }
 
-export async function recognise(target: DoctorTarget): Promise<Outcome> {
+export async function checkServerIdentity(target: DoctorTarget): Promise<Outcome> {
   const nonce = randomBytes(16).toString('hex');
-  const heard = await ask(target, { method: 'GET', path: `${address('health-get')}?nonce=${nonce}` });
-  if ('outcome' in heard) return heard.outcome;
-  const { identity, version } = heard.body;
-  if (!isIdentity(identity) || !isSignedNow(identity, nonce)) return stranger(200, JSON.stringify(heard.body));
-  if (target.known_keys && !continues(identity, target.known_keys))
+  const result = await send(target, { method: 'GET', path: `${address('health-get')}?nonce=${nonce}` });
+  if ('outcome' in result) return result.outcome;
+  const { identity, version } = result.body;
+  if (!isIdentity(identity) || !isSignedNow(identity, nonce)) return notSlipway(200, JSON.stringify(result.body));
+  if (target.known_keys && !isKnownInstallation(identity, target.known_keys))
     return failed(
       'ingress_other_installation',
-      `${identity.installation_id} answers, which is not the installation that this machine enrolled with`,
+      `${identity.installation_id} answers, but this machine enrolled with another installation`,
     );
-  return well(`Slipway ${version} answers, installation ${identity.installation_id}`);
+  return passed(`Slipway ${version} answers, installation ${identity.installation_id}`);
 }
 
 const bearerOf = ({ caller }: DoctorTarget) => (caller.kind === 'agent' ? caller.credential : caller.token);
-const put = (target: DoctorTarget, question: Omit<Question, 'bearer'>, wait_seconds = 0): Promise<Heard> =>
-  ask(target, { ...question, bearer: bearerOf(target) }, wait_seconds);
+const sendAsCaller = (target: DoctorTarget, call: Omit<Call, 'bearer'>, wait_seconds = 0): Promise<CallResult> =>
+  send(target, { ...call, bearer: bearerOf(target) }, wait_seconds);
 
-/** A proxy may answer in place of the server on some paths. */
-const isJudged = ({ checks }: Record<string, unknown>): boolean => Array.isArray(checks);
+/** Rejects other answers: a proxy may answer in place of the server on some paths. */
+const hasChecks = ({ checks }: Record<string, unknown>): boolean => Array.isArray(checks);
 
 /** Turns a check by the server into an outcome. */
 const outcomeOf = (check: LayerCheck | undefined): Outcome => {
-  if (!check) return skipped('the server did not say');
+  if (!check) return skipped('the server sent no result for this layer');
   if (check.ok === null) return skipped(check.detail);
-  if (check.ok) return well(check.detail);
+  if (check.ok) return passed(check.detail);
   return {
     state: 'failed',
     code: check.code ?? '',
@@ -199,68 +198,68 @@ const outcomeOf = (check: LayerCheck | undefined): Outcome => {
   };
 };
 
-const judged = (answer: { checks: LayerCheck[] } | null, layer: LayerCheck['layer']): Outcome =>
+const layerOutcome = (answer: { checks: LayerCheck[] } | null, layer: LayerCheck['layer']): Outcome =>
   outcomeOf(answer?.checks.find((check) => check.layer === layer));
 
-export async function showCredential(target: DoctorTarget, found: Found): Promise<Outcome> {
+export async function checkCredential(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const { caller } = target;
   if (caller.kind === 'agent' && caller.credential === null)
     return failed('agent_not_enrolled', 'the agent of this directory has no credential');
   if (caller.kind === 'person') {
-    const session = await put(target, { method: 'GET', path: address('session-get') });
+    const session = await sendAsCaller(target, { method: 'GET', path: address('session-get') });
     if ('outcome' in session) return session.outcome;
     const { name, role } = session.body;
-    if (caller.node_id === null) return well(`the token is known: ${name}, ${role}`);
+    if (caller.node_id === null) return passed(`the server accepts the token: ${name}, ${role}`);
   }
   const path =
     caller.kind === 'agent' ? address('agent-checkup') : address('node-checkup', { id: caller.node_id ?? '' });
-  const heard = await put(target, { method: 'GET', path });
-  if ('outcome' in heard) return heard.outcome;
-  if (!isJudged(heard.body)) return stranger(200, JSON.stringify(heard.body));
-  found.checkup = heard.body as unknown as Checkup;
-  return judged(found.checkup, 'credential');
+  const result = await sendAsCaller(target, { method: 'GET', path });
+  if ('outcome' in result) return result.outcome;
+  if (!hasChecks(result.body)) return notSlipway(200, JSON.stringify(result.body));
+  state.checkup = result.body as unknown as Checkup;
+  return layerOutcome(state.checkup, 'credential');
 }
 
-export const passFence = async (_: DoctorTarget, { checkup }: Found): Promise<Outcome> => judged(checkup, 'fence');
-export const beHeard = async (_: DoctorTarget, { checkup }: Found): Promise<Outcome> => judged(checkup, 'heartbeat');
+export const checkFence = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> => layerOutcome(checkup, 'fence');
+export const checkHeartbeat = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> => layerOutcome(checkup, 'heartbeat');
 
-/** Not a failure of any layer: the caller may not request a ping, or the machine has no agent. */
+/** These are no failure of a layer: the caller may not request a ping, or there is no agent. */
 const pingNotPossible = ['role_insufficient', 'scope_insufficient', 'no_agent'];
 
-/** How long the server may hold one poll; proxies cut longer ones. */
+/** How long the server may hold one poll. Proxies cut longer requests. */
 const pollSeconds = 5;
 
 /** Polls the ping until the layer can be judged. */
-async function follow(target: DoctorTarget, found: Found, layer: 'claim' | 'result'): Promise<Outcome> {
+async function pollPing(target: DoctorTarget, state: ExaminationState, layer: 'claim' | 'result'): Promise<Outcome> {
   const { caller } = target;
-  const isOpen = () => found.ping?.checks.some((check) => check.layer === layer && check.ok === null) ?? false;
-  while (found.ping && isOpen() && !target.signal.aborted) {
-    const { task_id } = found.ping;
-    const at =
+  const isUndecided = () => state.ping?.checks.some((check) => check.layer === layer && check.ok === null) ?? false;
+  while (state.ping && isUndecided() && !target.signal.aborted) {
+    const { task_id } = state.ping;
+    const path =
       caller.kind === 'agent'
         ? address('agent-ping-get', { task_id })
         : address('node-ping-get', { id: caller.node_id ?? '', task_id });
-    const heard = await put(target, { method: 'GET', path: `${at}?wait=${pollSeconds}` }, pollSeconds);
-    if ('outcome' in heard) return heard.outcome;
-    if (!isJudged(heard.body)) return stranger(200, JSON.stringify(heard.body));
-    found.ping = heard.body as unknown as Ping;
+    const result = await sendAsCaller(target, { method: 'GET', path: `${path}?wait=${pollSeconds}` }, pollSeconds);
+    if ('outcome' in result) return result.outcome;
+    if (!hasChecks(result.body)) return notSlipway(200, JSON.stringify(result.body));
+    state.ping = result.body as unknown as Ping;
   }
-  return judged(found.ping, layer);
+  return layerOutcome(state.ping, layer);
 }
 
-export async function beClaimed(target: DoctorTarget, found: Found): Promise<Outcome> {
+export async function checkTaskClaim(target: DoctorTarget, state: ExaminationState): Promise<Outcome> {
   const { caller, timeout_seconds: within_seconds } = target;
   const path = caller.kind === 'agent' ? address('agent-ping') : address('node-ping', { id: caller.node_id ?? '' });
-  const heard = await put(target, { method: 'POST', path, body: { within_seconds } });
-  if ('outcome' in heard) {
-    const { outcome } = heard;
-    const barred = outcome.state === 'failed' && pingNotPossible.includes(outcome.code);
-    return barred ? skipped(`no ping was requested: ${outcome.says}`) : outcome;
+  const result = await sendAsCaller(target, { method: 'POST', path, body: { within_seconds } });
+  if ('outcome' in result) {
+    const { outcome } = result;
+    const isImpossible = outcome.state === 'failed' && pingNotPossible.includes(outcome.code);
+    return isImpossible ? skipped(`no ping was requested: ${outcome.says}`) : outcome;
   }
-  if (!isJudged(heard.body)) return stranger(202, JSON.stringify(heard.body));
-  found.ping = heard.body as unknown as Ping;
-  return follow(target, found, 'claim');
+  if (!hasChecks(result.body)) return notSlipway(202, JSON.stringify(result.body));
+  state.ping = result.body as unknown as Ping;
+  return pollPing(target, state, 'claim');
 }
 
-export const beAnswered = (target: DoctorTarget, found: Found): Promise<Outcome> =>
-  found.ping ? follow(target, found, 'result') : Promise.resolve(skipped('no ping was requested'));
+export const checkTaskResult = (target: DoctorTarget, state: ExaminationState): Promise<Outcome> =>
+  state.ping ? pollPing(target, state, 'result') : Promise.resolve(skipped('no ping was requested'));

@@ -1,4 +1,4 @@
-/** Recorded boots for tests: 39 quick ones, a slow healthy one and a stuck one. */
+/** Samples of recorded boots for tests: 39 quick boots, a slow healthy one and a stuck one. */
 import type { BootPhase, BootSample, PoolBoots, WhatIf } from '../../contract/supervision/boots.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/boots/survival.ts';
 import { falseKillShare } from '../../lifecycle/boots/what-if.ts';
@@ -17,7 +17,7 @@ export const sampleBoot = (seconds: number, fields: Partial<BootSample> = {}): B
   ...fields,
 });
 
-/** The slow boot of the spec: launched 14:51:01, registered 14:58:04. */
+/** A slow boot that is healthy: it takes 423 s, and the budget is 720 s. */
 export const slowHealthyBoot = sampleBoot(423, { node_id: sampleIds.node_id, at: at(5) });
 export const stuckBoot = sampleBoot(720, { node_id: 'node_stuck', outcome: 'timed_out', at: at(3) });
 

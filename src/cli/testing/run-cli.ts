@@ -1,4 +1,7 @@
-/** Runs the real command in the test's process, or slower as a child that can be interrupted. */
+/**
+ * Runs the real command in the process of the test, or in a child process. A child is slower, but
+ * can be interrupted.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -10,17 +13,17 @@ import { testToken } from './scripted-server.ts';
 
 const main = join(import.meta.dirname, '../main.ts');
 
-export interface Finished {
+export interface CliResult {
   code: number | null;
   stdout: string;
   stderr: string;
 }
 
 export interface RunningCli {
-  /** Resolves once stdout contains the text; rejects if the command ends without it. */
+  /** Resolves when stdout contains the text; rejects if the command ends without printing it. */
   printed(text: string): Promise<void>;
   interrupt(): void;
-  finished: Promise<Finished>;
+  finished: Promise<CliResult>;
 }
 
 export interface CliOptions {
@@ -55,7 +58,7 @@ export function startCli(args: string[], options: CliOptions = {}): RunningCli {
     stderr += text;
   });
   child.stdin.end(options.input ?? '');
-  const finished = once(child, 'close').then(([code]): Finished => ({ code, stdout, stderr }));
+  const finished = once(child, 'close').then(([code]): CliResult => ({ code, stdout, stderr }));
   return {
     finished,
     interrupt: () => void child.kill('SIGINT'),
@@ -73,8 +76,8 @@ export function startCli(args: string[], options: CliOptions = {}): RunningCli {
   };
 }
 
-/** A pipe, as a program that reads the output gives it. */
-function pipe(): { surface: Surface; text(): string } {
+/** Makes a surface that behaves like a pipe into another program. */
+function pipeSurface(): { surface: Surface; text(): string } {
   let text = '';
   const surface: Surface = {
     write: (more) => {
@@ -89,27 +92,27 @@ function pipe(): { surface: Surface; text(): string } {
   return { surface, text: () => text };
 }
 
-async function runHere(words: string[], options: CliOptions): Promise<Finished> {
-  const [out, err] = [pipe(), pipe()];
+async function runInProcess(words: string[], options: CliOptions): Promise<CliResult> {
+  const [out, err] = [pipeSurface(), pipeSurface()];
   const environment = environmentFor(options);
   const commands = await loadCommands(words);
-  const own = process.env;
-  // Commander reads the variables from process.env synchronously, before the first await.
+  const testEnvironment = process.env;
+  // Commander reads process.env synchronously, before the first await, so it is restored below.
   process.env = environment;
-  const ended = runCommandLine({
+  const exitCode = runCommandLine({
     words,
     commands,
     environment,
     working_directory: process.cwd(),
     terminal: { out: out.surface, err: err.surface },
-    // Trusted authorities belong to the process; a test of --ca must use startCli.
+    // Trusted authorities apply to the whole process, so a test of --ca must use startCli.
     trust: () => {},
     signal: new AbortController().signal,
   });
-  process.env = own;
-  return { code: await ended, stdout: out.text(), stderr: err.text() };
+  process.env = testEnvironment;
+  return { code: await exitCode, stdout: out.text(), stderr: err.text() };
 }
 
 /** Starts a process only for standard input or another working directory. */
-export const runCli = (args: string[], options: CliOptions = {}): Promise<Finished> =>
-  options.input === undefined && options.cwd === undefined ? runHere(args, options) : startCli(args, options).finished;
+export const runCli = (args: string[], options: CliOptions = {}): Promise<CliResult> =>
+  options.input === undefined && options.cwd === undefined ? runInProcess(args, options) : startCli(args, options).finished;

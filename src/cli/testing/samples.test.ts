@@ -1,4 +1,4 @@
-/** Every sample matches the schema of the contract. */
+/** Checks every sample against the schema of the contract. */
 import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';

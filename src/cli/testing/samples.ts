@@ -1,4 +1,4 @@
-/** Wire objects for tests, valid by the contract (samples.test.ts checks that). */
+/** Sample wire objects for tests. samples.test.ts checks them against the contract. */
 import type { Allocation } from '../../contract/allocation.ts';
 import { type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts';
 import type { Problem } from '../../contract/errors/problem.ts';
@@ -172,7 +172,7 @@ export const sampleLogLine = (fields: Partial<LogLine> = {}): LogLine => ({
   ...fields,
 });
 
-/** A refusal with the status, title and owner that the error catalogue has for its code. */
+/** Makes a refusal with the status, title and owner of its code in the error catalogue. */
 export function sampleProblem(fields: Partial<Problem> = {}): Problem {
   const { code = 'pool_not_found' } = fields;
   const { status, title, owner_layer } = Object.hasOwn(errorCatalogue, code)

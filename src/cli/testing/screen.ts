@@ -1,5 +1,6 @@
 /**
- * A terminal in memory that interprets the control sequences we send, so that tests see the screen.
+ * A terminal in memory. It interprets the control sequences that the CLI sends, so that tests can
+ * read the screen.
  */
 import { plain } from '../render/text/palette.ts';
 import type { Surface } from '../terminal/terminal.ts';
@@ -7,7 +8,7 @@ import type { Surface } from '../terminal/terminal.ts';
 export interface Screen extends Surface {
   lines(): string[];
   cursorHidden(): boolean;
-  /** Everything that was ever written. */
+  /** Returns everything that was ever written. */
   raw(): string;
 }
 
@@ -57,7 +58,7 @@ export function screenSurface(size: { columns: number; rows: number }): Screen {
           lines[row] ??= '';
         } else if (name) {
           const command = commands[name];
-          if (!command) throw new Error(`the screen does not know ${JSON.stringify(piece)}`);
+          if (!command) throw new Error(`unknown control sequence ${JSON.stringify(piece)}`);
           command(Number(count || 1));
         } else put(piece);
       }

@@ -1,6 +1,6 @@
 /**
- * A scripted server for tests of the CLI: real HTTP, answers from memory, an event stream with
- * resume. The test publishes changes, refuses calls and restarts the server on its port.
+ * A scripted HTTP server for tests of the CLI. It answers from memory and has an event stream that
+ * can be resumed. A test publishes changes, refuses calls and restarts the server on its port.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -32,7 +32,7 @@ export interface Answer {
 
 type Handler = (call: Call) => Answer | Promise<Answer>;
 
-interface Published {
+interface PublishedEvent {
   id: string;
   event: string;
   data: unknown;
@@ -44,14 +44,14 @@ export class ScriptedServer {
   readonly allocations = new Map<string, Allocation>();
   readonly operations = new Map<string, Operation>();
   private readonly handlers = new Map<OperationName, Handler>();
-  private readonly published: Published[] = [];
+  private readonly published: PublishedEvent[] = [];
   private readonly streams = new Set<ServerResponse>();
   private server: Server = createServer();
   private port = 0;
 
   async start(): Promise<this> {
     this.server = createServer((request, response) => {
-      this.serve(request, response).catch((error: unknown) =>
+      this.handle(request, response).catch((error: unknown) =>
         response.destroy(error instanceof Error ? error : undefined),
       );
     });
@@ -82,45 +82,45 @@ export class ScriptedServer {
     this.on(name, () => ({ status: body.status, body, type: 'application/problem+json' }));
   }
 
-  publish(news: WireEvent): void {
-    if (news.kind === 'node') this.nodes.set(news.node.node_id, news.node);
-    if (news.kind === 'allocation') this.allocations.set(news.allocation.allocation_id, news.allocation);
-    if (news.kind === 'operation') this.operations.set(news.operation.workflow_id, news.operation);
-    const data = news.kind === 'node' ? news.node : news.kind === 'allocation' ? news.allocation : news.operation;
-    const event = { id: `${this.published.length + 1}-1`, event: news.kind, data };
+  publish(change: WireEvent): void {
+    if (change.kind === 'node') this.nodes.set(change.node.node_id, change.node);
+    if (change.kind === 'allocation') this.allocations.set(change.allocation.allocation_id, change.allocation);
+    if (change.kind === 'operation') this.operations.set(change.operation.workflow_id, change.operation);
+    const data = change.kind === 'node' ? change.node : change.kind === 'allocation' ? change.allocation : change.operation;
+    const event = { id: `${this.published.length + 1}-1`, event: change.kind, data };
     this.published.push(event);
-    for (const stream of this.streams) send(stream, event);
+    for (const stream of this.streams) sendEvent(stream, event);
   }
 
   callsOf(name: OperationName): Call[] {
     return this.calls.filter((call) => call.name === name);
   }
 
-  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const call = await readCall(request);
-    if (!call) return answer(response, problem('not_found', 404));
+    if (!call) return sendAnswer(response, problem('not_found', 404));
     this.calls.push(call);
-    if (call.headers.authorization === undefined) return answer(response, problem('token_missing', 401));
-    if (call.headers.authorization !== `Bearer ${testToken}`) return answer(response, problem('token_unknown', 401));
+    if (call.headers.authorization === undefined) return sendAnswer(response, problem('token_missing', 401));
+    if (call.headers.authorization !== `Bearer ${testToken}`) return sendAnswer(response, problem('token_unknown', 401));
     const handler = this.handlers.get(call.name);
-    if (handler) return answer(response, await handler(call));
+    if (handler) return sendAnswer(response, await handler(call));
     if (call.name === 'stream-open') return this.stream(call, response);
-    answer(response, this.fromMemory(call));
+    sendAnswer(response, this.answerFromMemory(call));
   }
 
   private stream(call: Call, response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(': welcome\n\n');
     const last = call.headers['last-event-id'];
-    const seen = last === undefined ? this.published.length : this.published.findIndex(({ id }) => id === last) + 1;
-    for (const event of this.published.slice(seen)) send(response, event);
+    const firstToSend = last === undefined ? this.published.length : this.published.findIndex(({ id }) => id === last) + 1;
+    for (const event of this.published.slice(firstToSend)) sendEvent(response, event);
     this.streams.add(response);
     response.on('close', () => this.streams.delete(response));
   }
 
-  private fromMemory({ name, params, query }: Call): Answer {
+  private answerFromMemory({ name, params, query }: Call): Answer {
     const id = params.id ?? '';
-    const one = (item: unknown, code: string) => (item === undefined ? problem(code, 404) : { body: item });
+    const answerWith = (item: unknown, code: string) => (item === undefined ? problem(code, 404) : { body: item });
     const page = (items: Iterable<{ status: string; pool?: string }>) => ({
       body: {
         items: [...items].filter(
@@ -129,17 +129,17 @@ export class ScriptedServer {
         next_cursor: null,
       },
     });
-    if (name === 'node-get') return one(this.nodes.get(id), 'node_not_found');
-    if (name === 'allocation-get') return one(this.allocations.get(id), 'allocation_not_found');
-    if (name === 'operation-get') return one(this.operations.get(id), 'operation_not_found');
+    if (name === 'node-get') return answerWith(this.nodes.get(id), 'node_not_found');
+    if (name === 'allocation-get') return answerWith(this.allocations.get(id), 'allocation_not_found');
+    if (name === 'operation-get') return answerWith(this.operations.get(id), 'operation_not_found');
     if (name === 'node-list') return page(this.nodes.values());
     if (name === 'allocation-list') return page(this.allocations.values());
     if (name === 'operation-list') return page(this.operations.values());
-    if (name === 'thing-find') return { body: this.found(query.id ?? '') };
+    if (name === 'thing-find') return { body: this.findThing(query.id ?? '') };
     return problem('not_found', 404);
   }
 
-  private found(id: string): Found {
+  private findThing(id: string): Found {
     const items = [...this.nodes.values()]
       .filter(({ name, node_instance_id }) => name === id || node_instance_id === id)
       .map(({ node_id, name, status, allocation_id, node_instance_id }) => ({
@@ -158,10 +158,10 @@ const problem = (code: string, status: number): Answer => ({
   type: 'application/problem+json',
 });
 
-const send = (response: ServerResponse, { id, event, data }: Published) =>
+const sendEvent = (response: ServerResponse, { id, event, data }: PublishedEvent) =>
   response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 
-function answer(response: ServerResponse, { status = 200, body, type = 'application/json' }: Answer): void {
+function sendAnswer(response: ServerResponse, { status = 200, body, type = 'application/json' }: Answer): void {
   response.writeHead(status, status === 204 ? {} : { 'content-type': type });
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }

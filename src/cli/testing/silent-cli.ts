@@ -1,4 +1,4 @@
-/** A Cli that is never run, to generate the reference page and the completions from the program. */
+/** A Cli that prints nothing, to read the declared commands without running one. */
 import type { Cli } from '../command.ts';
 import { plain } from '../render/text/palette.ts';
 import type { Surface } from '../terminal/terminal.ts';

@@ -1,4 +1,4 @@
-/** Wire objects for tests: explanations, brake, sweeps, findings and residue. */
+/** Sample wire objects for tests: explanations, brake, sweeps, findings and residue. */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Explanation, NodeActed } from '../../contract/supervision/explanation.ts';
@@ -98,7 +98,7 @@ export const sampleWindow = (fields: Partial<Maintenance> = {}): Maintenance => 
   ...fields,
 });
 
-/** Nothing is held. "Now" is ten minutes after the start of the samples. */
+/** A brake without holds. Its time is ten minutes after the start of the samples. */
 export const sampleBrake = (fields: Partial<Brake> = {}): Brake => ({
   at: at(10),
   holding: false,

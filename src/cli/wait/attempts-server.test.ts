@@ -1,4 +1,4 @@
-/** `allocate --wait` with several attempts, against a real server. */
+/** Checks `allocate --wait` with several attempts against a real server. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** `--wait` on a pool with several attempts: a failed one is not the outcome. */
+/** Checks `--wait` on a pool with several attempts, where one failed attempt is not the outcome. */
 import { beforeEach, expect, test } from 'vitest';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Progress } from '../../contract/progress.ts';
@@ -30,30 +30,30 @@ const operationAt = (workflow_id: string, s: number, fields: Partial<Progress>) 
   const created_at = workflow_id === first ? at(0) : at(6);
   return sampleOperation({ workflow_id, created_at, status: progress.status, progress });
 };
-const operate = (workflow_id: string, s: number, fields: Partial<Progress>) =>
+const publishOperation = (workflow_id: string, s: number, fields: Partial<Progress>) =>
   server.publish({ kind: 'operation', operation: operationAt(workflow_id, s, fields) });
 const failed = (fields: Partial<Allocation>) =>
   sampleAllocation({ status: 'failed', status_since: at(5), reason: 'set-up ended with code 5', ...fields });
-const follows = 'set-up ended with code 5; attempt 2 of 2 follows';
+const nextAttemptReason = 'set-up ended with code 5; attempt 2 of 2 follows';
 
 const allocate = () => startCli(['allocate', '--pool', 'stubborn', '--wait'], { server: server.url });
 
-test('reports the failed first machine and ends with the second', async () => {
+test('reports that the first machine failed, and succeeds with the second', async () => {
   const cli = allocate();
   await cli.printed('Step 1/3 · Launching');
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
-  operate(first, 5, { label: 'Saving its evidence', step: 2 });
+  publishOperation(first, 5, { label: 'Saving its evidence', step: 2 });
   await cli.printed('Saving its evidence');
   // The server sends allocations before operations, and the next attempt before the last ends.
   const queued = { status: 'queued', label: 'Removing the former' } as const;
   server.operations.set(second, operationAt(second, 6, queued));
   server.publish({
     kind: 'allocation',
-    allocation: failed({ workflow_id: second, reason: follows, progress: progressAt(second, 6, queued) }),
+    allocation: failed({ workflow_id: second, reason: nextAttemptReason, progress: progressAt(second, 6, queued) }),
   });
-  operate(first, 7, { status: 'failed' });
-  operate(second, 8, { label: 'Removing the former' });
-  await cli.printed(`! ${follows}`);
+  publishOperation(first, 7, { status: 'failed' });
+  publishOperation(second, 8, { label: 'Removing the former' });
+  await cli.printed(`! ${nextAttemptReason}`);
   await cli.printed('Removing the former');
   server.publish({
     kind: 'allocation',
@@ -68,27 +68,28 @@ test('fails when the last attempt fails, and prints its reason once', async () =
   const cli = allocate();
   await cli.printed('Step 1/3');
   server.operations.set(second, operationAt(second, 6, { status: 'queued' }));
-  server.publish({ kind: 'allocation', allocation: failed({ workflow_id: second, reason: follows }) });
-  operate(second, 8, { label: 'Launching again' });
+  server.publish({ kind: 'allocation', allocation: failed({ workflow_id: second, reason: nextAttemptReason }) });
+  publishOperation(second, 8, { label: 'Launching again' });
   await cli.printed('Launching again');
-  const over = { workflow_id: second, status_since: at(20), reason: 'set-up ended with code 6' };
-  server.publish({ kind: 'allocation', allocation: failed(over) });
-  operate(second, 21, { status: 'failed' });
+  const lastFailure = { workflow_id: second, status_since: at(20), reason: 'set-up ended with code 6' };
+  server.publish({ kind: 'allocation', allocation: failed(lastFailure) });
+  publishOperation(second, 21, { status: 'failed' });
   const { code, stdout } = await cli.finished;
   expect(code).toBe(1);
   expect(stdout.split('set-up ended with code 6')).toHaveLength(2);
 });
 
-test('fetches the allocation once more when an attempt ends before the next is named', async () => {
+test('fetches the allocation again when an attempt ends before the allocation names the next one', async () => {
   const cli = allocate();
   await cli.printed('Step 1/3');
-  // A poll whose attempt ends between its two requests sees the old operation id and its end.
+  // If the attempt ends between the two requests of a poll, the poll sees the old operation id and
+  // the end of that operation.
   server.operations.set(second, operationAt(second, 6, { status: 'queued' }));
-  server.on('allocation-get', () => ({ body: failed({ workflow_id: second, reason: follows }) }));
-  operate(first, 7, { status: 'failed' });
+  server.on('allocation-get', () => ({ body: failed({ workflow_id: second, reason: nextAttemptReason }) }));
+  publishOperation(first, 7, { status: 'failed' });
   server.publish({ kind: 'allocation', allocation: failed({ progress: progressAt(first, 5, {}) }) });
   await expect.poll(() => server.callsOf('allocation-get').length, { timeout: 20_000 }).toBeGreaterThan(1);
-  operate(second, 9, { label: 'Removing the former' });
+  publishOperation(second, 9, { label: 'Removing the former' });
   await cli.printed('Removing the former');
   server.publish({
     kind: 'allocation',

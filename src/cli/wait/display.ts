@@ -1,4 +1,4 @@
-/** Shows the subject of a wait: redrawn in place on a terminal, or one line per change. */
+/** Shows the subject of a wait, redrawn in place on a terminal, or as one line per change. */
 import type { Session } from '../connection/session.ts';
 import {
   type Bar,
@@ -15,42 +15,42 @@ import type { Fit } from '../render/text/table.ts';
 import { pad, printable, truncate, wrap } from '../render/text/text.ts';
 import { openLiveView } from '../terminal/live-view.ts';
 import { fitOf, printLines, type Surface } from '../terminal/terminal.ts';
-import type { Sighting } from './follow.ts';
+import type { Observation } from './follow.ts';
 import { progressOf, type Subject, setbackOf } from './subject.ts';
 
 export interface Display {
-  show(sighting: Sighting): void;
+  show(observation: Observation): void;
   close(): void;
 }
 
-interface Waiting extends Sighting {
+interface WaitState extends Observation {
   bar: Bar | null;
   /** The age of the last answer about the subject. */
   seen_seconds_ago: number;
 }
 
-function viewOf(waiting: Waiting): ProgressView | null {
+function viewOf(waiting: WaitState): ProgressView | null {
   const progress = progressOf(waiting.subject);
   return progress && { ...waiting, progress };
 }
 
-/** The finished steps, each with its duration. */
+/** Renders the finished steps, each with its duration. */
 function stepLines(subject: Subject, { width, paint }: Fit): string[] {
-  const ended = (subject.operation?.steps ?? []).filter(({ status }) => status === 'done' || status === 'failed');
-  const labelWidth = Math.max(0, ...ended.map(({ label }) => label.length));
-  return ended.map(({ label, status, started_at, finished_at, tries }) => {
+  const finishedSteps = (subject.operation?.steps ?? []).filter(({ status }) => status === 'done' || status === 'failed');
+  const labelWidth = Math.max(0, ...finishedSteps.map(({ label }) => label.length));
+  return finishedSteps.map(({ label, status, started_at, finished_at, tries }) => {
     const seconds = started_at && finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : null;
-    const again = tries > 1 ? `  (${tries} tries)` : '';
-    const text = `${pad(printable(label), labelWidth)}  ${seconds === null ? '' : formatDuration(seconds).padStart(6)}${again}`;
+    const triesText = tries > 1 ? `  (${tries} tries)` : '';
+    const text = `${pad(printable(label), labelWidth)}  ${seconds === null ? '' : formatDuration(seconds).padStart(6)}${triesText}`;
     return `${paint(stepTones[status], stepMarks[status])} ${paint('quiet', truncate(text.trimEnd(), width - 2))}`;
   });
 }
 
-function waitingLines(waiting: Waiting, fit: Fit): string[] {
+function waitingLines(waiting: WaitState, fit: Fit): string[] {
   const view = viewOf(waiting);
   const setback = setbackOf(waiting.subject);
   const status = waiting.subject.allocation?.status ?? waiting.subject.node?.status ?? 'waiting';
-  const note =
+  const notice =
     waiting.link === 'lost'
       ? `! no answer for ${elapsed(waiting.seen_seconds_ago)}; retrying, the operation continues on the server`
       : null;
@@ -59,28 +59,28 @@ function waitingLines(waiting: Waiting, fit: Fit): string[] {
     ...stepLines(waiting.subject, fit),
     ...(view && !isOver(view.progress) ? progressLines(view, fit) : []),
     ...(view ? [] : [`${status} · ${elapsed(waiting.seen_seconds_ago)}`]),
-    ...(note === null ? [] : [fit.paint('warn', truncate(note, fit.width))]),
+    ...(notice === null ? [] : [fit.paint('warn', truncate(notice, fit.width))]),
   ];
 }
 
 function liveDisplay(surface: Surface, session: Session, known: Subject): Display {
   const { clock } = session;
   let bar: Bar | null = null;
-  let sighting: Sighting = { subject: known, link: 'live' };
+  let observation: Observation = { subject: known, link: 'live' };
   let seenMs = clock.monotonicMs();
-  const waiting = (): Waiting => {
-    const progress = progressOf(sighting.subject);
+  const waiting = (): WaitState => {
+    const progress = progressOf(observation.subject);
     bar = progress && raiseBar(bar, progress);
-    return { ...sighting, bar, seen_seconds_ago: (clock.monotonicMs() - seenMs) / 1000 };
+    return { ...observation, bar, seen_seconds_ago: (clock.monotonicMs() - seenMs) / 1000 };
   };
   const view = openLiveView(surface, clock, () => waitingLines(waiting(), fitOf(surface)));
   return {
     show(next) {
       if (next.link !== 'lost') seenMs = clock.monotonicMs();
-      sighting = next;
+      observation = next;
       view.markChanged();
     },
-    close: () => view.close(stepLines(sighting.subject, fitOf(surface))),
+    close: () => view.close(stepLines(observation.subject, fitOf(surface))),
   };
 }
 
@@ -108,7 +108,7 @@ function lineDisplay(surface: Surface): Display {
 
 const silentDisplay: Display = { show() {}, close() {} };
 
-/** With --json, stdout gets the document only; an interactive stderr still shows progress. */
+/** With --json, stdout gets only the document. An interactive stderr still shows progress. */
 export function displayFor(session: Session, known: Subject): Display {
   const { out, err } = session.terminal;
   const surface = session.json ? err : out;

@@ -1,4 +1,4 @@
-/** The order of the live table, how events update it, and how it fits the window. */
+/** Checks the order of the live table, how events update it, and how it fits the window. */
 import { expect, test } from 'vitest';
 import { fleetLines } from '../render/machines/fleet.ts';
 import { plain } from '../render/text/palette.ts';
@@ -31,7 +31,7 @@ test('sorts nodes that need attention first, then those in transition', () => {
   expect(nodesInOrder(fleet()).map(({ node_id }) => node_id)).toEqual(['node_b', 'node_c', 'node_a']);
 });
 
-test('sorts a machine whose release failed first, with the reason', () => {
+test('puts a machine whose release failed first, with the reason', () => {
   const live = fleet();
   applyEvent(live, {
     kind: 'allocation',
@@ -59,7 +59,7 @@ test('shows progress, reasons and allocations without a machine', () => {
   expect(text).toMatch(/Without a machine:\nALLOCATION .*\nalloc_\S+ +local +requested .*waiting for capacity/s);
 });
 
-test('fits every window size', () => {
+test('fits every line and the number of lines into the window', () => {
   for (const width of [60, 80, 120])
     for (const rows of [12, 24, 50]) {
       const lines = fleetLines(fleet(), { ...view, rows }, { width, paint: plain });

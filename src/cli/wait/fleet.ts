@@ -1,4 +1,4 @@
-/** The live fleet as `watch` shows it: fetched on connect, then updated by events. Pure. */
+/** Keeps the fleet that `watch` shows. It is fetched on connect, then updated by events. Pure. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -20,7 +20,7 @@ export function fleetOf(nodes: Node[], allocations: Allocation[], operations: Op
   };
 }
 
-/** Nodes and allocations that end stay in the table, so that the user sees their end. */
+/** Keeps nodes and allocations that have ended in the table, so that the user sees their end. */
 export function applyEvent(fleet: Fleet, event: WireEvent): void {
   if (event.kind === 'node') fleet.nodes.set(event.node.node_id, event.node);
   else if (event.kind === 'allocation') fleet.allocations.set(event.allocation.allocation_id, event.allocation);
@@ -48,16 +48,16 @@ export const isStuckInRelease = (fleet: Fleet, node: Node): boolean =>
 const rankOf = (fleet: Fleet, node: Node) =>
   node.held !== null || isStuckInRelease(fleet, node) ? -1 : ranks[node.status];
 
-/** Ids sort by creation time, so the order within a rank is stable. */
+/** Sorts the newest first within a rank: ids sort by creation time. */
 export const nodesInOrder = (fleet: Fleet): Node[] =>
   [...fleet.nodes.values()].sort((a, b) => rankOf(fleet, a) - rankOf(fleet, b) || (a.node_id < b.node_id ? 1 : -1));
 
-/** Allocations without a row in the table of nodes. */
+/** Returns the allocations without a row in the table of nodes. */
 export const unplacedAllocations = (fleet: Fleet): Allocation[] =>
   [...fleet.allocations.values()].filter(
     ({ node_id, status }) => status !== 'released' && (node_id === null || !fleet.nodes.has(node_id)),
   );
 
-/** The operation in progress on a node, if any. */
+/** Returns the operation in progress on a node, if any. */
 export const operationOn = (fleet: Fleet, node: Node): Operation | undefined =>
   node.workflow_id === null ? undefined : fleet.operations.get(node.workflow_id);

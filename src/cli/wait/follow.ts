@@ -1,6 +1,6 @@
 /**
- * Follows one subject by the event stream, or by polling each second while there is no stream. It
- * outlasts a server restart, because operations do too.
+ * Follows one subject by the event stream, or by polling each second while there is no stream.
+ * Keeps following across a server restart, because operations survive it.
  */
 import { type ServerEvent, streamChanges } from '../connection/event-stream.ts';
 import { isTransient, type Session } from '../connection/session.ts';
@@ -8,13 +8,13 @@ import { readWireEvent } from '../connection/wire-event.ts';
 import { Interrupted } from '../terminal/failure.ts';
 import { mergeAllocation, mergeNode, mergeOperation, type Subject, type Target, type TargetKind } from './subject.ts';
 
-export interface Sighting {
+export interface Observation {
   subject: Subject;
-  /** How the subject was read; `lost` means that it may be stale. */
+  /** How the subject was read; `lost` means that the subject may be stale. */
   link: 'live' | 'polling' | 'lost';
 }
 
-/** After this long without an answer the wait ends as unreachable. */
+/** After this long without an answer, the wait fails with an unreachable server. */
 export const maxOutageMs = 120_000;
 
 const queries: Record<TargetKind, (id: string) => Record<string, string>> = {
@@ -24,10 +24,10 @@ const queries: Record<TargetKind, (id: string) => Record<string, string>> = {
 };
 
 function mergeEvent(subject: Subject, event: ServerEvent): Subject {
-  const news = readWireEvent(event);
-  if (news?.kind === 'allocation') return mergeAllocation(subject, news.allocation);
-  if (news?.kind === 'node') return mergeNode(subject, news.node);
-  return news ? mergeOperation(subject, news.operation) : subject;
+  const wireEvent = readWireEvent(event);
+  if (wireEvent?.kind === 'allocation') return mergeAllocation(subject, wireEvent.allocation);
+  if (wireEvent?.kind === 'node') return mergeNode(subject, wireEvent.node);
+  return wireEvent ? mergeOperation(subject, wireEvent.operation) : subject;
 }
 
 /** Fetches the subject and the operation in progress on it. */
@@ -55,9 +55,10 @@ export async function* follow(
   target: Target,
   known: Subject,
   signal: AbortSignal,
-): AsyncGenerator<Sighting> {
+): AsyncGenerator<Observation> {
   const { clock } = session;
-  const open = (last: string, within: AbortSignal) => session.openStream(queries[target.kind](target.id), last, within);
+  const open = (last: string, streamSignal: AbortSignal) =>
+    session.openStream(queries[target.kind](target.id), last, streamSignal);
   let subject = known;
   let lastAnswerMs = clock.monotonicMs();
   for await (const change of streamChanges({ clock, signal, open })) {
@@ -68,7 +69,7 @@ export async function* follow(
       continue;
     }
     try {
-      // The stream misses changes from before it opened and while it was down.
+      // Fetches the subject, because the stream misses changes from the time when it was not open.
       subject = await fetchSubject(session, target, subject, signal);
       lastAnswerMs = clock.monotonicMs();
       yield { subject, link: change.type === 'closed' ? 'polling' : 'live' };

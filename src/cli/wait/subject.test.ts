@@ -34,7 +34,7 @@ describe('merging updates', () => {
     const running = mergeOperation(emptySubject, later);
     expect(mergeOperation(running, sampleOperation())).toBe(running);
   });
-  test('ignores an update of another allocation', () => {
+  test('ignores an update of a different allocation', () => {
     const known = mergeAllocation(emptySubject, sampleAllocation());
     expect(mergeAllocation(known, sampleAllocation({ allocation_id: 'alloc_2', status_since: at(9) }))).toBe(known);
   });
@@ -46,7 +46,7 @@ describe('merging updates', () => {
   });
 });
 
-test('reports a setback only while a later attempt runs', () => {
+test('returns the reason of a failed attempt only while a later attempt runs', () => {
   const allocation = sampleAllocation({
     status: 'failed',
     status_since: at(5),
@@ -77,14 +77,14 @@ describe('a wait', () => {
     ['release', 'release_failed', 'failed'],
     ['settle', 'released', 'ok'],
     ['settle', 'release_failed', 'failed'],
-  ] as const)('for %s at %s ends with %s', (goal, status, end) => {
+  ] as const)('with the goal %s and the status %s has the exit %s', (goal, status, end) => {
     expect(settlementOf(allocation({ status }), goal)).toBe(end);
   });
-  test('goes on while a release is retried', () => {
+  test('continues while a release is retried', () => {
     const trying = { ...allocation({ status: 'release_failed' }), operation: sampleOperation() };
     expect(settlementOf(trying, 'release')).toBeNull();
   });
-  test('goes on while an operation is open on a failed allocation, also one that only the allocation names', () => {
+  test('continues while an operation runs on a failed allocation, even if only the allocation names it', () => {
     const ended = sampleOperation({ status: 'failed', progress: sampleProgress({ status: 'failed' }) });
     const failed = (operation: Operation | null, named: Progress | null) => ({
       ...emptySubject,
@@ -96,12 +96,12 @@ describe('a wait', () => {
       expect(settlementOf(failed(sampleOperation(), null), goal)).toBeNull();
       expect(settlementOf(failed(ended, next('queued')), goal)).toBeNull();
       expect(settlementOf(failed(null, next('running')), goal)).toBeNull();
-      // The operation has ended, so the progress that the allocation shows of it is stale.
+      // The operation has ended, so the progress in the allocation is stale.
       expect(settlementOf(failed(ended, sampleProgress()), goal)).toBe('failed');
       expect(settlementOf(failed(ended, next('failed')), goal)).toBe('failed');
     }
   });
-  test('ends for nodes and operations by their own status', () => {
+  test('ends according to the status of a node or an operation', () => {
     expect(settlementOf({ ...emptySubject, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
     expect(settlementOf({ ...emptySubject, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
     expect(settlementOf({ ...emptySubject, operation: sampleOperation() }, 'settle')).toBeNull();

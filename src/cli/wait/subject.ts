@@ -1,6 +1,6 @@
 /**
- * The subject of a wait, how updates merge into it, and when it has settled. Pure. Updates may come
- * twice, late, or from the stream and a poll at once; the newest wins.
+ * Merges updates into the subject of a wait, and decides when it has settled. Pure. Updates may
+ * come twice, late, or from the stream and a poll at once; the newest wins.
  */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { TargetKind } from '../../contract/fleet/find.ts';
@@ -30,39 +30,39 @@ const prefixes: Record<string, TargetKind> = { alloc: 'allocation', node: 'node'
 /** Reads the kind from the prefix of an id. */
 export const kindOfId = (id: string): TargetKind | null => prefixes[id.slice(0, id.indexOf('_'))] ?? null;
 
-const notOlder = (before: string | undefined, after: string) =>
-  before === undefined || Date.parse(after) >= Date.parse(before);
+const isNotOlder = (current: string | undefined, update: string) =>
+  current === undefined || Date.parse(update) >= Date.parse(current);
 
 export function mergeAllocation(subject: Subject, allocation: Allocation): Subject {
-  const known = subject.allocation;
-  if (known && known.allocation_id !== allocation.allocation_id) return subject;
-  return notOlder(known?.status_since, allocation.status_since) ? { ...subject, allocation } : subject;
+  const current = subject.allocation;
+  if (current && current.allocation_id !== allocation.allocation_id) return subject;
+  return isNotOlder(current?.status_since, allocation.status_since) ? { ...subject, allocation } : subject;
 }
 
 export function mergeNode(subject: Subject, node: Node): Subject {
-  const known = subject.node;
-  if (known && known.node_id !== node.node_id) return subject;
-  return notOlder(known?.status_since, node.status_since) ? { ...subject, node } : subject;
+  const current = subject.node;
+  if (current && current.node_id !== node.node_id) return subject;
+  return isNotOlder(current?.status_since, node.status_since) ? { ...subject, node } : subject;
 }
 
-/** Compares progress within one operation, and the creation time of two operations. */
+/** Compares updates of one operation by progress, and two operations by creation time. */
 export function mergeOperation(subject: Subject, operation: Operation): Subject {
-  const known = subject.operation;
-  const newer =
-    known?.workflow_id === operation.workflow_id
-      ? notOlder(known.progress.updated_at, operation.progress.updated_at)
-      : notOlder(known?.created_at, operation.created_at);
-  return newer ? { ...subject, operation } : subject;
+  const current = subject.operation;
+  const isNewer =
+    current?.workflow_id === operation.workflow_id
+      ? isNotOlder(current.progress.updated_at, operation.progress.updated_at)
+      : isNotOlder(current?.created_at, operation.created_at);
+  return isNewer ? { ...subject, operation } : subject;
 }
 
-/** Counts the known operation, and a newer one that so far only the allocation names. */
-export function hasOpenOperation({ allocation, operation }: Subject): boolean {
+/** Also finds a newer operation that only the allocation names so far. */
+export function hasRunningOperation({ allocation, operation }: Subject): boolean {
   if (operation && !isOver(operation.progress)) return true;
-  const named = allocation?.progress ?? null;
-  return named !== null && named.workflow_id !== operation?.workflow_id && !isOver(named);
+  const progress = allocation?.progress ?? null;
+  return progress !== null && progress.workflow_id !== operation?.workflow_id && !isOver(progress);
 }
 
-/** Why the last attempt failed, while the next one runs. */
+/** Returns why the last attempt failed, while the next attempt runs. */
 export function setbackOf({ allocation, operation }: Subject): string | null {
   if (allocation?.status !== 'failed' || !operation || isOver(operation.progress)) return null;
   return Date.parse(operation.created_at) >= Date.parse(allocation.status_since) ? allocation.reason : null;
@@ -71,7 +71,7 @@ export function setbackOf({ allocation, operation }: Subject): string | null {
 export const progressOf = (subject: Subject): ReadableProgress | null =>
   subject.operation?.progress ?? subject.allocation?.progress ?? null;
 
-/** The outcome that the user waits for. `settle` accepts any end. */
+/** The outcome that the user waits for. `settle` accepts any final status. */
 export type Goal = 'use' | 'release' | 'settle';
 
 const allocationEnds: Record<Goal, Partial<Record<AllocationStatus, ExitName>>> = {
@@ -94,14 +94,14 @@ const operationEnds: Partial<Record<OperationStatus, ExitName>> = {
   cancelled: 'failed',
 };
 
-/** A failure is final only when no operation is open: a pool may try several machines. */
+/** A failure is not final while an operation runs, because a pool may try several machines. */
 const isRetried = (subject: Subject, goal: Goal): boolean => {
   const status = subject.allocation?.status;
   const canContinue = goal === 'release' ? status === 'release_failed' : status === 'failed';
-  return canContinue && hasOpenOperation(subject);
+  return canContinue && hasRunningOperation(subject);
 };
 
-/** The exit status once the subject has settled; null while it has not. */
+/** Returns the exit status if the subject has settled, or else null. */
 export function settlementOf(subject: Subject, goal: Goal): ExitName | null {
   const { allocation, node, operation } = subject;
   if (allocation) return isRetried(subject, goal) ? null : (allocationEnds[goal][allocation.status] ?? null);

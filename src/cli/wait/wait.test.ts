@@ -1,4 +1,4 @@
-/** Waiting, by the real command and on a screen: progress, outcomes, restarts, timeouts, Ctrl-C. */
+/** Checks waits of the real command: progress, outcomes, restarts, timeouts and Ctrl-C. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { newCorrelationId } from '../../base/ids.ts';
@@ -33,13 +33,13 @@ beforeEach(() => {
   clockSeconds = 0;
 });
 
-function progress(fields: Partial<Progress>): void {
+function publishProgress(fields: Partial<Progress>): void {
   clockSeconds += 1;
   const base = sampleOperation();
   const updated = sampleProgress({ ...fields, updated_at: second(clockSeconds), elapsed_seconds: clockSeconds });
   server.publish({ kind: 'operation', operation: { ...base, status: updated.status, progress: updated } });
 }
-const become = (fields: Parameters<typeof sampleAllocation>[0]) =>
+const publishAllocation = (fields: Parameters<typeof sampleAllocation>[0]) =>
   server.publish({ kind: 'allocation', allocation: sampleAllocation({ status_since: second(40), ...fields }) });
 const expected = { p50_seconds: 2, p90_seconds: 5, samples: 40 };
 const registering = { step: 2, total_steps: 3, label: 'Registering', phase: 'register', percent: 50, expected };
@@ -51,11 +51,11 @@ describe('allocate --wait', () => {
   test('prints one line per change, then the duration and the next commands', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3 · Launching');
-    progress(registering);
+    publishProgress(registering);
     await cli.printed('Step 2/3 · Registering (usually 2–5 s)');
-    progress({ ...registering, message: 'waiting for the first call' });
+    publishProgress({ ...registering, message: 'waiting for the first call' });
     await cli.printed('waiting for the first call');
-    become({ status: 'active', active_at: second(3), endpoint: 'http://10.0.0.7:80' });
+    publishAllocation({ status: 'active', active_at: second(3), endpoint: 'http://10.0.0.7:80' });
     const { code, stdout, stderr } = await cli.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const command = '\\S*slipway';
@@ -79,13 +79,13 @@ describe('allocate --wait', () => {
     const cli = allocate();
     await cli.printed('Step 1/3');
     const reason = 'provisioning timed out: launched but never registered (waited 720 s, budget from pool)';
-    become({
+    publishAllocation({
       status: 'failed',
       reason,
       owner_layer: 'node',
       verdict: { rule: 'provision-deadline', reason, at: second(40) },
     });
-    progress({ status: 'failed' });
+    publishProgress({ status: 'failed' });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(1);
     expect(stdout).toContain(`✖ ${id} failed after 40s\n  ${reason}\n`);
@@ -96,12 +96,12 @@ describe('allocate --wait', () => {
   test('survives a server restart and resumes after the last event', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3');
-    progress(registering);
+    publishProgress(registering);
     await cli.printed('Step 2/3');
     await server.stop();
     await cli.printed('no answer');
-    // It happens while the stream is down: only resuming or polling finds it.
-    become({ status: 'active', active_at: second(9) });
+    // This change happens while the stream is down, so only a resume or a poll finds it.
+    publishAllocation({ status: 'active', active_at: second(9) });
     await server.start();
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
@@ -109,7 +109,7 @@ describe('allocate --wait', () => {
     expect(server.callsOf('stream-open').at(-1)?.headers['last-event-id']).toBe('1-1');
   });
 
-  test('polls each second without a stream', async () => {
+  test('polls until the allocation is active if there is no stream', async () => {
     server.refuse('stream-open', { code: 'not_found', status: 404 });
     const cli = allocate();
     await cli.printed('Step 1/3');
@@ -117,14 +117,14 @@ describe('allocate --wait', () => {
     expect((await cli.finished).code).toBe(0);
   });
 
-  test('--timeout-wait ends the wait, not the operation: exit 5', async () => {
+  test('--timeout-wait stops the wait, but not the operation: exit 5', async () => {
     const { code, stdout } = await allocate('--timeout-wait', '0.6').finished;
     expect(code).toBe(5);
     expect(stdout).toContain(`! Not settled within 0.6s: ${id} is provisioning and continues`);
     expect(stdout).toMatch(new RegExp(`Follow it again: +\\S*slipway watch ${id}`));
   });
 
-  test('Ctrl-C ends the wait without an error: exit 130', async () => {
+  test('Ctrl-C stops the wait without an error: exit 130', async () => {
     const cli = allocate();
     await cli.printed('Step 1/3');
     cli.interrupt();
@@ -135,7 +135,7 @@ describe('allocate --wait', () => {
 
   test('--json prints only the final document', async () => {
     const cli = allocate('--json');
-    become({ status: 'active', active_at: second(3) });
+    publishAllocation({ status: 'active', active_at: second(3) });
     const { code, stdout, stderr } = await cli.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const document = JSON.parse(stdout);
@@ -172,8 +172,8 @@ describe('release --wait', () => {
   test('ends with the proof of the release', async () => {
     const cli = release('--reason', 'done with it');
     await cli.printed('Step 1/3');
-    progress({ status: 'succeeded', message: 'the process and its directory are gone' });
-    become({ status: 'released', released_at: second(2) });
+    publishProgress({ status: 'succeeded', message: 'the process and its directory are gone' });
+    publishAllocation({ status: 'released', released_at: second(2) });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
     expect(stdout).toContain(`✔ ${id} is released after 2.0s\n  the process and its directory are gone\n`);
@@ -188,11 +188,11 @@ describe('release --wait', () => {
     }));
     const cli = release();
     await cli.printed('Step 1/3');
-    progress({ status: 'succeeded' });
+    publishProgress({ status: 'succeeded' });
     const forced = sampleEvidence({ kind: 'allocation.released', data: { by: 'force-release' } });
     server.on('timeline-get', () => ({ body: { items: [forced], next_cursor: null } }));
     const by_force = sampleProgress({ kind: 'allocation-force-release', status: 'succeeded' });
-    become({ status: 'released', released_at: second(2), reason, progress: by_force });
+    publishAllocation({ status: 'released', released_at: second(2), reason, progress: by_force });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(0);
     expect(server.callsOf('timeline-get')[0]?.query).toMatchObject({ allocation_id: id, kind: 'allocation.released' });
@@ -201,10 +201,10 @@ describe('release --wait', () => {
     expect(stdout).not.toContain('✔');
   });
 
-  test('prints when a failed release is retried, and the open actions: exit 1', async () => {
+  test('prints when a failed release is retried, and the available actions: exit 1', async () => {
     const cli = release();
     await cli.printed('Step 1/3');
-    progress({ status: 'failed' });
+    publishProgress({ status: 'failed' });
     const offer = { does: 'ends it without proof', open: true, why_not: null, leads_to: null };
     server.on('allocation-actions', () => ({
       body: {
@@ -215,7 +215,7 @@ describe('release --wait', () => {
       },
     }));
     const retry_at = new Date(systemClock.nowMs() + 290_000).toISOString();
-    become({
+    publishAllocation({
       status: 'release_failed',
       reason: 'clean failed: exit 1',
       owner_layer: 'node',
@@ -234,7 +234,7 @@ describe('release --wait', () => {
 });
 
 describe('watch', () => {
-  test('prints a settled allocation and ends', async () => {
+  test('prints an allocation that is already settled and exits', async () => {
     server.allocations.set(id, sampleAllocation({ status: 'active', active_at: second(3) }));
     const { code, stdout } = await runCli(['watch', id], options());
     expect(code).toBe(0);
@@ -264,12 +264,12 @@ describe('watch', () => {
     expect(await runCli(['watch', 'node_unknown'], options())).toMatchObject({ code: 4, stdout: '' });
   });
 
-  test('prints the fleet into a pipe, one line per change and none for repeats', async () => {
+  test('prints one line per change of the fleet into a pipe, and skips repeated lines', async () => {
     const cli = startCli(['watch'], options());
     await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
     for (const status of ['provisioning', 'provisioning', 'active'] as const) {
-      become({ status });
-      progress(registering);
+      publishAllocation({ status });
+      publishProgress(registering);
     }
     await cli.printed('active');
     cli.interrupt();
@@ -286,7 +286,7 @@ describe('watch', () => {
   test('prints the fleet as one JSON object per line until Ctrl-C', async () => {
     const cli = startCli(['watch', '--json', '--pool', 'local'], options());
     await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
-    become({ status: 'active' });
+    publishAllocation({ status: 'active' });
     await cli.printed('\n');
     cli.interrupt();
     const { code, stdout } = await cli.finished;
@@ -337,7 +337,7 @@ describe('on a screen', () => {
     expect(screen.cursorHidden()).toBe(true);
 
     await expect.poll(() => server.callsOf('operation-get').length).toBeGreaterThan(0);
-    progress({
+    publishProgress({
       ...registering,
       message: 'waiting for the first call',
       parts: [{ name: 'agent', kind: 'agent', state: 'starting', tone: 'busy' }],
@@ -347,7 +347,7 @@ describe('on a screen', () => {
     expect(bar).toMatch(/^━{15}─{15} {2}50 % {2}\ds so far$/);
     expect([message, chips, nothing]).toEqual(['waiting for the first call', '◐ agent starting', []]);
 
-    progress({ ...registering, percent: 30 });
+    publishProgress({ ...registering, percent: 30 });
     await expect.poll(() => screen.lines().length).toBe(2);
     expect(screen.lines()[1]).toContain('50 %');
 
@@ -356,7 +356,7 @@ describe('on a screen', () => {
     const steps = [{ ...launch, status: 'done' as const, started_at: second(0), finished_at: second(2) }, ...later];
     const updated = sampleProgress({ ...registering, updated_at: second(30) });
     server.publish({ kind: 'operation', operation: { ...operation, steps, progress: updated } });
-    become({ status: 'active', active_at: second(3) });
+    publishAllocation({ status: 'active', active_at: second(3) });
     expect((await waited).exit).toBe('ok');
     expect(screen.lines()).toEqual([
       '✔ Launching    2.0s',

@@ -1,4 +1,4 @@
-/** `--wait`: shows the progress of one subject until it settles, the timeout passes, or Ctrl-C. */
+/** `--wait` shows the progress of one subject until it settles, a timeout passes, or Ctrl-C. */
 import { RequestRefused } from '../../contract/client.ts';
 import type { Residue } from '../../contract/supervision/residue.ts';
 import { collect } from '../connection/pages.ts';
@@ -22,17 +22,22 @@ export interface WaitRequest {
   timeout_seconds: number | null;
 }
 
-export interface Waited {
+export interface WaitResult {
   exit: ExitName;
   subject: Subject;
 }
 
 /**
- * Fetches a failed allocation once more before reporting the failure. The server queues the next
+ * Fetches a failed allocation again before reporting the failure. The server queues the next
  * attempt before it ends the last one, so an unchanged operation id means that no attempt follows.
  */
-async function confirmed(session: Session, { target, goal }: WaitRequest, seen: Subject, signal: AbortSignal) {
-  let subject = seen;
+async function confirmOutcome(
+  session: Session,
+  { target, goal }: WaitRequest,
+  observed: Subject,
+  signal: AbortSignal,
+) {
+  let subject = observed;
   let exit = settlementOf(subject, goal);
   while (exit === 'failed' && subject.allocation?.status === 'failed') {
     const failed_workflow_id = subject.allocation.workflow_id;
@@ -49,75 +54,80 @@ async function confirmed(session: Session, { target, goal }: WaitRequest, seen: 
   return { subject, exit };
 }
 
-async function settle(
+async function followUntilSettled(
   session: Session,
   request: WaitRequest,
   display: Display,
   timeout: AbortSignal,
-): Promise<Waited | Subject> {
+): Promise<WaitResult | Subject> {
   let subject = request.known;
   const signal = AbortSignal.any([session.signal, timeout]);
-  for await (const sighting of follow(session, request.target, subject, signal)) {
-    display.show(sighting);
-    const { exit, ...latest } = await confirmed(session, request, sighting.subject, signal);
+  for await (const observation of follow(session, request.target, subject, signal)) {
+    display.show(observation);
+    const { exit, ...latest } = await confirmOutcome(session, request, observation.subject, signal);
     subject = latest.subject;
     if (exit) return { exit, subject };
   }
   return subject;
 }
 
-async function unlessRefused<T>(called: Promise<T>): Promise<T | undefined> {
+async function ignoreRefusal<T>(call: Promise<T>): Promise<T | undefined> {
   try {
-    return await called;
+    return await call;
   } catch (error) {
     if (error instanceof RequestRefused) return undefined;
     throw error;
   }
 }
 
-/** The allocation whose release may have been forced. An ordinary release ends only with proof. */
-function mayBeForced({ allocation, operation }: Subject): string | null {
+/**
+ * Returns the allocation if its release may have been forced. An ordinary release ends only with
+ * proof.
+ */
+function possiblyForcedAllocation({ allocation, operation }: Subject): string | null {
   if (!allocation) return operation?.kind === 'allocation-force-release' ? operation.allocation_id : null;
   const isOrdinary = allocation.progress?.kind === 'allocation-release';
   return allocation.status === 'released' && !isOrdinary ? allocation.allocation_id : null;
 }
 
-/** A forced release may still end with proof, so only the recorded cause decides. */
+/** Checks the recorded cause, because a forced release may still end with proof. */
 async function isForced(session: Session, allocation_id: string): Promise<boolean> {
   const query = { allocation_id, kind: 'allocation.released', limit: 1 };
-  const page = await unlessRefused(session.call('timeline-get', { query }));
+  const page = await ignoreRefusal(session.call('timeline-get', { query }));
   return page?.items[0]?.data.by === 'force-release';
 }
 
 const maxResidue = 2000;
 
-/** Undefined if the release is proven. Zero if the token may not read the residue ledger. */
+/**
+ * Returns undefined for a proven release, and zero if the token may not read the residue ledger.
+ */
 async function countResidue(session: Session, subject: Subject): Promise<number | undefined> {
-  const id = mayBeForced(subject);
+  const id = possiblyForcedAllocation(subject);
   if (id === null || !(await isForced(session, id))) return undefined;
-  const ledger = await unlessRefused(
+  const residue = await ignoreRefusal(
     collect<Residue>((paging) => session.call('residue-list', { query: { ...paging, status: 'open' } }), maxResidue),
   );
-  return ledger?.items.filter(({ allocation_id }) => allocation_id === id).length ?? 0;
+  return residue?.items.filter(({ allocation_id }) => allocation_id === id).length ?? 0;
 }
 
-/** The actions that the server offers to this token after a failed release. */
-async function openActions(session: Session, { allocation }: Subject, context: RenderContext): Promise<string[]> {
+/** Renders the actions that this token may take after a failed release. */
+async function fetchActionLines(session: Session, { allocation }: Subject, context: RenderContext): Promise<string[]> {
   if (!allocation || !isReleaseFailed(allocation)) return [];
   const id = allocation.allocation_id;
-  const offered = await unlessRefused(session.call('allocation-actions', { params: { id } }));
-  return offered ? availableActionLines(id, offered.items, context) : [];
+  const actions = await ignoreRefusal(session.call('allocation-actions', { params: { id } }));
+  return actions ? availableActionLines(id, actions.items, context) : [];
 }
 
-export async function waitUntilSettled(session: Session, request: WaitRequest): Promise<Waited> {
+export async function waitUntilSettled(session: Session, request: WaitRequest): Promise<WaitResult> {
   const { clock, terminal, json } = session;
   const timeout = new AbortController();
   const { timeout_seconds, target } = request;
   const cancel = timeout_seconds === null ? () => {} : clock.after(timeout_seconds * 1000, () => timeout.abort());
   const display = displayFor(session, request.known);
-  let outcome: Waited | Subject;
+  let outcome: WaitResult | Subject;
   try {
-    outcome = await settle(session, request, display, timeout.signal);
+    outcome = await followUntilSettled(session, request, display, timeout.signal);
   } finally {
     cancel();
     display.close();
@@ -127,14 +137,14 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
   if ('exit' in outcome) {
     if (!json) {
       const residue_count = await countResidue(session, outcome.subject);
-      const available_actions = await openActions(session, outcome.subject, context);
+      const available_actions = await fetchActionLines(session, outcome.subject, context);
       const closing = { ...context, available_actions, ...(residue_count !== undefined && { residue_count }) };
       printLines(surface, outcomeLines(outcome.subject, outcome.exit, closing));
     }
     return outcome;
   }
   const interrupted = session.signal.aborted;
-  const because = interrupted ? 'Stopped waiting' : `Not settled within ${formatDuration(timeout_seconds ?? 0)}`;
-  if (!json || surface.interactive) printLines(surface, unfinishedLines(outcome, target, because, context));
+  const reason = interrupted ? 'Stopped waiting' : `Not settled within ${formatDuration(timeout_seconds ?? 0)}`;
+  if (!json || surface.interactive) printLines(surface, unfinishedLines(outcome, target, reason, context));
   return { exit: interrupted ? 'interrupted' : 'timed_out', subject: outcome };
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { keptState } from '../../../src/agent/state/state-file.ts';
 import { type AgentBench, type AgentProcess, agentBench } from '../../../src/agent/testing/agent-process.ts';
 import { systemClock } from '../../../src/base/clock.ts';
-import { recognise } from '../../../src/doctor/server-checks.ts';
+import { checkServerIdentity } from '../../../src/doctor/server-checks.ts';
 import { type SpawnedServer, spawnServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -100,9 +100,9 @@ it('serves an agent that was stopped for a whole rotation, and its doctor recogn
     signal: new AbortController().signal,
     timeout_seconds: 10,
   };
-  expect(await recognise(target)).toMatchObject({ state: 'ok' });
+  expect(await checkServerIdentity(target)).toMatchObject({ state: 'ok' });
   const unknownKeys = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];
-  expect(await recognise({ ...target, known_keys: unknownKeys })).toMatchObject({ code: 'ingress_other_installation' });
+  expect(await checkServerIdentity({ ...target, known_keys: unknownKeys })).toMatchObject({ code: 'ingress_other_installation' });
   agent.process.kill('SIGCONT');
   expect(await runsTask(agent)).toBe(true);
   expect(kidsOf(agent)).toContain(kid);

@@ -19,11 +19,11 @@ import { type RealAgent, startAgent } from '../support/agents.ts';
 import { externalPool, waitForNode } from '../support/machines.ts';
 import { type ScenarioContext, scenario, whileBroken } from '../support/scenario.ts';
 
-type Parts = Pick<typeof ServerChecks, 'recognise'> & Pick<typeof Checkup, 'checkPing'>;
+type Parts = Pick<typeof ServerChecks, 'checkServerIdentity'> & Pick<typeof Checkup, 'checkPing'>;
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, recognise: (...args) => (wrong.recognise ?? whole.recognise)(...args) };
+  return { ...whole, checkServerIdentity: (...args) => (wrong.checkServerIdentity ?? whole.checkServerIdentity)(...args) };
 });
 vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
   const whole = await original();
@@ -204,7 +204,7 @@ scenario({
   counters: [
     {
       broken: 'a doctor that accepts the answer of any server',
-      around: whileBroken(wrong, { recognise: async () => ({ state: 'ok', says: 'somebody answers' }) }),
+      around: whileBroken(wrong, { checkServerIdentity: async () => ({ state: 'ok', says: 'somebody answers' }) }),
       fails: /^another installation/,
     },
   ],
