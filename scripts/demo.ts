@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: a small fleet with planted faults. `-- --tls`: a server behind a TLS proxy with
- * its own certificate authority, to break by hand, layer by layer.
+ * `npm run demo` starts a small fleet with planted faults. `-- --tls` starts a server behind a TLS
+ * proxy with its own certificate authority instead; you break its layers one by one.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,11 +13,11 @@ import { type Fault, faultNames, startTlsDemo } from './demo/tls-demo.ts';
 
 const usage = `Usage: npm run demo -- [--tls] [--port PORT] [--data-dir DIR]
 
-  Without --tls: a server on port 7070 with a small fleet and planted faults (slow boots, one stuck in starting, releases
-  that fail, a crash loop, one machine set aside), so that every page of the console has something true to show.
+  Without --tls: starts a server on port 7070 with a small fleet and planted faults: slow boots, a machine stuck in
+  starting, failed releases, a crash loop and a quarantined machine. Every page of the console then shows real data.
 
-  With --tls: a server on port 7443 behind a proxy that ends TLS under an authority made on the spot, with one machine; lets
-  you break each layer between them and see what doctor says from both ends.
+  With --tls: starts a server with one machine, behind a TLS proxy on port 7443 with its own certificate authority. You
+  can break each layer between them and see what doctor reports on both ends.
 `;
 
 const { values } = parseArgs({
@@ -38,7 +38,7 @@ const isFault = (word: string): word is Fault => faultNames.some((name) => name 
 const data_dir = values['data-dir'] ?? mkdtempSync(join(tmpdir(), 'slipway-demo-'));
 mkdirSync(data_dir, { recursive: true });
 const lines = createInterface({ input: process.stdin });
-/** Quits on a command or a signal. A closed standard input, as in the background, does not quit. */
+/** Quits on the command `quit` or a signal, but not when standard input closes. */
 const quit = new Promise<'quit'>((resolve) => {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve('quit'));
   lines.on('line', (line) => line.trim() === 'quit' && resolve('quit'));
@@ -47,27 +47,27 @@ const quit = new Promise<'quit'>((resolve) => {
 async function breakLayers(): Promise<{ stop(): Promise<void> }> {
   say('Starting a server, a proxy and a machine …');
   const demo = await startTlsDemo({ data_dir, port: Number(values.port ?? 7443), say });
-  const menu = `Type a layer to break: ${faultNames.join(' ')}; or mend, or quit.`;
+  const menu = `Type a layer to break: ${faultNames.join(' ')}; or repair, or quit.`;
   say(menu);
-  let typed = Promise.resolve();
-  const take = async (word: string) => {
-    if (word === 'mend' || word === '') await demo.doctor(null);
+  let pendingCommands = Promise.resolve();
+  const runCommand = async (word: string) => {
+    if (word === 'repair' || word === '') await demo.doctor(null);
     else if (isFault(word)) await demo.doctor(word);
-    else say(`${word} is none of them.`);
+    else say(`Unknown layer: ${word}`);
     say(`\n${menu}`);
   };
   lines.on('line', (line) => {
-    if (line.trim() !== 'quit') typed = typed.then(() => take(line.trim()));
+    if (line.trim() !== 'quit') pendingCommands = pendingCommands.then(() => runCommand(line.trim()));
   });
   await quit;
-  await typed;
+  await pendingCommands;
   return demo;
 }
 
 async function showFleet(): Promise<{ stop(): Promise<void> }> {
   say('Starting a server …');
   const demo = await startFleetDemo({ data_dir, port: Number(values.port ?? 7070), say });
-  say('Type quit to end it; the machines and everything about them go with it.');
+  say('Type quit to stop the demo and its machines.');
   await quit;
   return demo;
 }

@@ -42,7 +42,7 @@ const optionTable = (options: readonly Option[]): string[] =>
       .map((option) => [code(option.flags), code(option.envVar ?? ''), meaning(option)]),
   );
 
-/** Separate programs, with their own usage text. */
+/** These are separate programs with their own usage text. */
 const usages: Record<string, string> = {
   'slipway serve': serverUsage(),
   'slipway agent': agentUsage,
@@ -54,8 +54,8 @@ const wordsOf = (command: Command): string[] => [...(command.parent ? wordsOf(co
 function commandSection(command: Command): string[] {
   const words = wordsOf(command).join(' ');
   const children = command.commands.flatMap((sub) => ['', ...commandSection(sub)]);
-  const shown = (usages[words] ?? `${words} ${command.usage()}`).trimEnd();
-  const usage = children.length > 0 ? [] : ['', '```', shown, '```'];
+  const usageText = (usages[words] ?? `${words} ${command.usage()}`).trimEnd();
+  const usage = children.length > 0 ? [] : ['', '```', usageText, '```'];
   const arguments_ = command.registeredArguments.map((argument) => {
     const choices = argument.argChoices ? `: ${argument.argChoices.map(code).join(', ')}` : '';
     return `- ${code(argument.name())}: ${argument.description}${choices}`;
@@ -94,7 +94,7 @@ export async function referenceDocument(): Promise<string> {
     '',
     ...optionTable(program.options),
     '',
-    'These flags may stand anywhere on the line. The command takes the first token it finds: `--token-file`, `--token`,',
+    'These flags may be anywhere on the line. The command takes the first token it finds: `--token-file`, `--token`,',
     '`SLIPWAY_TOKEN_FILE`, `SLIPWAY_TOKEN`, `SLIPWAY_ADMIN_TOKEN`, then `admin.token` in the data directory (`--data-dir`,',
     '`.slipway` here, or `.slipway` in the clone). It sends a token from a data directory only to this host.',
     '',
@@ -110,14 +110,14 @@ export async function referenceDocument(): Promise<string> {
     '',
     ...table(['status', 'means'], exits),
     '',
-    'Ctrl-C ends `watch` without an id and `logs -f` with 0.',
+    'Ctrl-C stops `watch` without an id and `logs -f` with status 0.',
     '',
     '## Waiting',
     '',
     '`--wait` and `watch ID` show the progress that the server computes: the step, its usual duration, a bar that never goes',
     'back, and an estimate. They follow the event stream, resume it after the last event, and poll each second without one.',
     'They wait up to two minutes for a server that restarts, because operations survive a restart. Ctrl-C and',
-    '`--timeout-wait` end only the wait.',
+    '`--timeout-wait` stop only the wait.',
     '',
     '## Errors',
     '',

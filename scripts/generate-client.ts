@@ -32,7 +32,7 @@ function remedyTable(): string {
   return `${header}export const remedies: Record<string, string> = {\n${lines.join('\n')}\n};\n`;
 }
 
-/** Path from the repository root → content. */
+/** Maps each path from the repository root to its content. */
 export const generatedFiles: Record<string, () => string> = {
   'console/src/api/routes.generated.ts': routeTable,
   'src/contract/addresses.generated.ts': addressTable,

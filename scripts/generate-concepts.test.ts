@@ -1,4 +1,4 @@
-/** The tables and diagrams of the documentation match the code. */
+/** Checks that the tables and diagrams of the documentation match the code. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { allocationStatusNames, nodeStatusNames } from '../src/lifecycle/model/states.ts';
@@ -25,6 +25,6 @@ test('contains every status and every cause', () => {
 test('refuses a section without a marker, or a marker without a section', () => {
   expect(() => withSections(written.replace('<!-- generated: pairs -->', ''))).toThrow('no place for pairs');
   expect(() => withSections(`${written}\n<!-- generated: nothing -->\n<!-- end -->\n`)).toThrow(
-    'nobody writes: nothing',
+    'has no generator: nothing',
   );
 });

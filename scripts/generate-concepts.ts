@@ -42,16 +42,16 @@ function statusTable(statuses: Record<string, StatusDeclaration>, fenced: (name:
 }
 
 /**
- * Causes that lead to one status from all others; drawing all their arrows would clutter the
+ * Returns the causes that lead to one status from almost all others. Their arrows would clutter the
  * diagram.
  */
-function fromAnywhere<S extends string>(edges: readonly Edge<S>[], to: S, least: number): Cause[] {
+function frequentCauses<S extends string>(edges: readonly Edge<S>[], to: S, minSources: number): Cause[] {
   const into = edges.filter((edge) => edge.to === to);
   const all = [...new Set(into.flatMap((edge) => edge.by))];
-  return all.filter((by) => into.filter((edge) => edge.by.includes(by)).length >= least);
+  return all.filter((by) => into.filter((edge) => edge.by.includes(by)).length >= minSources);
 }
 
-const everywhere = nodeStatusNames.length - 2;
+const minSourceStatuses = nodeStatusNames.length - 2;
 
 function diagram<S extends string>(edges: readonly Edge<S>[], omitted: (to: S) => Cause[]): string {
   const arrows = edges
@@ -78,7 +78,7 @@ const causeTable = () =>
     (Object.keys(causes) as Cause[]).map((by) => [sourceOf(by), triggerOf(causes[by].trigger), causes[by].says]),
   );
 
-/** The glossary's word for the trigger `claim`. */
+/** Uses the word of the glossary for the trigger `claim`. */
 const triggerOf = (trigger: string) => (trigger === 'claim' ? 'report' : trigger);
 
 const pairTable = () =>
@@ -112,8 +112,8 @@ function budgetTable(): string {
 const whoActs = { tenant: "the tenant's operators too", fleet: 'operators of the fleet' } as const;
 
 /**
- * Lists preconditions by status only; the others depend on the node or allocation, and `slipway
- * actions` shows them.
+ * Lists only the statuses that allow an action. Other conditions depend on the node or allocation,
+ * and `slipway actions` shows them.
  */
 function actionTable(
   actions: Record<string, Pick<ActionRow<string, never>, 'does' | 'for' | 'from' | 'whyNot'>>,
@@ -124,7 +124,7 @@ function actionTable(
     from.map(code).join(', ') + (whyNot ? '; with a condition' : ''),
     whoActs[owner],
   ]);
-  return table(['action', 'what it does', 'open in', 'for'], rows);
+  return table(['action', 'what it does', 'available in', 'for'], rows);
 }
 
 const sections: Record<string, () => string> = {
@@ -135,10 +135,10 @@ const sections: Record<string, () => string> = {
   'node-diagram': () => {
     const anywhere = (['cleaning', 'quarantined'] as const).map((to) => ({
       to,
-      by: fromAnywhere(nodeEdges, to, everywhere),
+      by: frequentCauses(nodeEdges, to, minSourceStatuses),
     }));
     const words = anywhere.map(({ to, by }) => `to ${code(to)} by ${by.join(', ')}`).join('; ');
-    return `${diagram(nodeEdges, (to) => anywhere.find((each) => each.to === to)?.by ?? [])}\n\nNot drawn, since they lead there from every status but ${code('retired')}: ${words}.`;
+    return `${diagram(nodeEdges, (to) => anywhere.find((each) => each.to === to)?.by ?? [])}\n\nThese are not drawn, because they lead there from every status except ${code('retired')}: ${words}.`;
   },
   'node-edges': () => edgeTable(nodeEdges),
   'allocation-statuses': () => statusTable(allocationStatuses, () => false),
@@ -153,16 +153,16 @@ const section = /<!-- generated: ([a-z-]+) -->\n[\s\S]*?<!-- end -->/g;
 
 /** Returns the document with every marked section regenerated. */
 export function withSections(document: string): string {
-  const seen = new Set<string>();
-  const written = document.replace(section, (_, name: string) => {
+  const writtenSections = new Set<string>();
+  const updated = document.replace(section, (_, name: string) => {
     const render = sections[name];
-    if (!render) throw new Error(`docs/explanation/concepts.md marks a section that nobody writes: ${name}`);
-    seen.add(name);
+    if (!render) throw new Error(`docs/explanation/concepts.md marks a section that has no generator: ${name}`);
+    writtenSections.add(name);
     return `<!-- generated: ${name} -->\n${render()}\n<!-- end -->`;
   });
-  const missing = Object.keys(sections).filter((name) => !seen.has(name));
+  const missing = Object.keys(sections).filter((name) => !writtenSections.has(name));
   if (missing.length > 0) throw new Error(`docs/explanation/concepts.md has no place for ${missing.join(', ')}`);
-  return written;
+  return updated;
 }
 
 export const conceptsPath = join(import.meta.dirname, '../docs/explanation/concepts.md');

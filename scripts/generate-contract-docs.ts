@@ -68,7 +68,7 @@ function apiPage(): string {
   ].join('\n\n')}\n`;
 }
 
-/** Path from the repository root → content. */
+/** Maps each path from the repository root to its content. */
 export const contractDocs: Record<string, () => string> = {
   'docs/reference/errors.md': errorsPage,
   'docs/reference/api.md': apiPage,

@@ -10,13 +10,13 @@ test('docs/glossary.md is up to date (else: node scripts/generate-glossary.ts)',
   expect(readFileSync(glossaryPath, 'utf8')).toBe(glossaryPage());
 });
 
-test('is in alphabetical order, and no entry is longer than 30 words', () => {
+test('the glossary is in alphabetical order, and no entry has more than 30 words', () => {
   const names = entries.map(([word]) => word);
   expect(names).toEqual(names.toSorted((a, b) => a.localeCompare(b)));
   for (const [word, { means }] of entries) expect(means.split(' ').length, word).toBeLessThanOrEqual(30);
 });
 
-/** Words that every engineer knows, and abbreviations. */
+/** Folder names that need no entry: words that every engineer knows, and abbreviations. */
 const general = new Set([
   ...['api', 'base', 'cli', 'contract', 'server', 'store'],
   ...['explain', 'model'],

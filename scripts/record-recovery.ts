@@ -1,9 +1,9 @@
 /**
- * Records the film of README.md, docs/images/recovery.svg: `node scripts/record-recovery.ts`.
+ * Records docs/images/recovery.svg, the film of README.md: `node scripts/record-recovery.ts`.
  *
- * It starts a real server and runs the real CLI in a pseudo-terminal. A machine comes up, its
- * release begins, the server dies by `kill -9`, and the next server finishes the release. Only
- * prompts and captions are ours. The server's start message is cut to its first line.
+ * Starts a real server and runs the real CLI in a pseudo-terminal. A machine comes up, its release
+ * begins, `kill -9` ends the server, and the next server finishes the release. This script adds
+ * only prompts and captions, and cuts the start message of the server to its first line.
  */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,10 +20,10 @@ const port = 7979;
 const columns = 80;
 const typingMs = 35;
 const readingMs = 1500;
-const awayMs = 2000;
+const pauseMs = 2000;
 const maxMs = 30_000;
 
-/** Boots in three stages and takes a while to clean, so that there is something to see. */
+/** The machine boots in three stages and cleans slowly, so that the film shows each step. */
 const pool = `name: web
 driver: local
 spec:
@@ -40,19 +40,19 @@ const frames: Frame[] = [];
 let startedMs = 0;
 let caption = 'A machine comes up';
 
-const yours = new Terminal(takeFrame);
-const servers = new Terminal(takeFrame);
+const userTerminal = new Terminal(takeFrame);
+const serverTerminal = new Terminal(takeFrame);
 
-const isServerNews = (line: Line) => /^\$ |is ready|Killed/.test(textOf(line).trim());
+const isShownServerLine = (line: Line) => /^\$ |is ready|Killed/.test(textOf(line).trim());
 const textOf = (line: Line) => line.map(({ text }) => text).join('');
 const trimStart = ([first, ...rest]: Line): Line =>
   first ? [{ ...first, text: first.text.trimStart() }, ...rest] : [];
 
 function takeFrame(): void {
   if (startedMs === 0) return;
-  const server = servers.screen.lines().filter(isServerNews).map(trimStart);
+  const server = serverTerminal.screen.lines().filter(isShownServerLine).map(trimStart);
   const atMs = Math.round(systemClock.monotonicMs() - startedMs);
-  frames.push({ atMs, caption, panes: [yours.screen.lines(), server] });
+  frames.push({ atMs, caption, panes: [userTerminal.screen.lines(), server] });
 }
 
 function say(text: string): void {
@@ -70,7 +70,7 @@ async function type(terminal: Terminal, command: string): Promise<void> {
 }
 
 const run = (terminal: Terminal, command: string) => terminal.run(command, { cwd: root, environment, columns });
-const shows = (terminal: Terminal, text: string, times = 1) =>
+const waitForText = (terminal: Terminal, text: string, times = 1) =>
   until(text, () => terminal.screen.lines().filter((line) => textOf(line).includes(text)).length >= times);
 
 const pidFile = join(directory, 'pid');
@@ -78,51 +78,51 @@ const pidFile = join(directory, 'pid');
 /** The outer shell reports how the server ended, as the shell of a person would. */
 async function startServer(times: number): Promise<void> {
   const serve = `exec ./bin/slipway serve --port ${port} --data-dir ${environment.SLIPWAY_DATA_DIR}`;
-  run(servers, `sh -c 'echo $$ > ${pidFile}; ${serve}'; true`);
-  await shows(servers, 'is ready', times);
+  run(serverTerminal, `sh -c 'echo $$ > ${pidFile}; ${serve}'; true`);
+  await waitForText(serverTerminal, 'is ready', times);
 }
 
 const signalServer = (signal: NodeJS.Signals) => process.kill(Number(readFileSync(pidFile, 'utf8')), signal);
 
 async function record(): Promise<void> {
-  const declared = join(directory, 'web.yaml');
-  writeFileSync(declared, pool);
-  servers.show('$ ./bin/slipway serve\r\n');
+  const poolFile = join(directory, 'web.yaml');
+  writeFileSync(poolFile, pool);
+  serverTerminal.show('$ ./bin/slipway serve\r\n');
   await startServer(1);
-  await run(new Terminal(() => {}), `./bin/slipway apply -f ${declared}`).ended;
+  await run(new Terminal(() => {}), `./bin/slipway apply -f ${poolFile}`).ended;
 
   startedMs = systemClock.monotonicMs();
-  await type(yours, './bin/slipway allocate --pool web --name shop --wait');
-  await run(yours, './bin/slipway allocate --pool web --name shop --wait').ended;
+  await type(userTerminal, './bin/slipway allocate --pool web --name shop --wait');
+  await run(userTerminal, './bin/slipway allocate --pool web --name shop --wait').ended;
   await pause(systemClock, readingMs);
 
   say('You release it');
-  yours.show('\r\n');
-  await type(yours, './bin/slipway release shop --wait');
-  const release = run(yours, './bin/slipway release shop --wait');
-  await shows(yours, 'Step 5/7');
-  await pause(systemClock, awayMs);
+  userTerminal.show('\r\n');
+  await type(userTerminal, './bin/slipway release shop --wait');
+  const release = run(userTerminal, './bin/slipway release shop --wait');
+  await waitForText(userTerminal, 'Step 5/7');
+  await pause(systemClock, pauseMs);
 
   say('kill -9: the server dies in the middle of the release');
   signalServer('SIGKILL');
-  await shows(servers, 'Killed');
-  await pause(systemClock, awayMs);
-  await type(servers, './bin/slipway serve');
+  await waitForText(serverTerminal, 'Killed');
+  await pause(systemClock, pauseMs);
+  await type(serverTerminal, './bin/slipway serve');
   await startServer(2);
   say('The next server continues the release where it stopped');
   await release.ended;
   say('Released: the machine is proven gone');
 }
 
-/** A recording on a busy machine is played faster; the seconds on the screen stay as they were. */
-const atMost = (all: Frame[], longestMs: number): Frame[] => {
+/** Plays a long recording faster. The seconds on the screen stay as recorded. */
+const limitLength = (all: Frame[], longestMs: number): Frame[] => {
   const speed = Math.max(1, (all.at(-1)?.atMs ?? 0) / longestMs);
   return all.map((frame) => ({ ...frame, atMs: Math.round(frame.atMs / speed) }));
 };
 
 try {
   await record().catch((error) => {
-    process.stderr.write(`${servers.screen.lines().map(textOf).join('\n')}\n`);
+    process.stderr.write(`${serverTerminal.screen.lines().map(textOf).join('\n')}\n`);
     throw error;
   });
   signalServer('SIGTERM');
@@ -132,7 +132,7 @@ try {
       { title: 'your terminal', rows: 21 },
       { title: 'the server', rows: 6 },
     ],
-    frames: atMost(frames, maxMs),
+    frames: limitLength(frames, maxMs),
     holdMs: 6000,
   };
   writeFileSync(filmPath, drawFilm(film));

@@ -1,8 +1,8 @@
 /**
  * Prepares a clone: packages, the console, the agent bundle and, for tests, a browser, a container
- * engine and an external client. Does nothing if all is there. It runs before `npm start` and `npm
- * test` on whatever Node the machine has, so it imports no packages and uses nothing newer than
- * Node 20.
+ * engine and an external client. Skips each step that is already done. It runs before `npm start`
+ * and `npm test` on any Node that the machine has, so it imports no packages and uses nothing newer
+ * than Node 20.
  */
 import { agentfieldSdkStep } from './setup/agentfield-sdk.mjs';
 import { buildSteps } from './setup/build.mjs';
@@ -19,10 +19,10 @@ const packagesOnly = process.argv.includes('--packages-only');
 
 /**
  * A step is `{ doing, done, needed(): false | true | string, run(): void }`; a string is the reason
- * for skipping it. `needed` is called again once the lock is held, because another set-up may have
- * done the step.
+ * for skipping the step. `needed` is called again under the lock, because another set-up may have
+ * done the step meanwhile.
  */
-function take(step) {
+function runStep(step) {
   const needed = step.needed();
   if (typeof needed === 'string') say(needed);
   if (needed !== true) return;
@@ -35,7 +35,7 @@ function take(step) {
   });
 }
 
-/** Prints failures that a person can fix; anything else is a defect and is thrown. */
+/** Prints a failure that the user can fix. Any other error is a defect, and is thrown. */
 function attempt(run) {
   try {
     run();
@@ -48,16 +48,16 @@ function attempt(run) {
 }
 
 const install = () => {
-  installSteps.forEach(take);
+  installSteps.forEach(runStep);
   // Fails here if the packages have no Node for this platform and the machine's own is too old.
   nodeToRun();
 };
 
 if (!attempt(install)) process.exitCode = 1;
 else if (!packagesOnly) {
-  // Before tests a build may fail: their first stage repeats it and fails, and the other stages
-  // still run.
-  for (const step of buildSteps) if (!attempt(() => take(step)) && !forTests) process.exitCode = 1;
+  // Before tests, a failed build does not fail the set-up: the first test stage repeats the build
+  // and fails, and the other stages still run.
+  for (const step of buildSteps) if (!attempt(() => runStep(step)) && !forTests) process.exitCode = 1;
   if (forTests)
-    for (const step of [chromiumStep, podmanStep, agentfieldSdkStep, ...outsiderSteps]) attempt(() => take(step));
+    for (const step of [chromiumStep, podmanStep, agentfieldSdkStep, ...outsiderSteps]) attempt(() => runStep(step));
 }

@@ -1,7 +1,7 @@
 /**
  * `npm test`: builds, type check, lint and format check, then every suite. All stages run even if
- * one fails, so that one run shows everything. A run passes only if nothing failed, nothing was
- * skipped and every required suite ran tests; its last line counts the tests, and says `0 failed`
+ * one fails, so that one run shows every failure. A run passes only if nothing failed, nothing was
+ * skipped and every required suite ran tests. The last line counts the tests, and says `0 failed`
  * exactly when the exit status is 0.
  *
  * `npm run test:quick` (`--quick`) is the inner loop: the checks, the house rules, and the unit
@@ -16,8 +16,8 @@ const tool = (path: string) => `${root}/node_modules/${path}`;
 const resultsFile = `${root}/reports/vitest.json`;
 
 /**
- * Does nothing if the preparation has built everything; otherwise repeats the failed build as a
- * failure that counts.
+ * Does nothing if set-up has built everything. Otherwise repeats the failed build, so that the run
+ * fails.
  */
 const builds: Stage = { name: 'builds', args: [`${root}/scripts/setup.mjs`] };
 
@@ -31,27 +31,27 @@ const staticStages: Stage[] = [
   { name: 'lint and format', args: [tool('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'] },
 ];
 
-/** Built in every run, so that it is always current. */
+/** This file is built in every run, so that it is always current. */
 const serverInOneFile: Stage = { name: 'server in one file', args: [`${root}/scripts/test/server-in-one-file.ts`] };
 
 const quick = process.argv.includes('--quick');
 const folders = quick ? foldersOf(changedFiles(root)) : [];
-const chosen = quick ? ['test/tidy.test.ts', ...folders] : [];
+const selectedPaths = quick ? ['test/tidy.test.ts', ...folders] : [];
 
 const suites: Stage = {
   environment: quick ? {} : { SLIPWAY_TEST_SERVER: `${root}/dist/test-server.mjs` },
-  name: quick ? 'tests beside what changed' : 'tests',
+  name: quick ? 'tests of changed folders' : 'tests',
   args: [
     ...[tool('vitest/vitest.mjs'), 'run', `--reporter=${root}/scripts/test/progress-reporter.ts`],
     ...['--reporter=json', `--outputFile.json=${resultsFile}`],
-    ...(quick ? ['--project', 'unit', '--project', 'unprivileged', ...chosen] : []),
+    ...(quick ? ['--project', 'unit', '--project', 'unprivileged', ...selectedPaths] : []),
   ],
 };
 
 const run = new StageRun();
 const staticOnly = process.argv.includes('--static-only');
-const before = staticOnly || quick ? staticStages : [builds, serverInOneFile, ...staticStages];
-for (const stage of before) await run.stage(stage);
+const earlierStages = staticOnly || quick ? staticStages : [builds, serverInOneFile, ...staticStages];
+for (const stage of earlierStages) await run.stage(stage);
 
 let passed = 0;
 let failed = 0;
@@ -68,12 +68,12 @@ if (!staticOnly) {
 }
 
 // A failed stage without a failed test still counts as a failure.
-const unexplained = run.failures().filter((name) => name !== suites.name || failed + complaints.length === 0).length;
-const total = failed + complaints.length + unexplained;
+const failedStages = run.failures().filter((name) => name !== suites.name || failed + complaints.length === 0).length;
+const total = failed + complaints.length + failedStages;
 
 console.log(`\n${run.summary()}`);
 if (quick) console.log(`  unit tests of ${folders.join(', ') || 'no folder'}; npm test runs everything`);
-// Repeated at the end, for readers who only look there.
+// Repeats the failures at the end, for readers who look only there.
 for (const complaint of [...failures, ...complaints]) console.log(`  FAIL  ${complaint}`);
 if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);
 process.exitCode = total === 0 ? 0 : 1;

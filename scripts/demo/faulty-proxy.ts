@@ -1,6 +1,6 @@
 /**
- * A TLS proxy in front of a server that can be broken one layer at a time while it runs. Used by
- * the demo and by the scenario of failing layers.
+ * Starts a TLS proxy in front of a server. You can break one layer at a time while it runs. The
+ * demo and the scenario of failing layers use it.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
@@ -15,13 +15,13 @@ const impostor: RequestListener = (_, response) => {
   response.end(JSON.stringify({ status: 'ok', version: '1.0.0' }));
 };
 
-/** Another installation: a valid Slipway that knows none of our machines. */
+/** Answers like another installation: a valid Slipway that knows none of our machines. */
 const otherKeys = generateKeyPairSync('ed25519');
 const otherInstallation: RequestListener = (request, response) => {
   const nonce = new URL(request.url ?? '/', 'http://other').searchParams.get('nonce');
   const public_key = otherKeys.publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
-  const said = { service: 'slipway', installation_id: 'slipway-other', nonce, kid: 'key_other', public_key };
-  const signature = sign(null, Buffer.from(canonicalJson(said)), otherKeys.privateKey).toString('base64');
+  const claims = { service: 'slipway', installation_id: 'slipway-other', nonce, kid: 'key_other', public_key };
+  const signature = sign(null, Buffer.from(canonicalJson(claims)), otherKeys.privateKey).toString('base64');
   const { status, title, cause: detail, owner_layer, detail_layer } = errorCatalogue.credential_unknown;
   const unknown = {
     type: '/docs/errors',
@@ -32,7 +32,7 @@ const otherInstallation: RequestListener = (request, response) => {
     detail_layer,
     detail,
   };
-  const answer = nonce ? { status: 'ok', version: '1.0.0', identity: { ...said, signature } } : unknown;
+  const answer = nonce ? { status: 'ok', version: '1.0.0', identity: { ...claims, signature } } : unknown;
   response.writeHead(nonce ? 200 : status, { 'content-type': nonce ? 'application/json' : 'application/problem+json' });
   response.end(JSON.stringify(answer));
 };
@@ -40,18 +40,18 @@ const badGateway: RequestListener = (_, response) => {
   response.writeHead(502, { 'content-type': 'text/html' });
   response.end('<html><h1>502 Bad Gateway</h1></html>');
 };
-const only =
+const onlyOnPath =
   (path: RegExp, refuse: RequestListener) =>
   (request: IncomingMessage): RequestListener | null =>
     path.test(request.url ?? '') ? refuse : null;
 
-/** The effect of each fault on requests; faults that let no request through are not listed. */
+/** How each fault answers requests. Faults that block every request are not listed. */
 const refusals = {
   ingress: () => impostor,
   other: () => otherInstallation,
   'bad-gateway': () => badGateway,
-  claim: only(/^\/v1\/agent\/tasks\/next/, badGateway),
-  result: only(/^\/v1\/agent\/tasks\/[^/]+\/result/, badGateway),
+  claim: onlyOnPath(/^\/v1\/agent\/tasks\/next/, badGateway),
+  result: onlyOnPath(/^\/v1\/agent\/tasks\/[^/]+\/result/, badGateway),
 } as const satisfies Record<string, (request: IncomingMessage) => RequestListener | null>;
 
 export const proxyFaults = [
@@ -70,37 +70,37 @@ export type ProxyFault = (typeof proxyFaults)[number];
 
 export interface FaultyProxy {
   url: string;
-  /** The certificate of its authority, in PEM. */
+  /** The certificate of the authority that signs for the proxy, in PEM. */
   ca: string;
-  /** Breaks one layer and repairs the previous one; null repairs all. */
+  /** Breaks one layer and repairs the previous one. Null only repairs. */
   break(fault: ProxyFault | null): Promise<void>;
   stop(): Promise<void>;
 }
 
 const host = 'localhost';
 
-function passOn(upstream: URL, request: IncomingMessage, response: ServerResponse): void {
+function forward(upstream: URL, request: IncomingMessage, response: ServerResponse): void {
   const { method, headers, url: path } = request;
-  const onward = httpRequest(
+  const upstreamRequest = httpRequest(
     { hostname: upstream.hostname, port: upstream.port, method, path, headers, agent: false },
     (reply) => {
       response.writeHead(reply.statusCode ?? 502, reply.headers);
       reply.pipe(response);
     },
   );
-  onward.on('error', () => (response.headersSent ? response.destroy() : badGateway(request, response)));
-  response.on('close', () => onward.destroy());
-  request.pipe(onward);
+  upstreamRequest.on('error', () => (response.headersSent ? response.destroy() : badGateway(request, response)));
+  response.on('close', () => upstreamRequest.destroy());
+  request.pipe(upstreamRequest);
 }
 
 export async function faultyProxy(upstream_url: string, port = 0): Promise<FaultyProxy> {
   const upstream = new URL(upstream_url);
-  const ours = certificateAuthority('Slipway demo authority');
+  const authority = certificateAuthority('Slipway demo authority');
   const certificates = {
-    good: ours.issue(host, '127.0.0.1'),
-    ca: certificateAuthority('An authority that nobody knows').issue(host, '127.0.0.1'),
-    expired: ours.issueExpired(host, '127.0.0.1'),
-    name: ours.issue('elsewhere.invalid'),
+    good: authority.issue(host, '127.0.0.1'),
+    ca: certificateAuthority('Unknown authority').issue(host, '127.0.0.1'),
+    expired: authority.issueExpired(host, '127.0.0.1'),
+    name: authority.issue('elsewhere.invalid'),
   };
   let fault: ProxyFault | null = null;
   const sockets = new Set<Socket>();
@@ -108,7 +108,7 @@ export async function faultyProxy(upstream_url: string, port = 0): Promise<Fault
   const secure = createHttpsServer(certificates.good, (request, response) => {
     const refuse = fault && fault in refusals ? refusals[fault as keyof typeof refusals](request) : null;
     if (refuse) refuse(request, response);
-    else passOn(upstream, request, response);
+    else forward(upstream, request, response);
   });
   secure.on('tlsClientError', (_, socket) => socket.destroy());
   const listener = createServer((socket) => {
@@ -138,12 +138,12 @@ export async function faultyProxy(upstream_url: string, port = 0): Promise<Fault
   await open();
   return {
     url: `https://${host}:${port}`,
-    ca: ours.cert,
+    ca: authority.cert,
     async break(next) {
       fault = next;
-      const shown = next && next in certificates ? (next as keyof typeof certificates) : 'good';
-      secure.setSecureContext(certificates[shown]);
-      // Open connections were made before the fault and would hide it.
+      const certificate = next && next in certificates ? (next as keyof typeof certificates) : 'good';
+      secure.setSecureContext(certificates[certificate]);
+      // Closes connections that were opened before the fault, because they would hide it.
       for (const socket of sockets) socket.destroy();
       if (next === 'tcp') await close();
       else if (!listener.listening) await open();

@@ -1,4 +1,4 @@
-/** `npm run demo`: its own server with the planted fleet, in a temporary directory. */
+/** Starts the server of `npm run demo` with the planted fleet. */
 import { readFile } from 'node:fs/promises';
 import { readSettings } from '../../src/base/settings/settings.ts';
 import { createLog } from '../../src/base/telemetry/log.ts';
@@ -21,17 +21,15 @@ export async function startFleetDemo(options: {
   const flags = ['--port', String(options.port), '--data-dir', options.data_dir];
   const server = await startServer(readSettings(flags, {}), createLog({ level: 'error' }));
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();
-  options.say(
-    `Console  ${server.url}\nToken    in ${server.admin_token_path}\nBringing the fleet up, with its faults …`,
-  );
-  const as = (other: string) => createClient({ base_url: server.url, token: other, addresses: routes });
-  const ended = new AbortController();
-  await plantFleet({ client: as(token), as }, ended.signal);
-  options.say('All faults are there. Open the console: Attention shows what a person on call would see.');
+  options.say(`Console  ${server.url}\nToken    in ${server.admin_token_path}\nStarting the fleet and its faults …`);
+  const clientFor = (token: string) => createClient({ base_url: server.url, token, addresses: routes });
+  const demoEnd = new AbortController();
+  await plantFleet({ client: clientFor(token), as: clientFor }, demoEnd.signal);
+  options.say('All faults are in place. Open the console: Attention shows what an operator on call sees.');
   return {
     url: server.url,
     async stop() {
-      ended.abort();
+      demoEnd.abort();
       await server.stop();
       killProcessesIn(options.data_dir);
     },

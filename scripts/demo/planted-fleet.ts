@@ -1,7 +1,7 @@
 /**
- * A small fleet with planted faults, created through the public API with real machines, so that
- * every page shows real data: healthy machines, slow boots, one that never becomes ready, failing
- * releases, a crash loop, a quarantined node.
+ * Creates a small fleet with planted faults through the public API, so that every page of the
+ * console shows real data: healthy machines, slow boots, a machine that never becomes ready, failed
+ * releases, a crash loop and a quarantined node.
  */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Allocation } from '../../src/contract/allocation.ts';
@@ -59,70 +59,70 @@ export const plantedPools: Record<string, Document> = {
   },
 };
 
-const lookMs = 200;
+const pollMs = 200;
 
-async function becomes(client: Client, id: string, status: AllocationStatus): Promise<Allocation> {
+async function waitForStatus(client: Client, id: string, status: AllocationStatus): Promise<Allocation> {
   for (;;) {
     const allocation = await client.call('allocation-get', { params: { id } });
     if (allocation.status === status) return allocation;
-    await pause(systemClock, lookMs);
+    await pause(systemClock, pollMs);
   }
 }
 
-const ask = async (client: Client, pool: string, name: string): Promise<string> => {
+const allocate = async (client: Client, pool: string, name: string): Promise<string> => {
   const { allocation } = await client.call('allocation-create', { body: { pool, name } });
   return allocation.allocation_id;
 };
 
-const askAndGet = async (client: Client, pool: string, name: string): Promise<Allocation> =>
-  becomes(client, await ask(client, pool, name), 'active');
+const allocateAndWait = async (client: Client, pool: string, name: string): Promise<Allocation> =>
+  waitForStatus(client, await allocate(client, pool, name), 'active');
 
-async function failingRelease(client: Client, pool: string, name: string): Promise<Allocation> {
-  const { allocation_id: id } = await askAndGet(client, pool, name);
+async function failRelease(client: Client, pool: string, name: string): Promise<Allocation> {
+  const { allocation_id: id } = await allocateAndWait(client, pool, name);
   await client.call('allocation-release', { params: { id } });
-  return becomes(client, id, 'release_failed');
+  return waitForStatus(client, id, 'release_failed');
 }
 
-async function setAside(client: Client, pool: string, name: string): Promise<void> {
-  const { node_id } = await askAndGet(client, pool, name);
-  if (!node_id) throw new Error(`${name} is active and has no machine`);
+async function quarantineMachine(client: Client, pool: string, name: string): Promise<void> {
+  const { node_id } = await allocateAndWait(client, pool, name);
+  if (!node_id) throw new Error(`${name} is active but has no machine`);
   await client.call('node-act', {
     params: { id: node_id, action: 'quarantine' },
-    body: { reason: 'its answers differ from those of the others' },
+    body: { reason: 'its answers differ from those of other machines' },
   });
 }
 
-async function forced(client: Client, pool: string, name: string): Promise<void> {
-  const { allocation_id: id } = await failingRelease(client, pool, name);
+async function forceRelease(client: Client, pool: string, name: string): Promise<void> {
+  const { allocation_id: id } = await failRelease(client, pool, name);
   await client.call('allocation-act', {
     params: { id, action: 'force-release' },
-    body: { reason: 'the tenant waits; the disk is looked at tomorrow' },
+    body: { reason: 'the tenant waits; the disk will be checked tomorrow' },
   });
 }
 
-async function givenUp(client: Client, pool: string, name: string): Promise<void> {
-  await becomes(client, await ask(client, pool, name), 'failed');
+async function waitUntilFailed(client: Client, pool: string, name: string): Promise<void> {
+  await waitForStatus(client, await allocate(client, pool, name), 'failed');
 }
 
-export interface Served {
+export interface PlantTarget {
   client: Client;
-  /** A client with another token. */
+  /** Makes a client with another token. */
   as(token: string): Client;
 }
 
-/** An overloaded server counts such a heartbeat and only asks for fewer. */
+/** Ignores a request for fewer heartbeats: the server has still counted this one. */
 function ignoreSlowDown(error: unknown): void {
   if (!(error instanceof RequestRefused) || error.problem.code !== 'beats_slow_down') throw error;
 }
 
-/** A machine that registers and beats but never reports ready, for as long as the demo runs. */
-async function neverReady({ client, as }: Served, ended: AbortSignal): Promise<void> {
+/** Runs a machine that registers and sends heartbeats, but never reports ready. */
+async function runNeverReadyMachine({ client, as: clientFor }: PlantTarget, ended: AbortSignal): Promise<void> {
   const { enrollment_token } = await client.call('node-create', { body: { pool: 'stuck', name: 'notebook-2' } });
-  // It authenticates with its enrolment token only.
-  const { credential } = await as('').call('agent-register', { body: { enrollment_token, version: 'demo' } });
-  if (!credential) throw new Error('the machine that never is ready was given no credential');
-  const agent = as(credential);
-  const beat = async () => {
+  // The machine authenticates with its enrolment token only, so the client has no token.
+  const { credential } = await clientFor('').call('agent-register', { body: { enrollment_token, version: 'demo' } });
+  if (!credential) throw new Error('the machine that never becomes ready got no credential');
+  const agent = clientFor(credential);
+  const sendHeartbeats = async () => {
     while (!ended.aborted) {
       await agent
         .call('agent-heartbeat', { body: { status: 'starting', message: 'loading 14 GiB of weights' } })
@@ -130,27 +130,27 @@ async function neverReady({ client, as }: Served, ended: AbortSignal): Promise<v
       await pause(systemClock, heartbeat.interval_seconds * 1000, ended);
     }
   };
-  void beat().catch((error) => {
+  void sendHeartbeats().catch((error) => {
     if (!ended.aborted) throw error;
   });
 }
 
-/** Resolves when every fault is visible; slow and stuck boots are still in progress then. */
-export async function plantFleet(server: Served, ended: AbortSignal): Promise<void> {
+/** Resolves when every fault is visible. The slow and stuck boots are still in progress then. */
+export async function plantFleet(server: PlantTarget, ended: AbortSignal): Promise<void> {
   const { client } = server;
   for (const [pool, body] of Object.entries(plantedPools)) await client.call('pool-put', { params: { pool }, body });
-  const onTheirWay = [
+  const slowBoots = [
     ['slow-boot', 'train-7'],
     ['slow-boot', 'train-8'],
   ] as const;
   await Promise.all([
-    neverReady(server, ended),
-    ...onTheirWay.map(([pool, name]) => ask(client, pool, name)),
-    ...['shop', 'search', 'mail', 'cart'].map((name) => askAndGet(client, 'web', name)),
-    setAside(client, 'web', 'ads'),
-    failingRelease(client, 'leaky', 'batch-3'),
-    failingRelease(client, 'flaky', 'batch-4'),
-    forced(client, 'leaky', 'batch-5'),
-    givenUp(client, 'crash-loop', 'render-1'),
+    runNeverReadyMachine(server, ended),
+    ...slowBoots.map(([pool, name]) => allocate(client, pool, name)),
+    ...['shop', 'search', 'mail', 'cart'].map((name) => allocateAndWait(client, 'web', name)),
+    quarantineMachine(client, 'web', 'ads'),
+    failRelease(client, 'leaky', 'batch-3'),
+    failRelease(client, 'flaky', 'batch-4'),
+    forceRelease(client, 'leaky', 'batch-5'),
+    waitUntilFailed(client, 'crash-loop', 'render-1'),
   ]);
 }

@@ -1,6 +1,6 @@
 /**
- * The TLS demo: server, proxy, authority and one machine, with commands to break and repair each
- * layer.
+ * Starts the TLS demo: a server, a proxy, an authority and one machine. Each layer can be broken
+ * and repaired.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,17 +23,17 @@ export type Fault = (typeof faultNames)[number];
 
 export interface TlsDemo {
   /**
-   * Breaks one layer, repairs the previous one, and prints what doctor finds from both ends; null
+   * Breaks one layer, repairs the previous one, and prints what doctor reports on both ends. Null
    * only repairs.
    */
   doctor(fault: Fault | null): Promise<void>;
   stop(): Promise<void>;
 }
 
-interface Stage {
+interface DemoMachine {
   client: Client;
   node: Node;
-  /** Of the machine's agent. */
+  /** The process of the machine's agent. */
   pid: number;
 }
 
@@ -41,42 +41,44 @@ const pool = 'demo';
 const staleSeconds = 3;
 const timeout_seconds = 5;
 const plain = (_tone: string, text: string) => text;
-const isOfProxy = (fault: Fault | null): fault is ProxyFault => proxyFaults.some((name) => name === fault);
+const isProxyFault = (fault: Fault | null): fault is ProxyFault => proxyFaults.some((name) => name === fault);
 
-async function untilThere<T>(ask: () => Promise<T | undefined>): Promise<T> {
+async function poll<T>(read: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
-    const answer = await ask();
+    const answer = await read();
     if (answer !== undefined) return answer;
     await pause(systemClock, 200);
   }
 }
 
-async function machineFrom(client: Client): Promise<Node> {
+async function startMachine(client: Client): Promise<Node> {
   const heartbeat = { interval_seconds: 1, stale_after_seconds: staleSeconds };
   const document = { driver: 'local', heartbeat, spec: { command: ['sleep', 'infinity'] } };
   await client.call('pool-put', { params: { pool }, body: document });
   await client.call('allocation-create', { body: { pool } });
-  return untilThere(async () => {
+  return poll(async () => {
     const { items } = await client.call('node-list', { query: { pool, status: 'ready' } });
     return items[0];
   });
 }
 
 const act = (client: Client, id: string, action: 'drain' | 'undrain') =>
-  client.call('node-act', { params: { id, action }, body: { reason: 'to see what doctor says' } });
+  client.call('node-act', { params: { id, action }, body: { reason: 'to see what doctor reports' } });
 
-/** Faults outside the proxy: how to break and repair them. */
-const ways: Partial<Record<Fault, { break(stage: Stage): Promise<unknown>; mend(stage: Stage): Promise<unknown> }>> = {
+/** How to break and repair the faults outside the proxy. */
+const machineFaults: Partial<
+  Record<Fault, { break(machine: DemoMachine): Promise<unknown>; repair(machine: DemoMachine): Promise<unknown> }>
+> = {
   fence: {
     break: ({ client, node }) => act(client, node.node_id, 'drain'),
-    mend: ({ client, node }) => act(client, node.node_id, 'undrain'),
+    repair: ({ client, node }) => act(client, node.node_id, 'undrain'),
   },
   heartbeat: {
     async break({ pid }) {
       process.kill(pid, 'SIGSTOP');
       await pause(systemClock, (staleSeconds + 1) * 1000);
     },
-    mend: async ({ pid }) => process.kill(pid, 'SIGCONT'),
+    repair: async ({ pid }) => process.kill(pid, 'SIGCONT'),
   },
 };
 
@@ -96,10 +98,10 @@ export async function startTlsDemo(options: {
   const server = await startServer(readSettings(flags, {}), createLog({ level: 'error' }));
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();
   const client = createClient({ base_url: upstream, token, addresses: routes });
-  const node = await machineFrom(client);
+  const node = await startMachine(client);
   const directory = join(data_dir, 'nodes', node.node_instance_id ?? '');
   const { pid } = JSON.parse(await readFile(join(directory, 'launch.json'), 'utf8'));
-  const stage: Stage = { client, node, pid };
+  const machine: DemoMachine = { client, node, pid };
   const config = join(directory, 'agent.json');
 
   say(
@@ -110,13 +112,13 @@ export async function startTlsDemo(options: {
       `  Authority   ${ca_file}`,
       `  Machine     ${node.node_id}`,
       '',
-      `  Ask         ./bin/slipway doctor ${node.node_id} --server ${proxy.url} --data-dir ${data_dir} --ca ${ca_file}`,
+      `  Examine     ./bin/slipway doctor ${node.node_id} --server ${proxy.url} --data-dir ${data_dir} --ca ${ca_file}`,
       `  On the machine   ./bin/slipway agent doctor --config ${config}`,
       '',
     ].join('\n'),
   );
 
-  const fromOperator = async (fault: Fault | null) => {
+  const examineAsOperator = async (fault: Fault | null) => {
     const reports: LayerReport[] = [];
     const examination = examine({
       url: new URL(fault === 'dns' ? 'https://nowhere.invalid' : proxy.url),
@@ -136,31 +138,31 @@ export async function startTlsDemo(options: {
   };
 
   let broken: Fault | null = null;
-  const breakIt = async (fault: Fault | null) => {
-    if (broken !== null) await ways[broken]?.mend(stage);
+  const breakLayer = async (fault: Fault | null) => {
+    if (broken !== null) await machineFaults[broken]?.repair(machine);
     await proxy.break(null);
-    // Otherwise the silence of the previous fault would be attributed to this one.
-    await untilThere(async () => {
+    // Waits for the repair, because doctor would otherwise still report the previous fault.
+    await poll(async () => {
       const { checks } = await client.call('node-checkup', { params: { id: node.node_id } });
       return checks.every(({ ok }) => ok) || undefined;
     });
-    if (isOfProxy(fault)) await proxy.break(fault);
-    if (fault !== null) await ways[fault]?.break(stage);
+    if (isProxyFault(fault)) await proxy.break(fault);
+    if (fault !== null) await machineFaults[fault]?.break(machine);
     broken = fault;
   };
 
   return {
     async doctor(fault) {
-      await breakIt(fault);
+      await breakLayer(fault);
       say(
         fault === null
-          ? '\nAll is mended. An operator’s doctor says:'
-          : `\n${fault} is broken. An operator’s doctor says:`,
+          ? '\nEvery layer is repaired. Doctor reports to an operator:'
+          : `\n${fault} is broken. Doctor reports to an operator:`,
       );
-      await fromOperator(fault);
-      // The fault affects only the operator's name resolution or credential, not the machine's.
+      await examineAsOperator(fault);
+      // These faults affect only the operator, so the machine has nothing to report.
       if (fault === 'dns' || fault === 'credential') return;
-      say('\nOn the machine it says:');
+      say('\nDoctor reports on the machine:');
       await agentDoctor(
         ['--config', config, '--patience', String(timeout_seconds)],
         {},
@@ -168,7 +170,7 @@ export async function startTlsDemo(options: {
       );
     },
     async stop() {
-      await breakIt(null);
+      await breakLayer(null);
       process.kill(pid, 'SIGTERM');
       await server.stop();
       await proxy.stop();

@@ -11,7 +11,7 @@ const film = (...shown: Line[][]): Film => ({
   holdMs: 1000,
 });
 
-test('shows each line from its first to its last frame', () => {
+test('shows each line in the frames that contain it', () => {
   const svg = drawFilm(film([line('first')], [line('first'), line('second')], [line('third')], [line('first')]));
   expect(svg).toContain('@keyframes k0{0%{opacity:1}50%{opacity:0}75%{opacity:1}}');
   expect(svg).toContain('@keyframes k1{0%{opacity:0}25%{opacity:1}50%{opacity:0}}');
@@ -25,7 +25,7 @@ test('shows the last picture to readers who prefer reduced motion', () => {
   expect(svg.indexOf('@keyframes')).toBeGreaterThan(svg.indexOf('prefers-reduced-motion: no-preference'));
 });
 
-test('refuses text that does not fit and colours it does not know', () => {
+test('refuses text that does not fit, and unknown colours', () => {
   expect(() => drawFilm(film([line('a'), line('b'), line('c')]))).toThrow('room for 2');
   expect(() => drawFilm(film([line('a'.repeat(81))]))).toThrow('81 columns');
   expect(() => drawFilm(film([line('a', 45)]))).toThrow('SGR code 45');

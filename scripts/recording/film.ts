@@ -1,7 +1,7 @@
 /**
  * Draws a recording as an animated SVG: one text element for each line that was ever visible, shown
- * and hidden by CSS. A reader who prefers reduced motion sees the last picture, which holds the
- * whole story.
+ * and hidden by CSS. A reader who prefers reduced motion sees only the last picture, which shows
+ * all steps.
  */
 import type { Line, Span } from './screen.ts';
 
@@ -54,7 +54,7 @@ interface Element {
   content: string;
 }
 
-/** Everything visible in a frame, by a key that is equal as long as nothing about it changes. */
+/** Returns the elements of a frame. The key of an element stays the same until it changes. */
 function elementsOf(film: Film, { panes, caption }: Frame): Map<string, Element> {
   const elements = new Map<string, Element>();
   const add = (element: Element) => elements.set(`${element.y} ${element.content}`, element);
@@ -62,7 +62,7 @@ function elementsOf(film: Film, { panes, caption }: Frame): Map<string, Element>
   let top = captionHeight;
   for (const [index, { title, rows }] of film.panes.entries()) {
     const lines = panes[index] ?? [];
-    if (lines.length > rows) throw new Error(`${title} shows ${lines.length} lines, and has room for ${rows}`);
+    if (lines.length > rows) throw new Error(`${title} shows ${lines.length} lines, but has room for ${rows}`);
     for (const [row, line] of lines.entries()) {
       const length = line.reduce((sum, { text }) => sum + text.length, 0);
       if (length > columns) throw new Error(`a line of ${title} has ${length} columns`);
@@ -74,28 +74,28 @@ function elementsOf(film: Film, { panes, caption }: Frame): Map<string, Element>
   return elements;
 }
 
-interface Shown extends Element {
-  /** Moments in milliseconds at which it appears and disappears, in turn. */
+interface TimedElement extends Element {
+  /** The milliseconds at which the element appears, disappears, appears again, and so on. */
   changes: number[];
 }
 
-function shownOver(film: Film): Shown[] {
-  const all = new Map<string, Shown>();
+function timeElements(film: Film): TimedElement[] {
+  const all = new Map<string, TimedElement>();
   for (const frame of film.frames) {
     const visible = elementsOf(film, frame);
     for (const [key, element] of visible) {
-      const shown = all.get(key) ?? { ...element, changes: [] };
-      all.set(key, shown);
-      if (shown.changes.length % 2 === 0) shown.changes.push(frame.atMs);
+      const timed = all.get(key) ?? { ...element, changes: [] };
+      all.set(key, timed);
+      if (timed.changes.length % 2 === 0) timed.changes.push(frame.atMs);
     }
     for (const [key, { changes }] of all) if (!visible.has(key) && changes.length % 2 === 1) changes.push(frame.atMs);
   }
   return [...all.values()];
 }
 
-const isLast = ({ changes }: Shown) => changes.length % 2 === 1;
+const isVisibleAtEnd = ({ changes }: TimedElement) => changes.length % 2 === 1;
 
-function keyframes(name: string, { changes }: Shown, lengthMs: number): string {
+function keyframes(name: string, { changes }: TimedElement, lengthMs: number): string {
   const steps = changes.map((atMs, index) => {
     const percent = ((100 * atMs) / lengthMs).toFixed(3).replace(/\.?0+$/, '');
     return `${percent}%{opacity:${index % 2 === 0 ? 1 : 0}}`;
@@ -122,7 +122,7 @@ svg { --page: #ffffff; --pane: #f6f8fa; --line: #d1d9e0; --text: #1f2328; --dim:
 
 export function drawFilm(film: Film): string {
   const lengthMs = (film.frames.at(-1)?.atMs ?? 0) + film.holdMs;
-  const shown = shownOver(film);
+  const elements = timeElements(film);
   let top = captionHeight;
   const boxes = film.panes.map(({ title, rows }) => {
     const height = titleHeight + rows * lineHeight;
@@ -132,10 +132,10 @@ export function drawFilm(film: Film): string {
     return box;
   });
   const height = top - gap - padding + 1;
-  const moving = shown.filter(({ changes }) => changes.length > 1 || changes[0] !== 0);
-  const texts = shown.map((element) => {
+  const moving = elements.filter(({ changes }) => changes.length > 1 || changes[0] !== 0);
+  const texts = elements.map((element) => {
     const at = moving.indexOf(element);
-    const past = isLast(element) ? '' : ' past';
+    const past = isVisibleAtEnd(element) ? '' : ' past';
     const id = at < 0 ? '' : ` id="k${at}"`;
     return `<text class="${element.className}${past}"${id} x="${padding}" y="${element.y}">${element.content}</text>`;
   });

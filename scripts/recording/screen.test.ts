@@ -7,7 +7,7 @@ const screenAfter = (...texts: string[]) => {
   return screen.lines().map((line) => line.map(({ text }) => text).join(''));
 };
 
-test('keeps the last picture of a live view', () => {
+test('shows the last redraw of a live view', () => {
   expect(screenAfter('head\r\n', 'step 1\x1b[K\r\n', '\x1b[J\x1b[1A\rstep 2\x1b[K\r\nmore\r\n')).toEqual([
     'head',
     'step 2',
@@ -28,7 +28,7 @@ test('keeps colours with the text they apply to', () => {
   ]);
 });
 
-test('refuses what it does not understand', () => {
+test('refuses unknown control sequences and control characters', () => {
   expect(() => screenAfter('\x1b[5B')).toThrow('unknown control sequence 5B');
   expect(() => screenAfter('\t')).toThrow('unknown control character');
 });

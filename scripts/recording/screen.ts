@@ -1,6 +1,6 @@
 /**
- * A terminal screen that understands the control sequences the CLI writes. Any other sequence
- * throws, so that a recording never shows something the terminal would not.
+ * A terminal screen that understands the control sequences of the CLI. Any other sequence throws,
+ * so that a recording never differs from a real terminal.
  */
 
 /** Text with the SGR codes in force: 1 bold, 2 dim, 31 to 36 colours. */
@@ -27,10 +27,10 @@ export class Screen {
   write(text: string): void {
     for (let at = 0; at < text.length; ) {
       controlSequence.lastIndex = at;
-      const found = controlSequence.exec(text);
-      if (found) {
-        this.#obey(found[1] ?? '', found[2] ?? '');
-        at += found[0].length;
+      const match = controlSequence.exec(text);
+      if (match) {
+        this.#apply(match[1] ?? '', match[2] ?? '');
+        at += match[0].length;
         continue;
       }
       const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
@@ -39,7 +39,7 @@ export class Screen {
     }
   }
 
-  /** The lines as they stand, without blank ones at the end. */
+  /** Returns the current lines, without blank lines at the end. */
   lines(): Line[] {
     const lines = this.#lines.map(spansOf);
     while (lines.length > 0 && lines.at(-1)?.length === 0) lines.pop();
@@ -61,14 +61,16 @@ export class Screen {
     return line;
   }
 
-  #obey(given: string, letter: string): void {
-    if (letter === 'm') this.#codes = given.split(';').flatMap((code) => (Number(code) === 0 ? [] : [Number(code)]));
+  #apply(parameters: string, letter: string): void {
+    if (letter === 'm')
+      this.#codes = parameters.split(';').flatMap((code) => (Number(code) === 0 ? [] : [Number(code)]));
     else if (letter === 'K') this.#line().length = this.#column;
     else if (letter === 'J') {
       this.#line().length = this.#column;
       this.#lines.length = this.#row + 1;
-    } else if (letter === 'A') this.#row = Math.max(0, this.#row - Number(given || 1));
-    else if (!/^\?25[hl]$/.test(given + letter)) throw new Error(`unknown control sequence ${given}${letter}`);
+    } else if (letter === 'A') this.#row = Math.max(0, this.#row - Number(parameters || 1));
+    else if (!/^\?25[hl]$/.test(parameters + letter))
+      throw new Error(`unknown control sequence ${parameters}${letter}`);
   }
 }
 

@@ -1,10 +1,10 @@
-/** A real command in a real pseudo-terminal (`script` of util-linux), on a screen of ours. */
+/** Runs a real command in a pseudo-terminal (`script` of util-linux), and keeps its screen. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Screen } from './screen.ts';
 
 const escapeCharacter = String.fromCharCode(27);
 
-/** The text without a control sequence that is cut off at its end, and that rest. */
+/** Splits off a control sequence that is incomplete at the end of the text. */
 function splitUnfinished(text: string): [string, string] {
   const at = text.lastIndexOf(escapeCharacter);
   const isUnfinished = at >= 0 && !/[A-Za-z]/.test(text.slice(at));
@@ -30,16 +30,16 @@ export class Terminal {
     command: string,
     options: { cwd: string; environment: Record<string, string>; columns: number },
   ): { process: ChildProcess; ended: Promise<number | null> } {
-    const sized = `stty cols ${options.columns} rows 40; ${command}`;
-    const process_ = spawn('script', ['--quiet', '--return', '--command', sized, '/dev/null'], {
+    const sizedCommand = `stty cols ${options.columns} rows 40; ${command}`;
+    const process_ = spawn('script', ['--quiet', '--return', '--command', sizedCommand, '/dev/null'], {
       cwd: options.cwd,
       env: { ...process.env, ...options.environment, SHELL: '/bin/sh', TERM: 'xterm' },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    let rest = '';
+    let incomplete = '';
     process_.stdout.setEncoding('utf8').on('data', (text: string) => {
-      const [whole, unfinished] = splitUnfinished(rest + text);
-      rest = unfinished;
+      const [whole, unfinished] = splitUnfinished(incomplete + text);
+      incomplete = unfinished;
       this.show(whole);
     });
     const ended = new Promise<number | null>((resolve, reject) => {

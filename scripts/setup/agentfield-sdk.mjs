@@ -1,6 +1,7 @@
 /**
  * Installs the published AgentField SDK for Python, for the compatibility test: a version that
- * never reports ready, and a newer one. Kept under node_modules, apart from the system's Python.
+ * never reports ready, and a newer one. The SDK stays under node_modules, apart from the system's
+ * Python.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -11,15 +12,15 @@ import { inRoot, runQuietly, SetupError } from './say.mjs';
 /** The last version that never reports ready by itself, and one that does. */
 export const sdkVersions = { says_starting: '0.1.91', says_ready: '0.1.144' };
 
-const place = inRoot('node_modules', '.cache', 'agentfield-sdk');
+const folder = inRoot('node_modules', '.cache', 'agentfield-sdk');
 const requirements = inRoot('scripts', 'setup', 'agentfield-sdk.txt');
-const mark = join(place, 'installed');
-const wanted = () =>
+const mark = join(folder, 'installed');
+const expectedMark = () =>
   createHash('sha256').update(readFileSync(requirements)).update(JSON.stringify(sdkVersions)).digest('hex');
 
 function isInstalled() {
   try {
-    return readFileSync(mark, 'utf8') === wanted();
+    return readFileSync(mark, 'utf8') === expectedMark();
   } catch (error) {
     if (error.code !== 'ENOENT') throw error;
     return false;
@@ -27,13 +28,13 @@ function isInstalled() {
 }
 
 const python = process.env.PYTHON ?? 'python3';
-const works = (...args) => spawnSync(python, args, { stdio: 'ignore' }).status === 0;
-const isPython = () => works('-c', 'import sys; assert (3, 10) <= sys.version_info < (3, 14)');
-const hasPip = () => works('-m', 'pip', '--version');
+const succeeds = (...args) => spawnSync(python, args, { stdio: 'ignore' }).status === 0;
+const isPython = () => succeeds('-c', 'import sys; assert (3, 10) <= sys.version_info < (3, 14)');
+const hasPip = () => succeeds('-m', 'pip', '--version');
 const mayInstall = () => process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
 
-/** Describes what is missing for an installation; undefined if it is possible. */
-function missing() {
+/** Describes what an installation lacks; undefined if it is possible. */
+function missingPrerequisite() {
   const test = 'the test with the AgentField SDK will fail';
   if (!isPython())
     return `${test}: it needs Python 3.10 to 3.13 as python3 (Debian: apt-get install python3 python3-pip), or set PYTHON.`;
@@ -42,13 +43,15 @@ function missing() {
 }
 
 /**
- * Returns how to start a program with this version of the SDK; throws instructions if it is not
- * installed. A version in its own folder takes precedence.
+ * Returns how to start a program with this version of the SDK. Throws instructions if the SDK is
+ * not installed. The folder of the version takes precedence over the common packages.
  */
 export function sdkPython(version) {
   if (!isInstalled())
-    throw new SetupError(missing() ?? 'the AgentField SDK is not installed: run node scripts/setup.mjs --for-tests.');
-  return { program: python, env: { PYTHONPATH: [join(place, version), join(place, 'packages')].join(':') } };
+    throw new SetupError(
+      missingPrerequisite() ?? 'the AgentField SDK is not installed: run node scripts/setup.mjs --for-tests.',
+    );
+  return { program: python, env: { PYTHONPATH: [join(folder, version), join(folder, 'packages')].join(':') } };
 }
 
 export const agentfieldSdkStep = {
@@ -56,10 +59,10 @@ export const agentfieldSdkStep = {
   done: 'AgentField SDK fetched',
   needed() {
     if (isInstalled()) return false;
-    return mayInstall() ? true : (missing() ?? true);
+    return mayInstall() ? true : (missingPrerequisite() ?? true);
   },
   run() {
-    if (missing()) {
+    if (missingPrerequisite()) {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
       runQuietly('apt-get update', 'apt-get', ['update', '-q'], { env });
       runQuietly(
@@ -69,10 +72,10 @@ export const agentfieldSdkStep = {
         { env },
       );
     }
-    const still = missing();
-    if (still) throw new SetupError(still);
-    rmSync(place, { recursive: true, force: true });
-    mkdirSync(place, { recursive: true });
+    const remaining = missingPrerequisite();
+    if (remaining) throw new SetupError(remaining);
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
     const install = (into, ...what) =>
       runQuietly('pip install', python, [
         ...[
@@ -86,10 +89,10 @@ export const agentfieldSdkStep = {
           ':all:',
           '--no-compile',
         ],
-        ...['--target', join(place, into), ...what],
+        ...['--target', join(folder, into), ...what],
       ]);
     install('packages', '-r', requirements, `agentfield==${sdkVersions.says_ready}`);
     install(sdkVersions.says_starting, `agentfield==${sdkVersions.says_starting}`);
-    writeFileSync(mark, wanted());
+    writeFileSync(mark, expectedMark());
   },
 };

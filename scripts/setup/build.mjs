@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { nodeToRun } from './install.mjs';
 import { inRoot, runQuietly } from './say.mjs';
 
-const neverBuiltFrom = new Set(['node_modules', 'dist']);
+const ignoredNames = new Set(['node_modules', 'dist']);
 
 function filesBelow(path) {
   if (!existsSync(path)) return [];
   if (!statSync(path).isDirectory()) return [path];
   return readdirSync(path)
-    .filter((name) => !neverBuiltFrom.has(name) && !name.includes('.test.'))
+    .filter((name) => !ignoredNames.has(name) && !name.includes('.test.'))
     .sort()
     .flatMap((name) => filesBelow(join(path, name)));
 }
@@ -25,28 +25,28 @@ function fingerprint(sources) {
 }
 
 /**
- * Built next to its target and then moved, so that a running server never serves a half-written
- * file and a failed build keeps the previous one.
+ * Builds next to the target and then moves the result, so that a running server never serves a
+ * half-written file, and a failed build keeps the previous one.
  */
 function buildStep({ what, entry, sources, output, build }) {
   const stampFile = inRoot('dist', `.${what}.stamp`);
-  const made = inRoot('dist', output);
+  const target = inRoot('dist', output);
   const isCurrent = () =>
-    existsSync(made) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === fingerprint(sources);
+    existsSync(target) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === fingerprint(sources);
   return {
     doing: `building the ${what}`,
     done: `${what} built`,
-    needed: () => (existsSync(inRoot(entry)) ? !isCurrent() : `no ${what} to build: ${entry} is not there`),
+    needed: () => (existsSync(inRoot(entry)) ? !isCurrent() : `no ${what} to build: ${entry} does not exist`),
     run() {
       const stamp = fingerprint(sources);
-      const fresh = inRoot('dist', `.new-${output}`);
-      const old = inRoot('dist', `.old-${output}`);
-      for (const path of [fresh, old]) rmSync(path, { recursive: true, force: true });
+      const newPath = inRoot('dist', `.new-${output}`);
+      const oldPath = inRoot('dist', `.old-${output}`);
+      for (const path of [newPath, oldPath]) rmSync(path, { recursive: true, force: true });
       mkdirSync(inRoot('dist'), { recursive: true });
-      build(fresh);
-      if (existsSync(made)) renameSync(made, old);
-      renameSync(fresh, made);
-      rmSync(old, { recursive: true, force: true });
+      build(newPath);
+      if (existsSync(target)) renameSync(target, oldPath);
+      renameSync(newPath, target);
+      rmSync(oldPath, { recursive: true, force: true });
       writeFileSync(stampFile, stamp);
     },
   };

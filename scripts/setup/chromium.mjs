@@ -1,12 +1,12 @@
-/** The browser of the browser tests: the machine's own, or Debian's if we may install it. */
+/** Finds the browser for the browser tests, or installs Debian's if permitted. */
 import { install, isProgram, mayInstall as mayInstallAny, onPath } from './debian.mjs';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
-/** The browser's path, or undefined; `CHROMIUM_PATH` takes precedence. */
+/** Returns the path of the browser, or undefined. `CHROMIUM_PATH` takes precedence. */
 export function findChromium() {
-  const chosen = process.env.CHROMIUM_PATH;
-  if (chosen) return isProgram(chosen) ? chosen : undefined;
+  const configuredPath = process.env.CHROMIUM_PATH;
+  if (configuredPath) return isProgram(configuredPath) ? configuredPath : undefined;
   return names.map(onPath).find((path) => path !== undefined);
 }
 

@@ -13,10 +13,10 @@ export function isProgram(path) {
 }
 
 /** Directories of system programs that an ordinary user's PATH omits. */
-const systemPlaces = ['/usr/sbin', '/sbin'];
+const systemDirectories = ['/usr/sbin', '/sbin'];
 
 export const onPath = (name) =>
-  [...(process.env.PATH ?? '').split(delimiter), ...systemPlaces]
+  [...(process.env.PATH ?? '').split(delimiter), ...systemDirectories]
     .map((directory) => join(directory, name))
     .find(isProgram);
 

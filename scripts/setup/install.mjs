@@ -1,30 +1,30 @@
 /**
- * Installs packages exactly as locked, if they differ from the lock file. Install scripts never
- * run.
+ * Installs packages exactly as locked, if the installed ones differ from the lock file. Install
+ * scripts never run.
  */
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
 
-const leastNode = 24;
+const minNode = 24;
 
-/** npm's record of the installation; written last, so an interrupted installation leaves none. */
+/** npm writes this record last, so an interrupted installation has none. */
 const recordFile = inRoot('node_modules', '.package-lock.json');
 
 const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
 
-/** A missing optional package is for another platform and does not count as a difference. */
-function installedAsLocked() {
+/** A missing optional package is for another platform, and is no difference. */
+function isInstalledAsLocked() {
   if (!existsSync(recordFile)) return false;
   const locked = packagesIn(inRoot('package-lock.json'));
   const installed = packagesIn(recordFile);
-  const same = (path) => {
-    const wanted = locked[path];
-    const there = installed[path];
-    if (!there) return path === '' || wanted.optional === true || wanted.devOptional === true;
-    return there.version === wanted.version && there.integrity === wanted.integrity;
+  const isSame = (path) => {
+    const lockedPackage = locked[path];
+    const installedPackage = installed[path];
+    if (!installedPackage) return path === '' || lockedPackage.optional === true || lockedPackage.devOptional === true;
+    return installedPackage.version === lockedPackage.version && installedPackage.integrity === lockedPackage.integrity;
   };
-  return Object.keys(locked).every(same) && Object.keys(installed).every((path) => path in locked);
+  return Object.keys(locked).every(isSame) && Object.keys(installed).every((path) => path in locked);
 }
 
 function install() {
@@ -60,13 +60,13 @@ function link({ source, target }) {
 
 export const pinnedNode = inRoot('node_modules', '.bin', 'node');
 
-/** The Node that runs everything after set-up. */
+/** Returns the path of the Node that runs everything after set-up. */
 export function nodeToRun() {
   if (existsSync(pinnedNode)) return pinnedNode;
-  if (Number(process.versions.node.split('.')[0]) >= leastNode) return process.execPath;
+  if (Number(process.versions.node.split('.')[0]) >= minNode) return process.execPath;
   throw new SetupError(
-    `no Node ${leastNode} comes with the packages for ${process.platform}-${process.arch}, and this one is ` +
-      `${process.version}. Install Node ${leastNode} or newer (https://nodejs.org) and retry.`,
+    `no Node ${minNode} comes with the packages for ${process.platform}-${process.arch}, and this one is ` +
+      `${process.version}. Install Node ${minNode} or newer (https://nodejs.org) and retry.`,
   );
 }
 
@@ -74,7 +74,7 @@ export const installSteps = [
   {
     doing: 'installing packages (a minute or so the first time)',
     done: 'packages installed',
-    needed: () => !installedAsLocked(),
+    needed: () => !isInstalledAsLocked(),
     run: install,
   },
   {

@@ -1,16 +1,16 @@
 /**
- * Allows one set-up at a time per clone: a lock file that names its process, so that the lock of a
- * dead process is discarded.
+ * Allows one set-up at a time per clone. The lock file names its process, so that the lock of a
+ * dead process can be discarded.
  */
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { inRoot, SetupError, say } from './say.mjs';
 
-/** In `dist`, because `npm ci` empties node_modules. */
+/** The lock is in `dist`, because `npm ci` empties node_modules. */
 const lockFile = inRoot('dist', '.setup.lock');
-const longestWaitMs = 15 * 60_000;
+const maxWaitMs = 15 * 60_000;
 const pollMs = 200;
 
-/** A process id alone is soon reused, after a reboot or in a restarted container. */
+/** Adds the start time, because a process id is reused after a reboot or in a new container. */
 function identity(pid) {
   let startedAt = '';
   try {
@@ -43,44 +43,44 @@ function readOwner() {
   }
 }
 
-/** A hard link appears with its content or not at all, so a half-written lock is never read. */
-function tryTake() {
-  const mine = `${lockFile}.${process.pid}`;
-  writeFileSync(mine, identity(process.pid));
+/** Uses a hard link, which appears with its full content, so nobody reads a half-written lock. */
+function tryAcquire() {
+  const ownFile = `${lockFile}.${process.pid}`;
+  writeFileSync(ownFile, identity(process.pid));
   try {
-    linkSync(mine, lockFile);
+    linkSync(ownFile, lockFile);
     return true;
   } catch (error) {
     if (error.code === 'EEXIST') return false;
     throw error;
   } finally {
-    rmSync(mine, { force: true });
+    rmSync(ownFile, { force: true });
   }
 }
 
 /**
- * Two waiters may both find the owner dead: the later one must not discard the lock the earlier one
- * just took.
+ * Two waiters may both find the owner dead. Then the later one must not discard the lock that the
+ * earlier one just took, so it puts back any other lock.
  */
 function discard(deadOwner) {
-  const aside = `${lockFile}.${process.pid}.stale`;
+  const movedFile = `${lockFile}.${process.pid}.stale`;
   try {
-    renameSync(lockFile, aside);
+    renameSync(lockFile, movedFile);
   } catch (error) {
     if (error.code === 'ENOENT') return;
     throw error;
   }
-  if (readFileSync(aside, 'utf8') !== deadOwner) linkSync(aside, lockFile);
-  rmSync(aside);
+  if (readFileSync(movedFile, 'utf8') !== deadOwner) linkSync(movedFile, lockFile);
+  rmSync(movedFile);
 }
 
 const pause = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pollMs);
 
-function take() {
+function acquireLock() {
   mkdirSync(inRoot('dist'), { recursive: true });
-  const giveUpAt = Date.now() + longestWaitMs;
+  const giveUpAt = Date.now() + maxWaitMs;
   let isReported = false;
-  while (!tryTake()) {
+  while (!tryAcquire()) {
     const owner = readOwner();
     if (owner === undefined) continue;
     if (!isAlive(owner)) {
@@ -97,7 +97,7 @@ function take() {
 }
 
 export function withSetupLock(run) {
-  take();
+  acquireLock();
   try {
     run();
   } finally {

@@ -1,6 +1,6 @@
 /**
  * Installs third-party programs under node_modules for the tests that run them against Slipway
- * (test/outsiders). If one cannot be installed, the reason is stored in its place.
+ * (test/outsiders). If a program cannot be installed, its folder has the reason.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,15 +8,15 @@ import { join } from 'node:path';
 import { onPath } from './debian.mjs';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
 
-/** Direct and indirect imports of cloud-init. */
+/** The Python packages that cloud-init imports, directly or indirectly. */
 const cloudInitImports = [
   ...['configobj', 'six', 'jinja2', 'markupsafe', 'jsonpatch', 'json-pointer', 'jsonschema', 'attr', 'pyrsistent'],
   ...['oauthlib', 'requests', 'urllib3', 'idna', 'chardet', 'certifi', 'netifaces', 'serial', 'yaml'],
 ];
 
 /**
- * Python: a requirements file that pins every package. Go: a module with its version. Debian:
- * packages to unpack. npm: a package for this platform, unpacked.
+ * `python` names a requirements file that pins every package, and `go` a module with its version.
+ * `debian` lists packages to unpack, and `npm` names a package for this platform.
  */
 export const outsiders = {
   schemathesis: { python: 'schemathesis.txt' },
@@ -37,13 +37,13 @@ const requirements = (file) => inRoot('scripts', 'setup', 'outsiders', file);
 const markOf = (name) => join(place(name), '.installed');
 const reasonOf = (name) => join(place(name), '.reason');
 
-function wanted(name) {
+function expectedMark(name) {
   const { python, ...others } = outsiders[name];
   const hash = createHash('sha256').update(JSON.stringify(others));
   return (python ? hash.update(readFileSync(requirements(python))) : hash).digest('hex');
 }
 
-function readIfThere(path) {
+function readIfExists(path) {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -52,12 +52,12 @@ function readIfThere(path) {
   }
 }
 
-const isInstalled = (name) => readIfThere(markOf(name)) === wanted(name);
+const isInstalled = (name) => readIfExists(markOf(name)) === expectedMark(name);
 
-/** The location of an outsider and of its Python packages, or the reason why it is missing. */
+/** Returns where a program and its Python packages are, or the reason why it is missing. */
 export function findOutsider(name) {
   if (!isInstalled(name))
-    return { missing: readIfThere(reasonOf(name)) ?? 'not installed: run node scripts/setup.mjs --for-tests' };
+    return { missing: readIfExists(reasonOf(name)) ?? 'not installed: run node scripts/setup.mjs --for-tests' };
   const python = process.env.PYTHON ?? 'python3';
   return { place: place(name), python, env: outsiders[name].python ? { PYTHONPATH: place(name) } : {} };
 }
@@ -85,11 +85,11 @@ const installers = {
     if (!archive) throw new SetupError(`${name} is not offered for ${platform}`);
     runQuietly('tar', 'tar', ['-xzf', archive, '--strip-components=1'], into);
     rmSync(join(place(name), archive));
-    // npm packages hold no symbolic links; this one brings a script that creates them.
-    runQuietly('making its links', process.execPath, ['scripts/hydrate-symlinks.js'], into);
+    // npm packages cannot contain symbolic links, so this one has a script that creates them.
+    runQuietly('creating its links', process.execPath, ['scripts/hydrate-symlinks.js'], into);
   },
   debian(name, packages) {
-    if (!onPath('apt-get')) throw new SetupError(`${name} is taken from Debian's packages and needs apt-get`);
+    if (!onPath('apt-get')) throw new SetupError(`${name} comes from Debian's packages and needs apt-get`);
     const into = { cwd: place(name) };
     if (process.getuid?.() === 0) runQuietly('apt-get update', 'apt-get', ['update', '-q']);
     runQuietly('apt-get download', 'apt-get', ['-o', 'APT::Sandbox::User=root', 'download', '-q', ...packages], into);
@@ -115,6 +115,6 @@ export const outsiderSteps = Object.entries(outsiders).map(([name, source]) => (
       if (error instanceof SetupError) writeFileSync(reasonOf(name), error.message);
       throw error;
     }
-    writeFileSync(markOf(name), wanted(name));
+    writeFileSync(markOf(name), expectedMark(name));
   },
 }));

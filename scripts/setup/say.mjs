@@ -1,4 +1,4 @@
-/** Output of set-up, and running programs quietly unless they fail. */
+/** Prints the output of set-up, and runs programs that print only if they fail. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 export const inRoot = (...parts) => join(root, ...parts);
 
-/** A failure with instructions for the reader; any other exception is a defect. */
+/** A failure with instructions for the user. Any other exception is a defect. */
 export class SetupError extends Error {}
 
-/** On standard error, so that a command's own output stays clean. */
+/** Prints to standard error, so that the output of a command stays clean. */
 export const say = (line) => process.stderr.write(`slipway: ${line}\n`);
 
 export const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;

@@ -26,24 +26,24 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-test('names the last commit on main, and what is not committed', () => {
+test('on main, returns the files of the last commit and uncommitted files', () => {
   write('src/c/three.ts');
   expect(changedFiles(directory).sort()).toEqual(['src/b/two.ts', 'src/c/three.ts']);
 });
 
-test('names every commit of a branch', () => {
+test('on a branch, returns the files of every commit', () => {
   git('switch', '-qc', 'topic');
   commit('src/c/three.ts');
   commit('src/d/four.ts');
   expect(changedFiles(directory).sort()).toEqual(['src/c/three.ts', 'src/d/four.ts']);
 });
 
-test('names nothing where there is no history', () => {
+test('returns nothing without a Git history', () => {
   rmSync(join(directory, '.git'), { recursive: true });
   expect(changedFiles(directory)).toEqual([]);
 });
 
-test('keeps folders that hold unit tests, each once', () => {
+test('returns each folder with unit tests once, without its subfolders', () => {
   const files = ['src/a/x/one.ts', 'src/a/two.ts', 'src/b/three.ts', 'docs/page.md', 'test/api/four.test.ts'];
   expect(foldersOf(files)).toEqual(['src/a/', 'src/b/']);
 });

@@ -1,4 +1,4 @@
-/** The folders whose tests `npm run test:quick` runs: those with files that changed. */
+/** Finds the folders with changed files. `npm run test:quick` runs their tests. */
 import { execFileSync } from 'node:child_process';
 import { posix } from 'node:path';
 
@@ -11,7 +11,10 @@ const git = (directory: string, ...args: string[]): string[] => {
   }
 };
 
-/** Uncommitted changes, and commits since the branch left main; on main itself, the last commit. */
+/**
+ * Returns files with uncommitted changes, and files of the commits since the branch left main. On
+ * main, takes the last commit.
+ */
 export function changedFiles(directory: string): string[] {
   const [head] = git(directory, 'rev-parse', 'HEAD');
   const bases = ['origin/main', 'main'].flatMap((name) => git(directory, 'merge-base', 'HEAD', name).slice(0, 1));
@@ -24,7 +27,7 @@ export function changedFiles(directory: string): string[] {
 
 const hasUnitTests = /^(src|console\/src|scripts|test\/support)\//;
 
-/** Parents come without their children, so that no test is named twice. */
+/** Leaves out a folder if its parent is listed, so that no test runs twice. */
 export function foldersOf(files: readonly string[]): string[] {
   const folders = new Set(files.filter((path) => hasUnitTests.test(path)).map((path) => `${posix.dirname(path)}/`));
   return [...folders].filter((one) => ![...folders].some((other) => other !== one && one.startsWith(other))).sort();

@@ -1,19 +1,19 @@
 /**
- * Shows how far a whole run is: files done of all, failures so far, and about how long the rest
- * takes. Failed tests are printed as soon as their file ends; files that pass are only counted.
+ * Shows the progress of a whole run: the files done, the failures, and the estimated time left.
+ * Prints failed tests as soon as their file ends, and only counts files that pass.
  */
 import { MinimalReporter, type TestModule, type TestSpecification, type Vitest } from 'vitest/node';
 import { estimateLeftMs, progressLine } from './progress.ts';
 
-const everyMs = 15_000;
+const printIntervalMs = 15_000;
 
 export default class ProgressReporter extends MinimalReporter {
-  /** Estimated milliseconds of the files that have not ended. */
+  /** The estimated milliseconds of each file that has not ended. */
   readonly #waiting = new Map<string, number>();
   readonly #runningSince = new Map<string, number>();
   #ctx: Vitest | undefined;
   #startedMs = 0;
-  #shownMs = 0;
+  #printedMs = 0;
   #files = 0;
   #failed = 0;
   #doneMs = 0;
@@ -26,7 +26,7 @@ export default class ProgressReporter extends MinimalReporter {
   override onTestRunStart(specifications: readonly TestSpecification[]): void {
     super.onTestRunStart(specifications);
     this.#startedMs = Date.now();
-    this.#shownMs = this.#startedMs;
+    this.#printedMs = this.#startedMs;
     this.#files = specifications.length;
     for (const specification of specifications) {
       const earlier = this.#ctx?.cache.getTestSpecificationResult(specification);
@@ -46,8 +46,8 @@ export default class ProgressReporter extends MinimalReporter {
     this.#waiting.delete(module.moduleId);
     if (module.state() === 'failed') this.#failed++;
     const nowMs = Date.now();
-    if (nowMs - this.#shownMs < everyMs && this.#waiting.size > 0) return;
-    this.#shownMs = nowMs;
+    if (nowMs - this.#printedMs < printIntervalMs && this.#waiting.size > 0) return;
+    this.#printedMs = nowMs;
     const elapsed_ms = nowMs - this.#startedMs;
     const waiting_ms = sum(this.#waiting.values());
     const running = [...this.#runningSince].map(([id, since]) => Math.min(nowMs - since, this.#waiting.get(id) ?? 0));
@@ -64,7 +64,7 @@ export default class ProgressReporter extends MinimalReporter {
 
 const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
 
-/** Estimate for a file that was never run here. */
+/** Estimates a file that was never run here. */
 const estimatedFileMs = (path: string): number => {
   if (/\/test\/(scenarios|chaos|browser|outsiders|attacks)\//.test(path)) return 15_000;
   return /\/test\/(api|operations|properties)\//.test(path) ? 5_000 : 1_500;

@@ -6,7 +6,7 @@ test.for([
   { run: { elapsed_ms: 60_000, done_ms: 120_000, waiting_ms: 240_000 }, left: null, why: 'the run has just begun' },
   { run: { elapsed_ms: 180_000, done_ms: 0, waiting_ms: 240_000 }, left: null, why: 'nothing is done yet' },
   { run: { elapsed_ms: 60_000, done_ms: 240_000, waiting_ms: 0 }, left: 0, why: 'nothing is waiting' },
-])('estimates the time left where $why', ({ run, left }) => {
+])('estimates the time left: $why', ({ run, left }) => {
   expect(estimateLeftMs(run)).toBe(left);
 });
 

@@ -1,9 +1,9 @@
-/** How far a test run is, as a line for people. */
+/** Renders the progress of a test run as one line. */
 
-/** The first files are the longest, so an earlier estimate would be far too high. */
+/** The longest files run first, so an earlier estimate would be far too high. */
 const minElapsedMs = 120_000;
 
-/** Files run side by side, so the pace of what is done is applied to what is waiting. */
+/** Files run in parallel, so the estimate uses the measured pace of the files that are done. */
 export const estimateLeftMs = (run: { elapsed_ms: number; done_ms: number; waiting_ms: number }): number | null =>
   run.waiting_ms === 0
     ? 0
@@ -16,7 +16,7 @@ const clock = (ms: number) => {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 };
 
-const left = (ms: number | null) =>
+const timeLeftText = (ms: number | null) =>
   ms === null
     ? ''
     : ms === 0
@@ -32,4 +32,4 @@ export const progressLine = (run: {
   files: number;
   failed: number;
 }): string =>
-  `  ${clock(run.elapsed_ms).padStart(6)}  ${run.done} of ${run.files} files, ${run.failed} failed${left(run.left_ms)}`;
+  `  ${clock(run.elapsed_ms).padStart(6)}  ${run.done} of ${run.files} files, ${run.failed} failed${timeLeftText(run.left_ms)}`;

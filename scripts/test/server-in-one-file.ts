@@ -1,14 +1,14 @@
 /**
- * Bundles the server's own code for the server processes that a whole run starts. Reading and
- * stripping hundreds of files takes a quarter of each start. Packages stay where they are, and a
- * single test file runs the sources.
+ * Bundles the code of the server for the server processes that a whole run starts: reading and
+ * stripping hundreds of files takes a quarter of each start. Packages are not bundled. A run of a
+ * single test file uses the sources.
  */
 import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './stage.ts';
 
-/** As deep in the tree as `src`, so that paths relative to the module stay valid. */
+/** The folder is as deep in the tree as `src`, so that paths relative to the module stay valid. */
 const folder = join(root, 'dist');
 const isPackage = /^[^./]/;
 

@@ -1,4 +1,4 @@
-/** One stage of the test run: a program under this Node, its output, its result and its time. */
+/** Runs the stages of a test run, each a Node program, and records their results and times. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { beginningOf, outcomeOf, requiredSuites } from './suites.ts';
+import { firstLines, outcomeOf, requiredSuites } from './suites.ts';
 
 const required = [
   { name: 'unit', under: ['src/'] },
@@ -22,22 +22,22 @@ const outcome = (...testResults: ReturnType<typeof file>[]) =>
 
 const unindented = (text: string) => text.split('\n').map((line) => line.trim());
 
-test('a run in which every required suite passed has nothing to complain about', () => {
+test('has no complaints if every required suite passed', () => {
   const both = outcome(file('src/a.test.ts', ['passed', 'passed']), file('test/browser/b.test.ts', ['passed']));
   expect(both).toEqual({ passed: 3, failed: 0, failures: [], complaints: [] });
 });
 
-test('a required suite without tests is a complaint', () => {
+test('complains about a required suite without tests', () => {
   expect(outcome(file('src/a.test.ts', ['passed'])).complaints).toEqual(['the required suite "browser" ran no tests']);
 });
 
-test.for(['skipped', 'pending', 'todo'])('a %s test is a complaint that names it', (status) => {
+test.for(['skipped', 'pending', 'todo'])('complains about a %s test by name', (status) => {
   const run = outcome(file('src/a.test.ts', ['passed', status]), file('test/browser/b.test.ts', ['passed']));
   expect(run.passed).toBe(2);
   expect(run.complaints).toEqual([expect.stringContaining('src/a.test.ts: test 1')]);
 });
 
-test('a test that failed is named, and its message begins below', () => {
+test('names a failed test, with the first lines of its message', () => {
   const run = outcome(
     file('src/b.test.ts', ['passed', 'failed'], 'failed'),
     file('test/browser/b.test.ts', ['passed']),
@@ -47,7 +47,7 @@ test('a test that failed is named, and its message begins below', () => {
   expect(run.complaints).toEqual([]);
 });
 
-test('a file that failed outside its tests is a complaint, and its message begins below', () => {
+test('complains about a file that failed outside its tests, with the first lines of its message', () => {
   const run = outcome(
     file('src/a.test.ts', [], 'failed', 'Cannot find module x\nat …'),
     file('src/b.test.ts', ['failed'], 'failed'),
@@ -60,14 +60,14 @@ test('a file that failed outside its tests is a complaint, and its message begin
   ]);
 });
 
-test('of a long message only the beginning is repeated, indented and without colours', () => {
+test('keeps only the first lines of a long message, indented and without colours', () => {
   const lines = Array.from({ length: 50 }, (_, i) => `\u001b[31mline ${i}\u001b[39m`);
-  expect(beginningOf(lines.join('\n'))).toMatch(/^(\n +line [0-5]){6}$/);
-  expect(unindented(beginningOf('x'.repeat(5000)))[1]).toHaveLength(600);
-  expect(beginningOf('')).toBe('');
+  expect(firstLines(lines.join('\n'))).toMatch(/^(\n +line [0-5]){6}$/);
+  expect(unindented(firstLines('x'.repeat(5000)))[1]).toHaveLength(600);
+  expect(firstLines('')).toBe('');
 });
 
-test('every place that holds tests is required', () => {
+test('requires a suite for every place with tests', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const places = [
     ...['unit', 'tidy', 'api', 'operations', 'properties', 'scenarios', 'attacks', 'chaos', 'outsiders', 'browser'],

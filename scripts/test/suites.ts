@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util';
 
 export interface Suite {
   name: string;
-  /** Prefixes of the paths of its test files. */
+  /** Path prefixes of the test files. */
   under: string[];
 }
 
@@ -23,7 +23,7 @@ const suites: Suite[] = [
   { name: 'browser', under: ['test/browser/'] },
 ];
 
-/** A suite is required once its place exists. */
+/** A suite is required if one of its paths exists. */
 export const requiredSuites = (root: string): Suite[] =>
   suites.filter(({ under }) => under.some((path) => existsSync(`${root}/${path}`)));
 
@@ -42,17 +42,19 @@ interface Report {
 export interface Outcome {
   passed: number;
   failed: number;
-  /** Each test that failed, by file and name, and below it how its message begins. */
+  /** Each failed test by file and name, with the first lines of its message. */
   failures: string[];
-  /** Each is one more reason why the run is not green. */
+  /** Further reasons why the run does not pass. */
   complaints: string[];
 }
 
 const maxLines = 6;
 const maxCharacters = 600;
 
-/** The first lines of a failure, indented, for logs that keep only the end of the output. */
-export function beginningOf(message: string): string {
+/**
+ * Returns the first lines of a failure, indented, for logs that keep only the end of the output.
+ */
+export function firstLines(message: string): string {
   const beginning = stripVTControlCharacters(message).slice(0, maxCharacters);
   const lines = beginning.split('\n').filter((line) => line.trim() !== '');
   return lines
@@ -61,9 +63,9 @@ export function beginningOf(message: string): string {
     .join('');
 }
 
-export async function readOutcome(file: string, notBefore: number, required: Suite[], root: string): Promise<Outcome> {
-  const written = existsSync(file) ? (await stat(file)).mtimeMs : 0;
-  if (written < notBefore)
+export async function readOutcome(file: string, startedMs: number, required: Suite[], root: string): Promise<Outcome> {
+  const writtenMs = existsSync(file) ? (await stat(file)).mtimeMs : 0;
+  if (writtenMs < startedMs)
     return { passed: 0, failed: 0, failures: [], complaints: ['the test runner ended without a report'] };
   const report = JSON.parse(await readFile(file, 'utf8')) as Report;
   return outcomeOf(report, required, root);
@@ -87,11 +89,11 @@ export function outcomeOf(report: Report, required: Suite[], root: string): Outc
     failed,
     failures: tests
       .filter(({ status }) => status === 'failed')
-      .map(({ path, fullName, failureMessages }) => `${path}: ${fullName}${beginningOf(failureMessages.join('\n'))}`),
+      .map(({ path, fullName, failureMessages }) => `${path}: ${fullName}${firstLines(failureMessages.join('\n'))}`),
     complaints: [
-      ...notRun.map(({ path, fullName, status }) => `${status}, and no test may be: ${path}: ${fullName}`),
+      ...notRun.map(({ path, fullName, status }) => `${status} tests are not allowed: ${path}: ${fullName}`),
       ...brokenFiles.map(
-        ({ name, message }) => `${relative(root, name)}: failed outside its tests${beginningOf(message)}`,
+        ({ name, message }) => `${relative(root, name)}: failed outside its tests${firstLines(message)}`,
       ),
       ...empty.map(({ name }) => `the required suite "${name}" ran no tests`),
     ],

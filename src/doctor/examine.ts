@@ -5,8 +5,15 @@
 import { findError } from '../contract/errors/find-error.ts';
 import type { DoctorTarget, ExaminationState, LayerName, LayerReport, Outcome } from './examination.ts';
 import { skipped } from './examination.ts';
-import { checkTlsHandshake, checkTcp, checkDns, checkCertificate } from './path-checks.ts';
-import { checkTaskResult, checkTaskClaim, checkHeartbeat, checkFence, checkServerIdentity, checkCredential } from './server-checks.ts';
+import { checkCertificate, checkDns, checkTcp, checkTlsHandshake } from './path-checks.ts';
+import {
+  checkCredential,
+  checkFence,
+  checkHeartbeat,
+  checkServerIdentity,
+  checkTaskClaim,
+  checkTaskResult,
+} from './server-checks.ts';
 
 interface Layer {
   layer: LayerName;

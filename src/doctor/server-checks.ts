@@ -10,7 +10,7 @@ import { continuityOf, isTaskKeys } from '../contract/agent/task-key-chain.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import { errorName, faultOfError } from '../contract/errors/path-faults.ts';
 import type { Checkup, LayerCheck, Ping } from '../contract/supervision/checkup.ts';
-import { type DoctorTarget, type ExaminationState, failed, type Outcome, skipped, passed } from './examination.ts';
+import { type DoctorTarget, type ExaminationState, failed, type Outcome, passed, skipped } from './examination.ts';
 import { withTimeout } from './path-checks.ts';
 
 interface Call {
@@ -220,8 +220,10 @@ export async function checkCredential(target: DoctorTarget, state: ExaminationSt
   return layerOutcome(state.checkup, 'credential');
 }
 
-export const checkFence = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> => layerOutcome(checkup, 'fence');
-export const checkHeartbeat = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> => layerOutcome(checkup, 'heartbeat');
+export const checkFence = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> =>
+  layerOutcome(checkup, 'fence');
+export const checkHeartbeat = async (_: DoctorTarget, { checkup }: ExaminationState): Promise<Outcome> =>
+  layerOutcome(checkup, 'heartbeat');
 
 /** These are no failure of a layer: the caller may not request a ping, or there is no agent. */
 const pingNotPossible = ['role_insufficient', 'scope_insufficient', 'no_agent'];

@@ -115,4 +115,6 @@ async function runInProcess(words: string[], options: CliOptions): Promise<CliRe
 
 /** Starts a process only for standard input or another working directory. */
 export const runCli = (args: string[], options: CliOptions = {}): Promise<CliResult> =>
-  options.input === undefined && options.cwd === undefined ? runInProcess(args, options) : startCli(args, options).finished;
+  options.input === undefined && options.cwd === undefined
+    ? runInProcess(args, options)
+    : startCli(args, options).finished;

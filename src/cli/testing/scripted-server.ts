@@ -86,7 +86,8 @@ export class ScriptedServer {
     if (change.kind === 'node') this.nodes.set(change.node.node_id, change.node);
     if (change.kind === 'allocation') this.allocations.set(change.allocation.allocation_id, change.allocation);
     if (change.kind === 'operation') this.operations.set(change.operation.workflow_id, change.operation);
-    const data = change.kind === 'node' ? change.node : change.kind === 'allocation' ? change.allocation : change.operation;
+    const data =
+      change.kind === 'node' ? change.node : change.kind === 'allocation' ? change.allocation : change.operation;
     const event = { id: `${this.published.length + 1}-1`, event: change.kind, data };
     this.published.push(event);
     for (const stream of this.streams) sendEvent(stream, event);
@@ -101,7 +102,8 @@ export class ScriptedServer {
     if (!call) return sendAnswer(response, problem('not_found', 404));
     this.calls.push(call);
     if (call.headers.authorization === undefined) return sendAnswer(response, problem('token_missing', 401));
-    if (call.headers.authorization !== `Bearer ${testToken}`) return sendAnswer(response, problem('token_unknown', 401));
+    if (call.headers.authorization !== `Bearer ${testToken}`)
+      return sendAnswer(response, problem('token_unknown', 401));
     const handler = this.handlers.get(call.name);
     if (handler) return sendAnswer(response, await handler(call));
     if (call.name === 'stream-open') return this.stream(call, response);
@@ -112,7 +114,8 @@ export class ScriptedServer {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(': welcome\n\n');
     const last = call.headers['last-event-id'];
-    const firstToSend = last === undefined ? this.published.length : this.published.findIndex(({ id }) => id === last) + 1;
+    const firstToSend =
+      last === undefined ? this.published.length : this.published.findIndex(({ id }) => id === last) + 1;
     for (const event of this.published.slice(firstToSend)) sendEvent(response, event);
     this.streams.add(response);
     response.on('close', () => this.streams.delete(response));

@@ -36,7 +36,9 @@ function viewOf(waiting: WaitState): ProgressView | null {
 
 /** Renders the finished steps, each with its duration. */
 function stepLines(subject: Subject, { width, paint }: Fit): string[] {
-  const finishedSteps = (subject.operation?.steps ?? []).filter(({ status }) => status === 'done' || status === 'failed');
+  const finishedSteps = (subject.operation?.steps ?? []).filter(
+    ({ status }) => status === 'done' || status === 'failed',
+  );
   const labelWidth = Math.max(0, ...finishedSteps.map(({ label }) => label.length));
   return finishedSteps.map(({ label, status, started_at, finished_at, tries }) => {
     const seconds = started_at && finished_at ? (Date.parse(finished_at) - Date.parse(started_at)) / 1000 : null;

@@ -102,7 +102,9 @@ it('serves an agent that was stopped for a whole rotation, and its doctor recogn
   };
   expect(await checkServerIdentity(target)).toMatchObject({ state: 'ok' });
   const unknownKeys = ['MCowBQYDK2VwAyEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='];
-  expect(await checkServerIdentity({ ...target, known_keys: unknownKeys })).toMatchObject({ code: 'ingress_other_installation' });
+  expect(await checkServerIdentity({ ...target, known_keys: unknownKeys })).toMatchObject({
+    code: 'ingress_other_installation',
+  });
   agent.process.kill('SIGCONT');
   expect(await runsTask(agent)).toBe(true);
   expect(kidsOf(agent)).toContain(kid);

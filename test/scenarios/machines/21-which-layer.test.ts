@@ -23,7 +23,10 @@ type Parts = Pick<typeof ServerChecks, 'checkServerIdentity'> & Pick<typeof Chec
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 vi.mock(import('../../../src/doctor/server-checks.ts'), async (original) => {
   const whole = await original();
-  return { ...whole, checkServerIdentity: (...args) => (wrong.checkServerIdentity ?? whole.checkServerIdentity)(...args) };
+  return {
+    ...whole,
+    checkServerIdentity: (...args) => (wrong.checkServerIdentity ?? whole.checkServerIdentity)(...args),
+  };
 });
 vi.mock(import('../../../src/lifecycle/explain/checkup.ts'), async (original) => {
   const whole = await original();
