@@ -123,11 +123,11 @@ it('drains, quarantines and reactivates a machine, each with a preview', async (
   await foreseen(page)
     .getByText(/it is set aside\.$/)
     .waitFor();
-  await dialogOf(page).getByLabel('Retire it').click();
+  await dialogOf(page).getByLabel('Retire the machine').click();
   await foreseen(page)
     .getByText(/it is torn down for good\.$/)
     .waitFor();
-  await dialogOf(page).getByLabel('Quarantine it').click();
+  await dialogOf(page).getByLabel('Quarantine the machine').click();
   await foreseen(page)
     .getByText(/it is set aside\.$/)
     .waitFor();
@@ -192,7 +192,7 @@ it('lists what needs a person on the start page, worst first, and reorders it as
   const shelf = (name: RegExp) => page.getByRole('region', { name });
   await shelf(/^Releases being retried: 3/).waitFor();
   const shelves = async () => (await page.locator('section h2').allInnerTexts()).map((words) => words.trim());
-  const order = ['Set aside', 'Left behind', 'Releases being retried'];
+  const order = ['Quarantined machines', 'Left behind', 'Releases being retried'];
   expect((await shelves()).filter((title) => order.includes(title))).toEqual(order);
   await shelf(/^Set aside/)
     .getByText('It is loud again.')
@@ -318,7 +318,7 @@ it('re-enrols a machine with a token that is shown once', async () => {
   const dialog = dialogOf(page);
   await dialog.getByLabel('Reason').fill('its disk was replaced');
   await dialog.getByRole('button', { name: 'Re-enroll' }).click();
-  await dialog.getByText('It is not shown again.').waitFor();
+  await dialog.getByText('The token is not shown again.').waitFor();
   const line = await dialog.locator('code').innerText();
   expect(line).toMatch(/^SLIPWAY_ENROLLMENT_TOKEN=\S+ slipway agent --server http/);
   await expectNoBarriers(page, 'the token');
@@ -326,7 +326,7 @@ it('re-enrols a machine with a token that is shown once', async () => {
   await page.keyboard.press('Escape');
   await page.mouse.click(5, 5);
   expect(await dialog.isVisible()).toBe(true);
-  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.getByRole('button', { name: 'Finish' }).click();
   await dialog.waitFor({ state: 'detached' });
   await statusOf(page, 'provisioning').waitFor();
   const token = /=(\S+)/.exec(line)?.[1] ?? '';

@@ -105,10 +105,10 @@ it('creates a token that is shown once, uses it, finds its refusal in the audit,
   await page.getByRole('button', { name: 'Create token' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('textbox', { name: 'Name' }).fill('night-shift');
-  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await dialog.getByRole('button', { name: 'Create' }).click();
   await dialog.getByText('It is not shown again.').waitFor();
   const token = await dialog.locator('code').innerText();
-  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.getByRole('button', { name: 'Finish' }).click();
   await page
     .getByRole('row', { name: /^night-shift/ })
     .getByText('viewer')

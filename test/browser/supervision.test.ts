@@ -181,7 +181,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   // A silent machine is never shown as well, even when nothing is held any more.
   await page.getByRole('link', { name: /^Attention/ }).click();
   const silence = page.getByRole('region', { name: `Silent machines: ${silent}` });
-  await silence.getByText('unless it is heard again').first().waitFor();
+  await silence.getByText('unless it sends a heartbeat').first().waitFor();
   await silence.getByRole('button', { name: `Probe ${one.name}` }).waitFor();
   await checkSlowerBoots(page);
   expect(complaints).toEqual([]);

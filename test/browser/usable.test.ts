@@ -37,7 +37,7 @@ beforeAll(async () => {
     [`/operations/${workflow_id}`]: 'Timeline',
     [`/nodes/${node_id}`]: 'Ids',
     [`/nodes/${node_id}?tab=logs`]: 'registered',
-    [`/nodes/${node_id}?tab=boot`]: 'All together',
+    [`/nodes/${node_id}?tab=boot`]: 'Total',
     '/nodes/node_nobody': 'Node not found',
     '/pools': 'After release',
     '/supervision': 'Last run',
@@ -209,7 +209,7 @@ it('is usable by keyboard alone', async () => {
     if (id === 'nowhere') await page.getByRole('link', { name: 'Search allocations' }).waitFor();
   }
   await page
-    .getByRole('table', { name: 'What it stands for' })
+    .getByRole('table', { name: 'Results' })
     .getByText(claim?.allocation_id ?? '')
     .first()
     .waitFor();
@@ -319,7 +319,7 @@ it('shows what another budget would have done while its line is moved, and sets 
   const scale = scaleOver([...took, 720]);
   const to = (seconds: number) =>
     page.mouse.move(plot.x + placeOf(seconds, scale) * plot.width, plot.y + 60, { steps: 8 });
-  const below = page.getByRole('region', { name: 'On record' });
+  const below = page.getByRole('region', { name: 'Recorded boots' });
   const stood = await below.boundingBox();
   await to(720);
   await page.mouse.down();
@@ -344,7 +344,7 @@ it('shows what another budget would have done while its line is moved, and sets 
     'With 350 s, 1 of 22 boots would have been given up although it arrived; it would have been lost, because it arrived after the rescue window.',
   );
   await named.getByText('lost').waitFor();
-  await says('Stuck ones found');
+  await says('Stuck boots detected');
   await page.getByText('370 s sooner').first().waitFor();
 
   await page.getByRole('button', { name: 'Apply 350 s' }).click();

@@ -19,15 +19,15 @@ const client = createClient({ base_url: '', addresses: routes, fetch: fetchAndNo
 export const call = client.call;
 export const addressOf = client.address;
 
-/** A mutating call that takes effect once, however often it is sent. */
+/** A mutating call. Its idempotency key makes it take effect once, even if it is sent again. */
 export const act = <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
   client.call(name, { idempotency_key: newKey(), ...input });
 
 export type BodyOf<Name extends OperationName> = NonNullable<CallInput<Name>['body']>;
 
 /**
- * `crypto.randomUUID` exists only in secure contexts; a console behind a plain proxy needs keys
- * too.
+ * Avoids `crypto.randomUUID`: browsers offer it only in secure contexts, and the console also runs
+ * over plain HTTP.
  */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');

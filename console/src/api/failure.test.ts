@@ -10,7 +10,7 @@ test('the remedy says how long to wait', () => {
   expect(failureOf(refused(busy)).remedy).toMatch(/^Wait 5 s, then repeat\./);
 });
 
-test('a part of the console that could not be loaded counts as a silent server', () => {
+test('a page that could not be loaded is reported as an unreachable server', () => {
   expect(failureOf(new PartNotLoaded(new TypeError('Importing a module script failed.')))).toMatchObject({
     title: 'The server does not answer',
     owner_layer: 'transport',
@@ -18,10 +18,13 @@ test('a part of the console that could not be loaded counts as a silent server',
   });
 });
 
-test.each(['x is not a function', 'Importing a module script failed.'])('any other error is ours: %s', (message) => {
-  expect(failureOf(new TypeError(message))).toMatchObject({
-    title: 'Internal error in the console',
-    detail: message,
-    owner_layer: null,
-  });
-});
+test.each(['x is not a function', 'Importing a module script failed.'])(
+  'any other error is an internal error of the console: %s',
+  (message) => {
+    expect(failureOf(new TypeError(message))).toMatchObject({
+      title: 'Internal error in the console',
+      detail: message,
+      owner_layer: null,
+    });
+  },
+);

@@ -19,12 +19,12 @@ export const isSignedOut = (error: unknown): boolean => problemOf(error)?.status
 
 export const isNotFound = (error: unknown): boolean => problemOf(error)?.status === 404;
 
-/** When the server sends no Retry-After. */
+/** Used when the server sends no Retry-After. */
 const defaultPauseSeconds = 5;
-/** A page sends a dozen requests, so even a shorter Retry-After waits this long. */
+/** A page sends a dozen requests at once, so the pause is never shorter than this. */
 const minPauseSeconds = 1;
 
-/** When to send the same request again; null if it can never succeed. */
+/** Returns when to send the same request again, or null if a retry cannot succeed. */
 export function retryAfterSeconds(error: unknown): number | null {
   const problem = problemOf(error);
   if (!problem) return error instanceof ServerUnreachable ? defaultPauseSeconds : null;

@@ -11,17 +11,17 @@ const busy = refused({ code: 'server_busy', status: 429, retry_after_seconds: 5 
 let end = () => {};
 afterEach(() => end());
 
-/** One active query, and a server that refuses it with `error` while it is not well. */
-function scene(error: Error) {
+/** One active query, and a server that fails it with `error` until `isUp` is set. */
+function startQuery(error: Error) {
   const clock = virtualClock();
-  const server = { isWell: false, requests: 0 };
+  const server = { isUp: false, requests: 0 };
   const cache = new QueryClient({ queryCache: new QueryCache({ onError: retryFailedQueries(clock) }) });
   const observer = new QueryObserver(cache, {
     queryKey: ['pools'],
     retry: false,
     queryFn: async () => {
       server.requests += 1;
-      if (!server.isWell) throw error;
+      if (!server.isUp) throw error;
       return 'answered';
     },
   });
@@ -30,50 +30,50 @@ function scene(error: Error) {
     leave();
     cache.clear();
   };
-  return { clock, server, cache, leave, seen: () => observer.getCurrentResult() };
+  return { clock, server, cache, leave, result: () => observer.getCurrentResult() };
 }
 
-test('a query refused for the moment is retried after the time the server names, until it succeeds', async () => {
-  const { clock, server, seen } = scene(busy);
+test('a query that was refused with Retry-After is retried after that time until it succeeds', async () => {
+  const { clock, server, result } = startQuery(busy);
   await clock.advance(4999);
   expect(server.requests).toBe(1);
   await clock.advance(5001);
   expect(server.requests).toBe(3);
-  expect(seen().error).toBe(busy);
-  server.isWell = true;
+  expect(result().error).toBe(busy);
+  server.isUp = true;
   await clock.advance(5000);
-  expect(seen()).toMatchObject({ data: 'answered', error: null });
+  expect(result()).toMatchObject({ data: 'answered', error: null });
   await clock.advance(60_000);
   expect(server.requests).toBe(4);
 });
 
 test.each([new ServerUnreachable('silent'), refused({ code: 'internal', status: 500 })])(
-  'silence and faults have the usual pause: %s',
+  'an unreachable server or a server error is retried after the default pause: %s',
   async (error) => {
-    const { clock, server, seen } = scene(error);
+    const { clock, server, result } = startQuery(error);
     await clock.advance(0);
-    server.isWell = true;
+    server.isUp = true;
     await clock.advance(5000);
-    expect(seen().data).toBe('answered');
+    expect(result().data).toBe('answered');
   },
 );
 
-test('a query refused for good is not retried', async () => {
-  const { clock, server } = scene(refused({ code: 'role_insufficient', status: 403 }));
+test('a query that is not allowed is not retried', async () => {
+  const { clock, server } = startQuery(refused({ code: 'role_insufficient', status: 403 }));
   await clock.advance(60_000);
   expect(server.requests).toBe(1);
 });
 
 test('an unused query is not retried', async () => {
-  const { clock, server, leave } = scene(busy);
+  const { clock, server, leave } = startQuery(busy);
   await clock.advance(0);
   leave();
   await clock.advance(60_000);
   expect(server.requests).toBe(1);
 });
 
-test('a query that was refetched meanwhile keeps one timer', async () => {
-  const { clock, server, cache } = scene(busy);
+test('a query that is refetched before its retry keeps one timer', async () => {
+  const { clock, server, cache } = startQuery(busy);
   await clock.advance(1000);
   await cache.invalidateQueries();
   expect(server.requests).toBe(2);

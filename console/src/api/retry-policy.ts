@@ -1,6 +1,6 @@
 /**
- * Repeats a query that the server refused for the moment or did not answer, while a component uses
- * it.
+ * Retries a query that the server refused temporarily or did not answer, while a component uses the
+ * query.
  */
 import type { Query } from '@tanstack/react-query';
 import type { CancelTimer, Clock } from '../../../src/base/clock.ts';
@@ -10,18 +10,18 @@ type AnyQuery = Query<unknown, unknown, unknown, readonly unknown[]>;
 
 /** Registered for every failed query, so that no page has to handle retries. */
 export function retryFailedQueries(clock: Clock): (error: unknown, query: AnyQuery) => void {
-  const waiting = new Map<string, CancelTimer>();
+  const timers = new Map<string, CancelTimer>();
   return (error, query) => {
     // A change in the stream may have refetched meanwhile; keep one timer per query.
-    waiting.get(query.queryHash)?.();
-    waiting.delete(query.queryHash);
+    timers.get(query.queryHash)?.();
+    timers.delete(query.queryHash);
     const seconds = retryAfterSeconds(error);
     if (seconds === null) return;
-    const again = () => {
-      waiting.delete(query.queryHash);
+    const refetch = () => {
+      timers.delete(query.queryHash);
       // An unused query is fetched when a component mounts it.
       if (query.isActive() && query.state.status === 'error') query.fetch().catch(() => undefined);
     };
-    waiting.set(query.queryHash, clock.after(seconds * 1000, again));
+    timers.set(query.queryHash, clock.after(seconds * 1000, refetch));
   };
 }

@@ -1,7 +1,7 @@
 /** Waits until the server answers again. */
 import { type Clock, pause } from '../../../src/base/clock.ts';
 
-async function answers(signal: AbortSignal): Promise<boolean> {
+async function isAnswering(signal: AbortSignal): Promise<boolean> {
   try {
     return (await fetch('/healthz', { cache: 'no-store', signal })).ok;
   } catch {
@@ -11,5 +11,5 @@ async function answers(signal: AbortSignal): Promise<boolean> {
 
 export async function untilServerAnswers(clock: Clock, everyMs: number, signal: AbortSignal): Promise<void> {
   do await pause(clock, everyMs, signal);
-  while (!signal.aborted && !(await answers(signal)));
+  while (!signal.aborted && !(await isAnswering(signal)));
 }

@@ -5,7 +5,7 @@ import { noteServerDate, serverNowMs } from './server-clock.ts';
 const serverAheadSeconds = () => Math.round((serverNowMs() - systemClock.nowMs()) / 1000);
 const header = (ms: number) => new Date(ms).toUTCString();
 
-it('follows a server clock that differs, but not one that only seems to because a reply was slow', () => {
+it('adopts the server time if it differs, but ignores a difference that a slow reply explains', () => {
   const nowMs = systemClock.nowMs();
   noteServerDate(header(nowMs + 60_000), nowMs - 100, nowMs);
   expect(serverAheadSeconds()).toBeGreaterThan(58);

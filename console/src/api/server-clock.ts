@@ -18,8 +18,8 @@ let offsetMs = 0;
 export function noteServerDate(header: string | null, sentMs: number, nowMs: number): void {
   const stamped = header === null ? Number.NaN : Date.parse(header) + 500;
   if (Number.isNaN(stamped)) return;
-  const isOurs = stamped > sentMs - trustedDifferenceMs && stamped < nowMs + trustedDifferenceMs;
-  offsetMs = isOurs ? 0 : stamped - nowMs;
+  const clocksAgree = stamped > sentMs - trustedDifferenceMs && stamped < nowMs + trustedDifferenceMs;
+  offsetMs = clocksAgree ? 0 : stamped - nowMs;
 }
 
 export const serverNowMs = (): number => systemClock.nowMs() + offsetMs;
@@ -45,11 +45,11 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-const present = () => {
+const currentTickMs = () => {
   if (!ticking) lastTickMs = serverNowMs();
   return lastTickMs;
 };
 
-/** Calls `words` every second; the component renders again only when the result changes. */
-export const useTicking = <T extends string | number | boolean>(words: (nowMs: number) => T): T =>
-  useSyncExternalStore(subscribe, () => words(present()));
+/** Calls `compute` every second. The component renders again only when the result changes. */
+export const useTicking = <T extends string | number | boolean>(compute: (nowMs: number) => T): T =>
+  useSyncExternalStore(subscribe, () => compute(currentTickMs()));

@@ -25,7 +25,7 @@ const chord = (key: string) => (
   </kbd>
 );
 
-/** Marks beside a place, such as how much is open there. */
+/** Badges beside a navigation link, such as the number of open findings. */
 const marks: Partial<Record<Place['to'], typeof HeldMark>> = {
   '/attention': AttentionMark,
   '/supervision': HeldMark,
@@ -33,9 +33,9 @@ const marks: Partial<Record<Place['to'], typeof HeldMark>> = {
   '/drift': DriftMark,
 };
 
-function PlaceMark({ to, otherwise }: { to: Place['to']; otherwise: ReactNode }) {
+function PlaceMark({ to, fallback }: { to: Place['to']; fallback: ReactNode }) {
   const Mark = marks[to];
-  return Mark ? <Mark otherwise={otherwise} /> : otherwise;
+  return Mark ? <Mark fallback={fallback} /> : fallback;
 }
 
 export function Frame() {
@@ -47,17 +47,17 @@ export function Frame() {
   const isNarrow = useMediaQuery('(max-width: 48em)');
   const [helping, help] = useDisclosure(false);
 
-  // If the session has ended, reading it leads to the sign-in page.
+  // Reading an ended session redirects to the sign-in page.
   useEffect(() => startLive(cache, () => void cache.invalidateQueries(sessionQuery)), [cache]);
 
   const findAnyId = () => {
     if (!focusFind()) void navigate({ to: '/find' });
   };
-  const open = places.filter((place) => place.isFor?.(session) ?? true);
+  const allowedPlaces = places.filter((place) => place.isFor?.(session) ?? true);
   useKeyboard({
     onGo: (letter) => {
       if (letter === 'i') return findAnyId();
-      const place = open.find(({ key }) => key === letter);
+      const place = allowedPlaces.find(({ key }) => key === letter);
       if (place) void navigate({ to: place.to });
     },
     onHelp: help.open,
@@ -85,16 +85,16 @@ export function Frame() {
         </Group>
       </AppShell.Header>
 
-      {/* Inert while hidden, so that it is out of the tab order too. */}
+      {/* Inert while hidden, which also takes it out of the tab order. */}
       <AppShell.Navbar className={styles.navbar} withBorder={false} inert={isNarrow && !opened}>
         <Group className={styles.top} justify="space-between" wrap="nowrap">
           <Brand />
           <Burger hiddenFrom="sm" opened={opened} onClick={menu.toggle} size="sm" aria-label="Close navigation" />
         </Group>
-        <FindBox onGone={menu.close} />
+        <FindBox onLeave={menu.close} />
         <AppShell.Section grow className={styles.places}>
           <nav aria-label="Places">
-            {open.map(({ to, covers, label, word, icon: Icon, key }) => (
+            {allowedPlaces.map(({ to, covers, label, word, icon: Icon, key }) => (
               <NavLink
                 key={to}
                 component={Link}
@@ -102,7 +102,7 @@ export function Frame() {
                 label={label}
                 title={glossary[word].means}
                 leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
-                rightSection={<PlaceMark to={to} otherwise={chord(key)} />}
+                rightSection={<PlaceMark to={to} fallback={chord(key)} />}
                 active={covers.some((path) => pathname.startsWith(path))}
                 className={styles.place}
                 onClick={menu.close}
@@ -124,7 +124,7 @@ export function Frame() {
         </div>
       </AppShell.Main>
       <StaleBanner />
-      <KeyboardHelp opened={helping} onClose={help.close} places={open} />
+      <KeyboardHelp opened={helping} onClose={help.close} places={allowedPlaces} />
     </AppShell>
   );
 }

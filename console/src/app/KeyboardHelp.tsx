@@ -11,19 +11,19 @@ interface Props {
 
 export function KeyboardHelp({ opened, onClose, places }: Props) {
   const rows = [
-    { keys: ['/'], does: 'Search' },
-    { keys: ['g', 'i'], does: 'Find any id' },
-    ...places.map(({ key, label }) => ({ keys: ['g', key], does: `Go to ${label}` })),
-    { keys: ['←', '↑', '↓', '→'], does: 'Move between the cells of the fleet' },
-    { keys: ['Esc'], does: 'Close a dialog' },
-    { keys: ['?'], does: 'This help' },
+    { keys: ['/'], effect: 'Search' },
+    { keys: ['g', 'i'], effect: 'Find any id' },
+    ...places.map(({ key, label }) => ({ keys: ['g', key], effect: `Go to ${label}` })),
+    { keys: ['←', '↑', '↓', '→'], effect: 'Move between the cells of the fleet' },
+    { keys: ['Esc'], effect: 'Close a dialog' },
+    { keys: ['?'], effect: 'Show this help' },
   ];
   return (
     <Modal opened={opened} onClose={onClose} title="Keyboard" closeButtonProps={{ 'aria-label': 'Close' }}>
       <Table verticalSpacing={6}>
         <Table.Tbody>
-          {rows.map(({ keys, does }) => (
-            <Table.Tr key={does}>
+          {rows.map(({ keys, effect }) => (
+            <Table.Tr key={effect}>
               <Table.Td w="45%">
                 {keys.map((key) => (
                   <kbd key={key} className={styles.key}>
@@ -31,7 +31,7 @@ export function KeyboardHelp({ opened, onClose, places }: Props) {
                   </kbd>
                 ))}
               </Table.Td>
-              <Table.Td>{does}</Table.Td>
+              <Table.Td>{effect}</Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>

@@ -1,5 +1,6 @@
 /**
- * Counts of open things beside a navigation link. A count replaces `otherwise`, so nothing moves.
+ * Badges with the number of open items beside a navigation link. A badge replaces the fallback, so
+ * nothing moves.
  */
 import { IconBell } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -17,25 +18,25 @@ const open = { status: 'open' };
 
 interface MarkProps {
   count: string | null;
-  otherwise: ReactNode;
+  fallback: ReactNode;
   tone?: Tone;
 }
 
-const Mark = ({ count, otherwise, tone = 'warn' }: MarkProps) =>
+const Mark = ({ count, fallback, tone = 'warn' }: MarkProps) =>
   count === null ? (
-    otherwise
+    fallback
   ) : (
     <span className={styles.mark} style={toneStyle(tone)}>
       {count}
     </span>
   );
 
-export const ResidueMark = ({ otherwise }: { otherwise: ReactNode }) => (
-  <Mark count={openCount(useInfiniteQuery(residueQuery(open)).data?.pages[0])} otherwise={otherwise} />
+export const ResidueMark = ({ fallback }: { fallback: ReactNode }) => (
+  <Mark count={openCount(useInfiniteQuery(residueQuery(open)).data?.pages[0])} fallback={fallback} />
 );
 
-export const DriftMark = ({ otherwise }: { otherwise: ReactNode }) => (
-  <Mark count={openCount(useInfiniteQuery(findingsQuery(open)).data?.pages[0])} otherwise={otherwise} />
+export const DriftMark = ({ fallback }: { fallback: ReactNode }) => (
+  <Mark count={openCount(useInfiniteQuery(findingsQuery(open)).data?.pages[0])} fallback={fallback} />
 );
 
 function useAttentionCount(): string | null {
@@ -43,8 +44,8 @@ function useAttentionCount(): string | null {
   return attentionMark(countOf(sections), isAll, error === null);
 }
 
-export const AttentionMark = ({ otherwise }: { otherwise: ReactNode }) => (
-  <Mark count={useAttentionCount()} otherwise={otherwise} tone="bad" />
+export const AttentionMark = ({ fallback }: { fallback: ReactNode }) => (
+  <Mark count={useAttentionCount()} fallback={fallback} tone="bad" />
 );
 
 /** For the narrow header, which hides the navigation. */

@@ -28,7 +28,7 @@ export function StreamStatus() {
 }
 
 /** The banner floats above the page, so nothing moves when the stream breaks and recovers. */
-const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
+const banners: Partial<Record<StreamState, { title: string; text: string }>> = {
   stale: { title: 'The live stream is stale.', text: 'Reconnecting. This page may be out of date.' },
   refused: {
     title: 'This page is not live.',
@@ -37,14 +37,14 @@ const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
 };
 
 export function StaleBanner() {
-  const sign = signs[useStreamState()];
+  const banner = banners[useStreamState()];
   return (
     <div role="status" className={styles.place}>
-      {sign && (
+      {banner && (
         <div className={styles.stale} style={toneStyle('warn')}>
           <IconPlugConnectedX size={18} aria-hidden />
           <span>
-            <b>{sign.title}</b> {sign.text}
+            <b>{banner.title}</b> {banner.text}
           </span>
         </div>
       )}

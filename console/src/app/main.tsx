@@ -1,5 +1,6 @@
 /**
- * The composition root of the console: cache, router, theme, and the end of a session.
+ * The composition root of the console: cache, router, theme, and the redirect to sign-in when a
+ * session ends.
  */
 import '@fontsource-variable/inter';
 import '@fontsource-variable/jetbrains-mono';
@@ -28,14 +29,13 @@ const queryClient = new QueryClient({
   }),
   defaultOptions: {
     queries: {
-      // The stream keeps data fresh, so nothing polls.
+      // The stream keeps data fresh, so queries do not poll by default.
       staleTime: Number.POSITIVE_INFINITY,
       refetchOnWindowFocus: false,
-      // Patched values keep their identity; comparing a whole fleet on every change would be wasted
-      // work.
+      // Patched values keep their identity, so a deep comparison of the whole fleet is not needed.
       structuralSharing: false,
-      // Only an unreachable server is retried at once. A refusal is shown; api/retry-policy.ts
-      // repeats it.
+      // Only an unreachable server is retried at once. After a refusal the error is shown, and
+      // api/retry-policy.ts retries the query later.
       retry: (failures, error) => problemOf(error) === null && failures < 3,
     },
   },

@@ -1,4 +1,4 @@
-/** The places in the navigation, in order. */
+/** The pages in the navigation, in order. */
 import {
   IconBell,
   IconBox,
@@ -29,13 +29,13 @@ export interface Place {
     | '/drift'
     | '/audit'
     | '/settings';
-  /** This place is highlighted below these paths. */
+  /** The link is highlighted while the address starts with one of these paths. */
   covers: string[];
   label: string;
-  /** Its entry in the glossary is the tooltip. */
+  /** The tooltip is the glossary entry of this word. */
   word: GlossaryWord;
   icon: typeof IconBox;
-  /** The letter after `g`. */
+  /** The letter to press after `g`. */
   key: string;
   isFor?: (session: Session) => boolean;
 }

@@ -29,7 +29,7 @@ const signInRoute = createRoute({
   component: page(() => import('../features/sign-in/SignInPage.tsx'), 'SignInPage'),
 });
 
-/** Everything behind the sign-in. */
+/** The parent of every page that needs a session. */
 const frameRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'frame',
@@ -155,7 +155,7 @@ const findRoute = createRoute({
   component: page(() => import('../features/find/FindPage.tsx'), 'FindPage'),
 });
 
-const nowhereRoute = createRoute({
+const notFoundRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
   component: page(() => import('./NotFoundPage.tsx'), 'NotFoundPage'),
@@ -180,7 +180,7 @@ const routeTree = rootRoute.addChildren([
     auditRoute,
     settingsRoute,
     findRoute,
-    nowhereRoute,
+    notFoundRoute,
   ]),
 ]);
 

@@ -1,4 +1,4 @@
-/** Joins the stream to the cache, and exposes the state of the stream. */
+/** Connects the stream to the cache, and exposes the state of the stream. */
 import type { QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
 import { type CancelTimer, systemClock } from '../../../src/base/clock.ts';
@@ -10,11 +10,11 @@ import type { ServerEvent } from './sse.ts';
 import { staleAfter } from './stale.ts';
 import { LiveStream, type StreamState } from './stream.ts';
 
-/** Batches changes this long: a burst costs one render. */
-const gatherMs = 60;
-/** Counts are not in the stream. After a change they are read again, at most this often. */
+/** Changes are batched for this long, so a burst costs one render. */
+const batchMs = 60;
+/** Counts are not in the stream, so a change reads them again, at most this often. */
 const recountMs = 2000;
-/** A hidden tab closes its connection: browsers allow only a few per server. */
+/** A tab hidden this long closes its connection, because browsers allow only a few per server. */
 const hiddenMs = 30_000;
 
 const topics: ReadonlySet<string> = new Set<Topic>(['node', 'allocation', 'operation', 'evidence']);
@@ -42,7 +42,7 @@ export function startLive(cache: QueryClient, onSignedOut: () => void): () => vo
     address: addressOf('stream-open', { query: { topics: 'nodes,allocations,operations,evidence' } }),
     clock: systemClock,
     fetch: (input, init) => fetch(input, init),
-    onEvent: (event) => inbox.take(event),
+    onEvent: (event) => inbox.receive(event),
     onState: setState,
     // Data read before the stream opened, or while it was broken, may have missed a change.
     onOpen: () => void cache.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'session' }),
@@ -67,23 +67,23 @@ export function startLive(cache: QueryClient, onSignedOut: () => void): () => vo
 
 class Inbox {
   readonly #cache: QueryClient;
-  #waiting: Change[] = [];
-  readonly #due = new Set<readonly unknown[]>();
+  #pending: Change[] = [];
+  readonly #staleKeys = new Set<readonly unknown[]>();
 
   constructor(cache: QueryClient) {
     this.#cache = cache;
   }
 
-  take({ event, data }: ServerEvent): void {
+  receive({ event, data }: ServerEvent): void {
     if (!topics.has(event)) return;
-    if (this.#waiting.length === 0) systemClock.after(gatherMs, () => this.#flush());
+    if (this.#pending.length === 0) systemClock.after(batchMs, () => this.#flush());
     // The server validates its responses against the schema.
-    this.#waiting.push({ topic: event, value: JSON.parse(data) } as Change);
+    this.#pending.push({ topic: event, value: JSON.parse(data) } as Change);
   }
 
   #flush(): void {
-    const changes = this.#waiting;
-    this.#waiting = [];
+    const changes = this.#pending;
+    this.#pending = [];
     journal.add(changes);
     applyChanges(this.#cache, changes);
     const { explained, now, soon } = staleAfter(changes);
@@ -98,13 +98,13 @@ class Inbox {
 
   #recountSoon(stale: (readonly unknown[])[]): void {
     if (stale.length === 0) return;
-    if (this.#due.size === 0) systemClock.after(recountMs, () => this.#recount());
-    for (const queryKey of stale) this.#due.add(queryKey);
+    if (this.#staleKeys.size === 0) systemClock.after(recountMs, () => this.#recount());
+    for (const queryKey of stale) this.#staleKeys.add(queryKey);
   }
 
   #recount(): void {
-    const due = [...this.#due];
-    this.#due.clear();
-    for (const queryKey of due) void this.#cache.invalidateQueries({ queryKey });
+    const staleKeys = [...this.#staleKeys];
+    this.#staleKeys.clear();
+    for (const queryKey of staleKeys) void this.#cache.invalidateQueries({ queryKey });
   }
 }

@@ -18,11 +18,11 @@ const events = [
 ];
 
 describe('server-sent events', () => {
-  it('are parsed', () => {
+  it('are parsed from text', () => {
     expect(new EventParser().feed(text)).toEqual(events);
   });
 
-  it('parse the same wherever the network cuts them', () => {
+  it('are parsed the same wherever the network splits the text', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(text.length)), (cuts) => {
         const parser = new EventParser();

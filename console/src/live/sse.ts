@@ -1,7 +1,6 @@
 /**
- * Parses server-sent events from a byte stream. Not the browser's `EventSource`, which hides the
- * keep-alive comments that tell a quiet stream from a dead one, and the status of a refused
- * request.
+ * Parses server-sent events. The browser's `EventSource` would not do: it hides the status of a
+ * refused request, and the keep-alive comments that distinguish a quiet stream from a dead one.
  */
 export interface ServerEvent {
   event: string;
@@ -10,15 +9,15 @@ export interface ServerEvent {
 }
 
 export class EventParser {
-  #rest = '';
+  #unfinishedLine = '';
   #event = '';
   #data: string[] = [];
   #id: string | null = null;
 
-  /** Takes text cut anywhere, and returns the events it completes. */
+  /** Takes the next piece of text, split anywhere, and returns the events that are now complete. */
   feed(text: string): ServerEvent[] {
-    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? '';
+    const lines = (this.#unfinishedLine + text).split(/\r\n|\n|\r(?!$)/);
+    this.#unfinishedLine = lines.pop() ?? '';
     return lines.flatMap((line) => this.#line(line) ?? []);
   }
 

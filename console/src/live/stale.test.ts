@@ -14,16 +14,16 @@ const fact = (kind: string, node_id: string | null = null): Change => ({
 
 const none = { explained: new Set(), now: [], soon: [] };
 
-describe('after live changes', () => {
+describe('staleAfter', () => {
   it.each(['brake.held', 'brake.resumed', 'brake.ended', 'maintenance.declared', 'maintenance.ended'])(
-    '%s makes the brake be read again at once',
+    '%s reads the brake again at once',
     (kind) => expect(staleAfter([fact(kind)])).toEqual({ ...none, now: [keys.brake()] }),
   );
-  it('held or released machines cause one recount, however many', () => {
+  it('many held or released machines cause one recount', () => {
     const burst = Array.from({ length: 100 }, (_, i) => fact(i % 2 ? 'node.held' : 'node.held_over', 'n'));
     expect(staleAfter(burst)).toEqual({ ...none, explained: new Set(['n']), soon: [keys.brake()] });
   });
-  it('a node, its operation and its findings refresh its explanation', () => {
+  it('a node, its operation and its evidence refresh its explanation', () => {
     const node: Change = { topic: 'node', value: { node_id: 'n' } as Node };
     const operation: Change = { topic: 'operation', value: { node_id: 'm' } as Operation };
     expect(staleAfter([node, operation, fact('probe.unanswered', 'k')])).toEqual({
@@ -40,7 +40,7 @@ describe('after live changes', () => {
     const now = [keys.pools(), keys.bootStatistics()];
     for (const kind of ['pool.declared', 'budget.learned']) expect(staleAfter([fact(kind)])).toEqual({ ...none, now });
   });
-  it('findings and residue are listed again once, however many', () => {
+  it('many findings and residues cause one reload of their lists', () => {
     const burst = Array.from({ length: 100 }, () => [fact('finding.opened', 'n'), fact('residue.left', 'n')]).flat();
     expect(staleAfter(burst)).toEqual({
       ...none,
@@ -52,7 +52,7 @@ describe('after live changes', () => {
     const allocation: Change = { topic: 'allocation', value: { allocation_id: 'a', node_id: 'n' } as Allocation };
     expect(staleAfter([allocation]).explained).toEqual(new Set(['n', 'a']));
   });
-  it('boot stages are read again, and unrelated facts change nothing', () => {
+  it('boot, token and session facts refresh their queries; other facts change nothing', () => {
     expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.bootStages()] });
     expect(staleAfter([fact('registration.refused')])).toEqual(none);
     expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens(), keys.sessions()] });

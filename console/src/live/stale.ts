@@ -1,4 +1,4 @@
-/** Which queries a live change makes stale, because the stream does not carry their data. Pure. */
+/** Decides which queries a live change makes stale, because the stream lacks their data. Pure. */
 
 import type { Change } from '../api/cache/journal.ts';
 import { keys } from '../api/cache/keys.ts';
@@ -7,17 +7,17 @@ type Key = readonly unknown[];
 
 export interface Stale {
   /**
-   * Nodes and allocations whose explanation and actions may have changed; thousands, of which few
-   * are shown.
+   * Ids of nodes and allocations whose explanation and actions may have changed. There may be
+   * thousands, but only those on screen are read again.
    */
   explained: Set<string>;
-  /** Refetched at once: it may be on screen. */
+  /** Queries to refetch at once, because they may be on screen. */
   now: Key[];
-  /** Counts, refetched together after a pause. */
+  /** Queries to refetch together after a pause, such as counts. */
   soon: Key[];
 }
 
-interface Watched {
+interface StaleByKind {
   kinds: RegExp;
   now: Key[];
   soon: Key[];
@@ -27,10 +27,10 @@ const brake = keys.brake();
 const findings = keys.findings();
 const residues = keys.residues();
 const audits = keys.audits();
-const counted: Key[] = [keys.pools(), keys.overview()];
+const countQueries: Key[] = [keys.pools(), keys.overview()];
 
 /** Kinds of evidence that change the answer of other queries. */
-const watched: Watched[] = [
+const staleByKind: StaleByKind[] = [
   { kinds: /^boot\./, now: [keys.bootStages()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
   { kinds: /^token\./, now: [keys.tokens(), keys.sessions()], soon: [] },
@@ -42,7 +42,7 @@ const watched: Watched[] = [
   { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },
 ];
 
-/** An explanation depends on the thing, on its operation, and on its evidence. */
+/** An explanation depends on the node or allocation, its operation and its evidence. */
 const explainedBy = ({ value: { node_id, allocation_id } }: Change): string[] =>
   [node_id, allocation_id].filter((id) => typeof id === 'string');
 
@@ -52,10 +52,10 @@ export function staleAfter(changes: Change[]): Stale {
   const soon = new Set<Key>();
   for (const change of changes) {
     for (const id of explainedBy(change)) explained.add(id);
-    if (change.topic === 'node' || change.topic === 'allocation') for (const key of counted) soon.add(key);
+    if (change.topic === 'node' || change.topic === 'allocation') for (const key of countQueries) soon.add(key);
     if (change.topic !== 'evidence') continue;
     if (change.value.actor) soon.add(audits);
-    for (const stale of watched) {
+    for (const stale of staleByKind) {
       if (!stale.kinds.test(change.value.kind)) continue;
       for (const key of stale.now) now.add(key);
       for (const key of stale.soon) soon.add(key);

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { virtualClock } from '../../../src/base/virtual-clock.ts';
 import { LiveStream, type StreamState } from './stream.ts';
 
-/** A server whose streams the test writes. */
-function scene() {
+/** A live stream and a server whose replies the test controls. */
+function startScene() {
   const clock = virtualClock();
   const states: StreamState[] = [];
   const events: string[] = [];
@@ -60,8 +60,8 @@ function scene() {
 }
 
 describe('the live stream', () => {
-  it('resumes after its last event when it breaks', async () => {
-    const at = scene();
+  it('resumes after its last event when the connection breaks', async () => {
+    const at = startScene();
     at.serve();
     at.stream.start();
     await at.clock.advance(0);
@@ -75,8 +75,8 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('is stale after silence, but not while keep-alives arrive', async () => {
-    const at = scene();
+  it('becomes stale after silence, but not while keep-alives arrive', async () => {
+    const at = startScene();
     at.serve();
     at.stream.start();
     await at.clock.advance(0);
@@ -92,7 +92,7 @@ describe('the live stream', () => {
   });
 
   it('backs off, but reconnects at least every few seconds', async () => {
-    const at = scene();
+    const at = startScene();
     at.refuse(503);
     at.stream.start();
     await at.clock.advance(60_000);
@@ -101,8 +101,8 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('reports refused when too many are open, and waits for Retry-After', async () => {
-    const at = scene();
+  it('reports refused after a 429, and waits for Retry-After', async () => {
+    const at = startScene();
     at.refuse(429, { 'retry-after': '15' });
     at.stream.start();
     await at.clock.advance(60_000);
@@ -115,8 +115,8 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('starts from now when the server rejects its cursor', async () => {
-    const at = scene();
+  it('starts without a cursor after the server rejected it', async () => {
+    const at = startScene();
     at.serve();
     at.stream.start();
     await at.clock.advance(0);
@@ -132,8 +132,8 @@ describe('the live stream', () => {
     at.stream.stop();
   });
 
-  it('ends when the session has ended', async () => {
-    const at = scene();
+  it('stops and reports sign-out after a 401', async () => {
+    const at = startScene();
     at.refuse(401);
     at.stream.start();
     await at.clock.advance(60_000);
@@ -142,7 +142,7 @@ describe('the live stream', () => {
   });
 
   it('reports nothing after it was stopped', async () => {
-    const at = scene();
+    const at = startScene();
     at.serve();
     at.stream.start();
     await at.clock.advance(0);

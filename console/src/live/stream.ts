@@ -1,6 +1,6 @@
 /**
- * The one connection that keeps the console live. It reconnects, resumes and reports its state; it
- * does not interpret events.
+ * The only stream connection of the console. It reconnects, resumes and reports its state, but does
+ * not interpret events.
  */
 import { type CancelTimer, type Clock, pause } from '../../../src/base/clock.ts';
 import { EventParser, type ServerEvent } from './sse.ts';
@@ -14,7 +14,7 @@ export interface StreamOptions {
   fetch: typeof fetch;
   onEvent: (event: ServerEvent) => void;
   onState: (state: StreamState) => void;
-  /** After each connect; `resumed` means that nothing was missed. */
+  /** Called after each connect; `resumed` means that no event was missed. */
   onOpen: (resumed: boolean) => void;
   /** The session has ended. */
   onSignedOut: () => void;
@@ -24,7 +24,7 @@ const silenceMs = 15_000;
 const firstWaitMs = 500;
 const maxWaitMs = 5000;
 const tooMany = 429;
-/** When the server sends no Retry-After. */
+/** Used when the server sends no Retry-After. */
 const refusedWaitSeconds = 15;
 const maxRefusedWaitSeconds = 60;
 
@@ -54,21 +54,21 @@ export class LiveStream {
 
   async #keepOpen(stopped: AbortSignal): Promise<void> {
     for (let failures = 0; !stopped.aborted; ) {
-      const heard = await this.#connectOnce(stopped);
+      const wasConnected = await this.#connectOnce(stopped);
       if (stopped.aborted) return;
-      failures = heard ? 0 : failures + 1;
+      failures = wasConnected ? 0 : failures + 1;
       this.#options.onState(this.#refusedWaitMs > 0 ? 'refused' : 'stale');
       const wait = Math.max(this.#refusedWaitMs, Math.min(maxWaitMs, firstWaitMs * 2 ** failures));
       await pause(this.#options.clock, wait * (0.75 + Math.random() / 2), stopped);
     }
   }
 
-  /** True once anything arrived. Whatever ends the connection, the caller reconnects. */
+  /** Returns whether the server accepted the connection. The caller reconnects in any case. */
   async #connectOnce(stopped: AbortSignal): Promise<boolean> {
     const connection = new AbortController();
     const signal = AbortSignal.any([stopped, connection.signal]);
     const watch = new SilenceWatch(this.#options.clock, () => connection.abort());
-    let heard = false;
+    let wasConnected = false;
     this.#refusedWaitMs = 0;
     try {
       const reply = await this.#options.fetch(this.#options.address, {
@@ -83,25 +83,25 @@ export class LiveStream {
       }
       this.#options.onState('live');
       this.#options.onOpen(this.#cursor !== null);
-      heard = true;
+      wasConnected = true;
       const parser = new EventParser();
       for await (const text of chunks(reply.body)) {
-        watch.heard();
+        watch.restart();
         for (const event of parser.feed(text)) this.#take(event);
       }
-      return heard;
+      return wasConnected;
     } catch (error) {
-      // Aborts are ours, and network errors lead to a reconnect. Anything else is a bug: report it,
-      // and still reconnect so that the console does not look live when it is not.
+      // This class aborts on purpose, and a network error (TypeError) needs only a reconnect.
+      // Anything else is a bug: report it and reconnect, so that the console does not look live.
       if (!signal.aborted && !(error instanceof TypeError)) reportError(error);
-      return heard;
+      return wasConnected;
     } finally {
       watch.end();
     }
   }
 
   #take(event: ServerEvent): void {
-    // First, so that an unreadable event is not requested again and again.
+    // Move the cursor first, so that an event that cannot be read is not requested forever.
     if (event.id) this.#cursor = event.id;
     if (event.data !== '') this.#options.onEvent(event);
   }
@@ -140,7 +140,7 @@ class SilenceWatch {
     this.#cancel = clock.after(silenceMs, onSilence);
   }
 
-  heard(): void {
+  restart(): void {
     this.#cancel();
     this.#cancel = this.#clock.after(silenceMs, this.#onSilence);
   }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { chordReader } from './keyboard.ts';
 
-it('a letter pressed in time after g names a place, once', () => {
+it('returns a letter pressed within 1.5 s after g, once', () => {
   const read = chordReader();
   expect([read('f', 0), read('g', 100), read('f', 1599), read('f', 1600)]).toEqual([null, 'begun', { go: 'f' }, null]);
   expect([read('g', 2000), read('f', 3500)]).toEqual(['begun', null]);

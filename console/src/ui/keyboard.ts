@@ -1,6 +1,6 @@
 /**
- * Global keys: `/` searches, `g` and a letter goes to a place (`g i` to any id), `?` shows help.
- * Ignored while typing.
+ * Global keys: `/` searches, `g` and a letter opens a page (`g i` finds any id), `?` shows help. They
+ * are ignored while you type.
  */
 import { useEffect, useRef } from 'react';
 import { isDialogOpen } from './dialog/open-dialogs.ts';
@@ -14,11 +14,11 @@ export const searchMark = { 'data-search': true } as const;
 /** Marks the box in the navigation that takes any id. */
 export const findMark = { 'data-find': true } as const;
 
-/** Radio buttons and checkboxes take no letters. */
+/** Radio buttons and checkboxes take no text, so global keys work in them. */
 const isChoice = (target: HTMLElement): boolean =>
   target instanceof HTMLInputElement && ['radio', 'checkbox', 'button'].includes(target.type);
 
-/** A field of a closing dialog takes no keys. */
+/** A field of a dialog that is closing takes no text any more. */
 const isLeaving = (target: HTMLElement): boolean => !isDialogOpen() && target.closest('[role="dialog"]') !== null;
 
 const isTyping = (target: EventTarget | null): boolean =>
@@ -28,8 +28,8 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Returns the letter pressed in time after `g`. It uses the time of the events: the server's time,
- * used elsewhere, may be corrected between two keys.
+ * Returns the letter pressed in time after `g`. It uses the time of the key events, because the
+ * server's time, which the console uses elsewhere, may be corrected between two keys.
  */
 export function chordReader(): (key: string, atMs: number) => { go: string } | 'begun' | null {
   let goUntilMs = Number.NEGATIVE_INFINITY;
@@ -44,7 +44,7 @@ export function chordReader(): (key: string, atMs: number) => { go: string } | '
 interface Keys {
   onGo: (letter: string) => void;
   onHelp: () => void;
-  /** The page has no search field. */
+  /** Called for `/` if the page has no search field. */
   onSearchElsewhere: () => void;
 }
 
@@ -59,7 +59,7 @@ export function useKeyboard(keys: Keys): void {
       const read = chord(event.key, event.timeStamp);
       if (read === 'begun') return;
       if (read) {
-        // Keeps the letter out of the field that it focuses.
+        // Keep the letter out of the field that gets the focus.
         event.preventDefault();
         latest.current.onGo(read.go);
       } else if (event.key === '?') latest.current.onHelp();
@@ -82,5 +82,5 @@ function focusField(selector: string): boolean {
 
 export const focusSearch = (): boolean => focusField('input[data-search]');
 
-/** False if it is hidden, as on a phone. */
+/** Returns false if the field is hidden, as on a phone. */
 export const focusFind = (): boolean => focusField('input[data-find]');

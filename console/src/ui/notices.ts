@@ -1,13 +1,13 @@
 /**
- * Short notices that disappear by themselves. Anything to act on belongs on the page. Loads with
- * the first notice.
+ * Shows short notices, which disappear by themselves unless they report a failure. The library loads
+ * with the first notice.
  */
 import { failureOf } from '../api/failure.ts';
 
 const closeButtonProps = { 'aria-label': 'Close' };
 
-type Shown = typeof import('@mantine/notifications');
-export const loadNotices = (): Promise<Shown> => import('@mantine/notifications');
+type NoticeLibrary = typeof import('@mantine/notifications');
+export const loadNotices = (): Promise<NoticeLibrary> => import('@mantine/notifications');
 
 let isWanted = false;
 const watchers = new Set<() => void>();
@@ -17,7 +17,7 @@ export const watchNotices = (watcher: () => void): (() => void) => {
   return () => watchers.delete(watcher);
 };
 
-async function show(notice: Parameters<Shown['notifications']['show']>[0]): Promise<void> {
+async function show(notice: Parameters<NoticeLibrary['notifications']['show']>[0]): Promise<void> {
   isWanted = true;
   for (const watcher of watchers) watcher();
   (await loadNotices()).notifications.show({ ...notice, closeButtonProps });

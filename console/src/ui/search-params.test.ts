@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { asSet, fields, fromSet } from './search-params.ts';
 
 describe('state in the address', () => {
-  it('keeps known fields, as strings', () => {
+  it('keeps known fields as strings and drops unknown ones', () => {
     const read = fields('q', 'status');
     expect(read({ q: 123, status: '', evil: 'x' })).toEqual({ q: '123' });
   });
 
-  it('holds sets, and drops unknown members', () => {
+  it('reads and writes sets, without unknown members', () => {
     const known = ['ready', 'failed'] as const;
     expect([...asSet('failed,nonsense', known)]).toEqual(['failed']);
     expect(fromSet(new Set(['ready', 'failed']))).toBe('ready,failed');

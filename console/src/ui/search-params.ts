@@ -2,7 +2,7 @@
 
 type Search<Names extends string> = { [Name in Names]?: string };
 
-/** The router parses `?q=123` as a number. */
+/** The router parses `?q=123` as a number, so convert every value to a string. */
 export const text = (value: unknown): string | undefined =>
   value === undefined || value === null || value === '' ? undefined : String(value);
 

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { humanize, toSentence } from './text.ts';
 
-it('a code becomes words', () => {
+it('humanize turns a code into words', () => {
   expect(humanize('freeze-evidence')).toBe('Freeze evidence');
   expect(humanize('arm_create')).toBe('Arm create');
 });
 
-it('a clause becomes a sentence, and a sentence stays one', () => {
+it('toSentence capitalizes a clause and adds a full stop, but leaves a sentence unchanged', () => {
   expect(toSentence('it takes work again')).toBe('It takes work again.');
   expect(toSentence('It has no deadline.')).toBe('It has no deadline.');
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { darkTones, lightTones } from './theme.ts';
 
-/** WCAG 2.2, AA for text of normal size. */
-const readable = 4.5;
+/** WCAG 2.2 level AA for text of normal size. */
+const minContrast = 4.5;
 
 function luminance(hex: string): number {
   const channel = (at: number) => {
@@ -21,9 +21,12 @@ describe.each([
   ['light', lightTones, '#ffffff'],
   ['dark', darkTones, '#192129'],
 ])('the %s tones', (_, tones, card) => {
-  it.each(Object.entries(tones))('%s can be read as words, tints and fills', (_, { fg, bg, solid, on }) => {
-    expect(contrast(fg, bg)).toBeGreaterThanOrEqual(readable);
-    expect(contrast(fg, card)).toBeGreaterThanOrEqual(readable);
-    expect(contrast(on, solid)).toBeGreaterThanOrEqual(readable);
-  });
+  it.each(Object.entries(tones))(
+    '%s has enough contrast as text, on its tint and on its fill',
+    (_, { fg, bg, solid, on }) => {
+      expect(contrast(fg, bg)).toBeGreaterThanOrEqual(minContrast);
+      expect(contrast(fg, card)).toBeGreaterThanOrEqual(minContrast);
+      expect(contrast(on, solid)).toBeGreaterThanOrEqual(minContrast);
+    },
+  );
 });

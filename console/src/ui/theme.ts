@@ -4,7 +4,7 @@
  */
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from '@mantine/core';
 
-/** Shade 8 carries white text at AA. */
+/** White text on shade 8 passes WCAG AA. */
 const harbour: MantineColorsTuple = [
   '#eef6fb',
   '#dcebf5',
@@ -18,7 +18,7 @@ const harbour: MantineColorsTuple = [
   '#0f4a70',
 ];
 
-/** Bluish greys; shade 6 is dimmed text and passes AA on every light surface. */
+/** Bluish greys. Shade 6 is for dimmed text and passes WCAG AA on every light surface. */
 const gray: MantineColorsTuple = [
   '#f5f7f9',
   '#ebeff3',
@@ -69,7 +69,7 @@ export const theme = createTheme({
   cursorType: 'pointer',
   focusRing: 'auto',
   respectReducedMotion: true,
-  // Plain objects: importing a component would load it with the first page.
+  // These are plain objects, because importing a component would load it with the first page.
   components: {
     Modal: {
       defaultProps: {
@@ -85,15 +85,15 @@ export const theme = createTheme({
 });
 
 /**
- * Eight tones for every status. They stay apart under the common colour blindnesses; icon and word
- * tell statuses of one tone apart, so colour is never the only sign.
+ * The eight tones of statuses. They are distinguishable with the common kinds of colour blindness.
+ * Statuses of one tone differ in icon and word, so colour is never the only difference.
  */
 export type Tone = 'ok' | 'busy' | 'warn' | 'off' | 'bad' | 'leaving' | 'held' | 'idle';
 
 interface ToneColours {
   /** Text and icons, on `bg` and on the page's surfaces. */
   fg: string;
-  /** A quiet tint. */
+  /** A light background tint. */
   bg: string;
   /** A strong fill, with `on` as its text colour. */
   solid: string;

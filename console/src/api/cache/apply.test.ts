@@ -16,8 +16,8 @@ const allocation = (allocation_id: string, fields: Partial<Allocation> = {}) =>
 const operation = (workflow_id: string, percent: number) =>
   ({ workflow_id, status: 'running', progress: { workflow_id, percent } }) as Operation;
 
-describe('live changes', () => {
-  it('update, add and remove items as the filters of the list say', () => {
+describe('applyChanges', () => {
+  it('updates, adds and removes items according to the filters of each list', () => {
     const cache = new QueryClient();
     const all = keys.list('allocations', {});
     const active = keys.list('allocations', { status: 'active' });
@@ -35,7 +35,7 @@ describe('live changes', () => {
     expect(shape(active)).toEqual(['c active', 'a active']);
   });
 
-  it('apply only the last of several changes to a node', () => {
+  it('applies only the last of several changes to a node', () => {
     const cache = new QueryClient();
     cache.setQueryData(keys.fleet(), new FleetStore([]));
     cache.setQueryData(keys.one('nodes', 'n'), { node_id: 'n', status: 'provisioning' });
@@ -48,7 +48,7 @@ describe('live changes', () => {
     expect(cache.getQueryData<Node>(keys.one('nodes', 'n'))?.status).toBe('ready');
   });
 
-  it('cap a list, and leave a cursor for the rest', () => {
+  it('caps a list and moves its cursor to the last kept item', () => {
     const cache = new QueryClient();
     const offline = keys.list('nodes', { status: 'offline' });
     cache.setQueryData(offline, pages<Node>());
@@ -60,7 +60,7 @@ describe('live changes', () => {
     expect(data?.pages[0]?.next_cursor).toBe('n50');
   });
 
-  it('do not touch what was not read', () => {
+  it('adds nothing to the cache for queries that were never read', () => {
     const cache = new QueryClient();
     applyChanges(cache, [{ topic: 'node', value: { node_id: 'n' } as Node }]);
     expect(
@@ -71,7 +71,7 @@ describe('live changes', () => {
     ).toEqual([]);
   });
 
-  it('update the progress of the allocation of an operation', () => {
+  it('copies the progress of an operation to its allocation', () => {
     const cache = new QueryClient();
     const key = keys.one('allocations', 'a');
     cache.setQueryData(key, allocation('a', { workflow_id: 'op_1' }));
@@ -79,20 +79,21 @@ describe('live changes', () => {
     expect(cache.getQueryData<Allocation>(key)?.progress?.percent).toBe(40);
   });
 
-  it('prepend evidence to its timelines, once', () => {
+  it('prepends new evidence to the matching timelines and skips duplicates', () => {
     const cache = new QueryClient();
     const fact = (cursor: string, node_id: string, layer = 'node') => ({ cursor, node_id, layer }) as Evidence;
-    const mine = keys.timeline({ node_id: 'n' });
-    const rules = keys.timeline({ node_id: 'n', layer: 'rule' });
-    cache.setQueryData(mine, pages(fact('1-1', 'n')));
-    cache.setQueryData(rules, pages<Evidence>());
-    const news = [fact('2-1', 'n'), fact('1-1', 'n'), fact('3-1', 'other'), fact('4-1', 'n', 'rule')];
+    const allLayers = keys.timeline({ node_id: 'n' });
+    const ruleLayer = keys.timeline({ node_id: 'n', layer: 'rule' });
+    cache.setQueryData(allLayers, pages(fact('1-1', 'n')));
+    cache.setQueryData(ruleLayer, pages<Evidence>());
+    const incoming = [fact('2-1', 'n'), fact('1-1', 'n'), fact('3-1', 'other'), fact('4-1', 'n', 'rule')];
     applyChanges(
       cache,
-      news.map((value) => ({ topic: 'evidence', value })),
+      incoming.map((value) => ({ topic: 'evidence', value })),
     );
-    const cursors = (key: typeof mine) => itemsOf(cache.getQueryData<Pages<Evidence>>(key)).map(({ cursor }) => cursor);
-    expect(cursors(mine)).toEqual(['4-1', '2-1', '1-1']);
-    expect(cursors(rules)).toEqual(['4-1']);
+    const cursors = (key: typeof allLayers) =>
+      itemsOf(cache.getQueryData<Pages<Evidence>>(key)).map(({ cursor }) => cursor);
+    expect(cursors(allLayers)).toEqual(['4-1', '2-1', '1-1']);
+    expect(cursors(ruleLayer)).toEqual(['4-1']);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Applies live changes to the query cache. Besides the queries themselves, the only writer of
- * server data.
+ * Applies live changes to the query cache. Apart from the queries themselves, only this file
+ * writes server data there.
  */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
@@ -17,7 +17,7 @@ export const nodeId = (node: Node) => node.node_id;
 export const allocationId = (allocation: Allocation) => allocation.allocation_id;
 export const operationId = (operation: Operation) => operation.workflow_id;
 
-/** Keeps only the last of several changes to the same thing. */
+/** Keeps only the last of several changes to the same item. */
 function latest<T>(values: T[], idOf: (value: T) => string): T[] {
   return [...new Map(values.map((value) => [idOf(value), value])).values()];
 }
@@ -56,7 +56,8 @@ function applyOperations(cache: QueryClient, operations: Operation[]) {
 }
 
 /**
- * An allocation shows the progress of its operation, which changes more often than the allocation.
+ * Returns the cached allocations of these operations with the new progress: an allocation shows
+ * its operation's progress, but gets no event of its own when that changes.
  */
 function withNewProgress(cache: QueryClient, operations: Operation[]): Allocation[] {
   const byId = new Map(operations.map((operation) => [operation.workflow_id, operation.progress]));

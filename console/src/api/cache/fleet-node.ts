@@ -1,6 +1,6 @@
 /**
- * A node as the fleet page stores it, unpacked from the server's columns: only what a cell needs.
- * Pure.
+ * A node with only the fields that a cell of the fleet page needs, unpacked from the server's
+ * columns. Pure.
  */
 import type { FleetPage } from '../../../../src/contract/fleet/fleet.ts';
 import type { Node } from '../../../../src/contract/node.ts';

@@ -1,7 +1,6 @@
 /**
- * The last changes that came over the stream. A reply may be older than a change that overtook it,
- * so each read marks its start here and replays the changes since. The cache never falls behind the
- * stream.
+ * Keeps the latest changes from the stream. A reply can be older than a change that arrived while
+ * the request ran. Each read therefore marks its start here and replays the changes since then.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
@@ -18,7 +17,7 @@ export type Topic = keyof Values;
 export type ValueOf<T extends Topic> = Values[T];
 export type Change = { [T in Topic]: { topic: T; value: Values[T] } }[Topic];
 
-const kept = 5000;
+const minKept = 5000;
 
 export class Journal {
   #changes: Change[] = [];
@@ -26,11 +25,11 @@ export class Journal {
 
   add(changes: Change[]): void {
     this.#changes.push(...changes);
-    const excess = this.#changes.length - 2 * kept;
-    // Drops half at a time: each cut copies the rest.
+    const excess = this.#changes.length - 2 * minKept;
+    // Drops half of the changes at once, because each cut copies the remaining ones.
     if (excess < 0) return;
-    this.#changes = this.#changes.slice(-kept);
-    this.#dropped += kept + excess;
+    this.#changes = this.#changes.slice(-minKept);
+    this.#dropped += minKept + excess;
   }
 
   mark(): number {
@@ -38,8 +37,8 @@ export class Journal {
   }
 
   since<T extends Topic>(mark: number, topic: T): ValueOf<T>[] {
-    const later = this.#changes.slice(Math.max(0, mark - this.#dropped));
-    return later.filter((change) => change.topic === topic).map((change) => change.value as Values[T]);
+    const laterChanges = this.#changes.slice(Math.max(0, mark - this.#dropped));
+    return laterChanges.filter((change) => change.topic === topic).map((change) => change.value as Values[T]);
   }
 }
 

@@ -5,27 +5,27 @@
 
 export type ListKind = 'nodes' | 'allocations' | 'operations';
 
-/** Filters that the server applied to a list. Only live changes that pass them are added to it. */
+/** Filters that the server applied to a list. Only live changes that pass them join the list. */
 export type Filters = Record<string, string>;
 
 /** Leaves out unset filters, so that equal filters make equal keys. */
-export const filters = (given: Record<string, string | undefined>): Filters =>
-  Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => !!entry[1]));
+export const filters = (values: Record<string, string | undefined>): Filters =>
+  Object.fromEntries(Object.entries(values).filter((entry): entry is [string, string] => !!entry[1]));
 
 export const keys = {
   one: (kind: ListKind, id: string) => [kind, 'one', id] as const,
   lists: (kind: ListKind) => [kind, 'list'] as const,
-  list: (kind: ListKind, by: Filters) => [kind, 'list', by] as const,
+  list: (kind: ListKind, filter: Filters) => [kind, 'list', filter] as const,
   fleets: () => ['nodes', 'fleet'] as const,
   fleet: (pool?: string) => ['nodes', 'fleet', pool ?? ''] as const,
   fleetCounts: () => ['nodes', 'counts'] as const,
-  fleetSearch: (by: Filters) => ['nodes', 'search', by] as const,
+  fleetSearch: (filter: Filters) => ['nodes', 'search', filter] as const,
   nodeRows: (ids: readonly string[]) => ['nodes', 'rows', ids] as const,
   nodeForId: (id: string) => ['nodes', 'behind', id] as const,
   pools: () => ['pools'] as const,
   overview: () => ['overview'] as const,
   timelines: () => ['timeline'] as const,
-  timeline: (by: Filters) => ['timeline', by] as const,
+  timeline: (filter: Filters) => ['timeline', filter] as const,
   statusFacts: () => ['status-fact'] as const,
   explanations: () => ['explanation'] as const,
   explanation: (node_id: string) => ['explanation', node_id] as const,
@@ -35,11 +35,11 @@ export const keys = {
   offer: (allocation_id: string) => ['offers', allocation_id] as const,
   prediction: (dialog: string, input: object) => ['prediction', dialog, input] as const,
   findings: () => ['findings'] as const,
-  findingList: (by: Filters) => ['findings', by] as const,
+  findingList: (filter: Filters) => ['findings', filter] as const,
   residues: () => ['residue'] as const,
-  residueList: (by: Filters) => ['residue', by] as const,
+  residueList: (filter: Filters) => ['residue', filter] as const,
   audits: () => ['audit'] as const,
-  audit: (by: Filters) => ['audit', by] as const,
+  audit: (filter: Filters) => ['audit', filter] as const,
   find: (idOrName: string, version: string) => ['found', idOrName, version] as const,
   tokens: () => ['tokens'] as const,
   sessions: () => ['sessions'] as const,

@@ -1,4 +1,7 @@
-/** Reads lists page by page, newest first, and replays the live changes that overtook the reply. */
+/**
+ * Reads lists page by page, newest first, and replays the live changes that arrived during the
+ * request.
+ */
 import type { Page } from '../../../../src/contract/primitives.ts';
 import { journal, type Topic, type ValueOf } from './journal.ts';
 import type { Filters } from './keys.ts';
@@ -10,7 +13,7 @@ export const nextPage = (page: { next_cursor: string | null }): string | null =>
 
 export async function readPage<T extends Topic>(
   topic: T,
-  by: Filters,
+  filter: Filters,
   cursor: string | null,
   idOf: (value: ValueOf<T>) => string,
   read: () => Promise<Page<ValueOf<T>>>,
@@ -19,7 +22,7 @@ export async function readPage<T extends Topic>(
   const page = await read();
   return journal
     .since(mark, topic)
-    .reduce((patched, value) => patchPage(patched, value, idOf, by, cursor === null), page);
+    .reduce((patched, value) => patchPage(patched, value, idOf, filter, cursor === null), page);
 }
 
 export async function readOne<T extends Topic>(

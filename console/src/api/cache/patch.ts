@@ -1,4 +1,4 @@
-/** Applies one live change to data that was read. Pure: returns a new value. */
+/** Applies one live change to cached data. Pure: returns a new value. */
 import type { InfiniteData } from '@tanstack/react-query';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import type { Page } from '../../../../src/contract/primitives.ts';
@@ -9,24 +9,24 @@ export type Pages<T> = InfiniteData<Page<T>, string | null>;
 type Fields = Record<string, unknown>;
 
 /** Whether the server would include `value` in a list filtered with `by`. */
-export const passes = (value: object, by: Filters): boolean =>
-  Object.entries(by).every(([field, wanted]) => (value as Fields)[field] === wanted);
+export const passes = (value: object, filter: Filters): boolean =>
+  Object.entries(filter).every(([field, wanted]) => (value as Fields)[field] === wanted);
 
 /**
- * Replaces a known item, removes one that no longer passes, and prepends a new one to the first
- * page.
+ * Replaces the item if the page holds it, or removes it if it no longer passes the filters. A new
+ * item is prepended to the first page.
  */
 export function patchPage<T extends object>(
   page: Page<T>,
   value: T,
   idOf: (value: T) => string,
-  by: Filters,
+  filter: Filters,
   isFirst: boolean,
 ): Page<T> {
   const id = idOf(value);
-  const at = page.items.findIndex((item) => idOf(item) === id);
-  if (at === -1) return isFirst && passes(value, by) ? { ...page, items: [value, ...page.items] } : page;
-  const items = passes(value, by) ? page.items.with(at, value) : page.items.toSpliced(at, 1);
+  const index = page.items.findIndex((item) => idOf(item) === id);
+  if (index === -1) return isFirst && passes(value, filter) ? { ...page, items: [value, ...page.items] } : page;
+  const items = passes(value, filter) ? page.items.with(index, value) : page.items.toSpliced(index, 1);
   return { ...page, items };
 }
 
@@ -34,21 +34,21 @@ export function patchPages<T extends object>(
   data: Pages<T>,
   value: T,
   idOf: (value: T) => string,
-  by: Filters,
+  filter: Filters,
 ): Pages<T> {
   const id = idOf(value);
   const known = data.pages.findIndex((page) => page.items.some((item) => idOf(item) === id));
-  const at = known === -1 ? 0 : known;
-  const page = data.pages[at];
+  const index = known === -1 ? 0 : known;
+  const page = data.pages[index];
   if (!page) return data;
-  const patched = patchPage(page, value, idOf, by, true);
-  return patched === page ? data : { ...data, pages: data.pages.with(at, patched) };
+  const patched = patchPage(page, value, idOf, filter, true);
+  return patched === page ? data : { ...data, pages: data.pages.with(index, patched) };
 }
 
-/** Upper bound for a list read in one page; in a mass outage thousands of items arrive. */
+/** Caps a list that was read in one page, because thousands of items arrive in a mass outage. */
 export const maxLive = 300;
 
-/** Moves the cursor, so that the next page starts after the last item that is kept. */
+/** Cuts a list to `maxLive` items and moves its cursor to the last one that remains. */
 export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
   const [only, ...more] = data.pages;
   if (!only || more.length > 0 || only.items.length <= maxLive) return data;
@@ -59,8 +59,8 @@ export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T>
 
 const byCursor = (evidence: Evidence) => evidence.cursor;
 
-/** Evidence never changes; there is only new evidence. */
-export const patchTimeline = (data: Pages<Evidence>, value: Evidence, by: Filters): Pages<Evidence> =>
+/** Evidence is never updated, so a fact that is already listed is skipped. */
+export const patchTimeline = (data: Pages<Evidence>, value: Evidence, filter: Filters): Pages<Evidence> =>
   data.pages.some((page) => page.items.some((item) => item.cursor === value.cursor))
     ? data
-    : patchPages(data, value, byCursor, by);
+    : patchPages(data, value, byCursor, filter);

@@ -10,15 +10,15 @@ import { act, type BodyOf, call } from '../client.ts';
 
 const pageSize = 100;
 
-export const allocationsQuery = (by: Filters) =>
+export const allocationsQuery = (filter: Filters) =>
   infiniteQueryOptions({
-    queryKey: keys.list('allocations', by),
+    queryKey: keys.list('allocations', filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
-      readPage('allocation', by, pageParam, allocationId, async () => {
+      readPage('allocation', filter, pageParam, allocationId, async () => {
         const page = await call('allocation-list', {
-          query: { ...by, limit: pageSize, cursor: pageParam ?? undefined },
+          query: { ...filter, limit: pageSize, cursor: pageParam ?? undefined },
           signal,
         });
         for (const allocation of page.items) noteArrival(allocation.progress);
@@ -44,7 +44,7 @@ export const allocate = (body: AllocationCreate, idempotency_key: string) =>
 export const release = (id: string, reason: string | undefined, idempotency_key: string) =>
   act('allocation-release', { params: { id }, body: { reason }, idempotency_key });
 
-/** The actions on an allocation, open and closed, from the table that the server enforces. */
+/** The actions on an allocation, allowed or not, from the table that the server enforces. */
 export const offersQuery = (id: string) =>
   queryOptions({
     queryKey: keys.offer(id),

@@ -7,14 +7,14 @@ import { call } from '../client.ts';
 
 const pageSize = 100;
 
-export const auditQuery = (by: Filters) =>
+export const auditQuery = (filter: Filters) =>
   infiniteQueryOptions({
-    queryKey: keys.audit(by),
+    queryKey: keys.audit(filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
       call('audit-list', {
-        query: { ...(by as AuditQuery), order: 'newest', limit: pageSize, cursor: pageParam ?? undefined },
+        query: { ...(filter as AuditQuery), order: 'newest', limit: pageSize, cursor: pageParam ?? undefined },
         signal,
       }),
   });

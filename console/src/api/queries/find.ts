@@ -3,7 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';
 
-/** `version` is only part of the cache key: pass another one to look up again. */
+/** `version` is only part of the cache key: pass another value to repeat the lookup. */
 export const findQuery = (idOrName: string, version = '') =>
   queryOptions({
     queryKey: keys.find(idOrName, version),

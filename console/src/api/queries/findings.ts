@@ -6,13 +6,13 @@ import { act, call } from '../client.ts';
 
 const pageSize = 100;
 
-export const findingsQuery = (by: Filters) =>
+export const findingsQuery = (filter: Filters) =>
   infiniteQueryOptions({
-    queryKey: keys.findingList(by),
+    queryKey: keys.findingList(filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
-      call('drift-list', { query: { ...by, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
+      call('drift-list', { query: { ...filter, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
   });
 
 export type Decision = 'repair' | 'accept';

@@ -6,8 +6,8 @@ import type { FleetCounts } from '../../../../src/contract/fleet/fleet.ts';
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 
 /**
- * A page stores and draws this many with ease. A million would take fifty replies and hundreds of
- * megabytes.
+ * A browser can hold and draw this many machines. A million would take fifty replies and hundreds
+ * of megabytes.
  */
 export const maxCells = 100_000;
 
@@ -35,7 +35,7 @@ export function countsByPool(items: Counts): PoolCount[] {
 export const totalOf = (items: Counts): number => items.reduce((sum, { nodes }) => sum + nodes, 0);
 
 /**
- * Nothing is read until the total is known. Tenants cannot read the total, and have few machines.
+ * Reads no machines until the total is known. Tenants cannot read the total, but have few machines.
  */
 export function fleetDisplay(
   items: Counts | undefined,

@@ -8,14 +8,17 @@ import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';
 import { oneFact } from './timeline.ts';
 
-/** Read once per status: the provider is asked for it when a machine is given up. */
+/**
+ * Output that the provider collected when the machine was given up. It cannot change while the
+ * status stays the same, so it is read once per status.
+ */
 export const leftOnMachineQuery = ({ node_id, status_since }: Node) =>
   queryOptions({
     queryKey: keys.leftOnMachine(node_id, status_since),
     queryFn: ({ signal }) => oneFact({ node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest' }, signal),
   });
 
-interface Wanted {
+interface LogRequest {
   node_id: string;
   instance: string | undefined;
   q: string | undefined;
@@ -35,17 +38,17 @@ interface Log {
 const firstLines = 500;
 const maxLines = 5000;
 const retryMs = 2000;
-const nothing: Log = { lines: [], cursor: undefined, loaded: false, searching: false, error: null };
+const emptyLog: Log = { lines: [], cursor: undefined, loaded: false, searching: false, error: null };
 
-export function useLog({ node_id, instance, q, follow }: Wanted): Log {
-  const [log, setLog] = useState(nothing);
+export function useLog({ node_id, instance, q, follow }: LogRequest): Log {
+  const [log, setLog] = useState(emptyLog);
   const visible = useDocumentVisibility() === 'visible';
   const following = follow && visible;
 
-  // Another node, instance or search starts another log.
+  // Start over when the node, the instance or the search changes.
   useEffect(() => {
     const stop = new AbortController();
-    setLog(nothing);
+    setLog(emptyLog);
     let before: string | undefined;
     let lines: LogLine[] = [];
     void readWithRetry(stop.signal, setLog, async () => {
@@ -69,7 +72,7 @@ export function useLog({ node_id, instance, q, follow }: Wanted): Log {
   }, [node_id, instance, q]);
 
   const { loaded } = log;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart the effect
   useEffect(() => {
     if (!following || !loaded) return;
     const stop = new AbortController();

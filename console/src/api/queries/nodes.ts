@@ -15,8 +15,8 @@ import { maxCells } from './fleet-size.ts';
 const pageSize = 500;
 /** The server's page limit. */
 const maxFleetNodes = 20_000;
-/** Keeps the URL short enough. */
-const idsAtOnce = 100;
+/** Ids per request; more would make the URL too long. */
+const maxIdsPerRequest = 100;
 const heartbeatMs = 10_000;
 
 /**
@@ -27,14 +27,14 @@ export const fleetQuery = (pool?: string) =>
     queryKey: keys.fleet(pool),
     queryFn: async ({ signal }): Promise<FleetStore> => {
       const mark = journal.mark();
-      const read: FleetNode[] = [];
+      const nodes: FleetNode[] = [];
       let cursor: string | undefined;
       do {
         const page = await call('fleet-get', { query: { limit: maxFleetNodes, cursor, pool }, signal });
-        for (const node of fleetNodesOf(page)) read.push(node);
+        for (const node of fleetNodesOf(page)) nodes.push(node);
         cursor = page.next_cursor ?? undefined;
-      } while (cursor && read.length < maxCells);
-      const store = new FleetStore(read, pool);
+      } while (cursor && nodes.length < maxCells);
+      const store = new FleetStore(nodes, pool);
       store.apply(journal.since(mark, 'node'));
       return store;
     },
@@ -42,7 +42,7 @@ export const fleetQuery = (pool?: string) =>
 
 const recountMs = 5_000;
 
-/** Counts are cheap, also in a fleet of a million. */
+/** Counts are cheap, even in a fleet of a million machines. */
 export const fleetCountsQuery = queryOptions({
   queryKey: keys.fleetCounts(),
   refetchInterval: recountMs,
@@ -54,7 +54,7 @@ export const fleetSearchQuery = (q: string | undefined, status: NodeStatus | und
   queryOptions({
     queryKey: keys.fleetSearch(filters({ q, status })),
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: idsAtOnce }, signal }),
+    queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: maxIdsPerRequest }, signal }),
   });
 
 /** The fields that a table shows and the fleet store does not keep. */
@@ -64,23 +64,23 @@ export const nodeRowsQuery = (ids: readonly string[]) =>
     refetchInterval: heartbeatMs,
     placeholderData: keepPreviousData,
     queryFn: async ({ signal }): Promise<ReadonlyMap<string, Node>> => {
-      const some = Array.from({ length: Math.ceil(ids.length / idsAtOnce) }, (_, i) =>
-        ids.slice(i * idsAtOnce, (i + 1) * idsAtOnce),
+      const chunks = Array.from({ length: Math.ceil(ids.length / maxIdsPerRequest) }, (_, i) =>
+        ids.slice(i * maxIdsPerRequest, (i + 1) * maxIdsPerRequest),
       );
       const pages = await Promise.all(
-        some.map((each) => call('node-list', { query: { ids: each.join(), limit: idsAtOnce }, signal })),
+        chunks.map((chunk) => call('node-list', { query: { ids: chunk.join(), limit: maxIdsPerRequest }, signal })),
       );
       return new Map(pages.flatMap(({ items }) => items.map((node) => [node.node_id, node])));
     },
   });
 
-const idOfAnother = /^(inst|alloc)_\w+$/;
+const instanceOrAllocationId = /^(inst|alloc)_\w+$/;
 
-/** The node of an instance or an allocation; the fleet store knows neither. */
+/** Looks up the node of an instance or allocation id, which the fleet store does not hold. */
 export const nodeForIdQuery = (q: string | undefined) =>
   queryOptions({
     queryKey: keys.nodeForId(q ?? ''),
-    enabled: idOfAnother.test(q ?? ''),
+    enabled: instanceOrAllocationId.test(q ?? ''),
     retry: false,
     queryFn: async ({ signal }): Promise<string | null> => {
       const id = q ?? '';
@@ -92,8 +92,7 @@ export const nodeForIdQuery = (q: string | undefined) =>
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: keys.one('nodes', id),
-    // Heartbeats are not evidence and do not come over the stream; an old "last seen" would look
-    // like silence.
+    // Heartbeats do not come over the stream, so "last seen" would grow old and look like silence.
     refetchInterval: heartbeatMs,
     queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
   });
@@ -117,17 +116,17 @@ export const bootQuery = (id: string, instance: string | null) =>
 
 /** The nodes in one status, newest first, page by page. */
 export const nodesIn = (status: NodeStatus) => {
-  const by = { status };
+  const filter = { status };
   return infiniteQueryOptions({
-    queryKey: keys.list('nodes', by),
+    queryKey: keys.list('nodes', filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
-      readPage('node', by, pageParam, nodeId, () =>
+      readPage('node', filter, pageParam, nodeId, () =>
         call('node-list', { query: { status, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
       ),
   });
 };
 
-/** Read only on request: in time they outnumber the living. */
+/** Read only on request: over time, retired nodes outnumber the others. */
 export const retiredQuery = nodesIn('retired');

@@ -8,15 +8,15 @@ import { act, call } from '../client.ts';
 
 const pageSize = 100;
 
-export const operationsQuery = (by: Filters) =>
+export const operationsQuery = (filter: Filters) =>
   infiniteQueryOptions({
-    queryKey: keys.list('operations', by),
+    queryKey: keys.list('operations', filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
-      readPage('operation', by, pageParam, operationId, async () => {
+      readPage('operation', filter, pageParam, operationId, async () => {
         const page = await call('operation-list', {
-          query: { ...by, limit: pageSize, cursor: pageParam ?? undefined },
+          query: { ...filter, limit: pageSize, cursor: pageParam ?? undefined },
           signal,
         });
         for (const operation of page.items) noteArrival(operation.progress);

@@ -6,13 +6,13 @@ import { act, call } from '../client.ts';
 
 const pageSize = 100;
 
-export const residueQuery = (by: Filters) =>
+export const residueQuery = (filter: Filters) =>
   infiniteQueryOptions({
-    queryKey: keys.residueList(by),
+    queryKey: keys.residueList(filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
-      call('residue-list', { query: { ...by, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
+      call('residue-list', { query: { ...filter, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
   });
 
 export type ResidueActionName = 'verify' | 'adopt' | 'delete';

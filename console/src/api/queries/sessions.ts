@@ -1,4 +1,4 @@
-/** Reads and ends console sessions: your own, or everybody's for an admin. */
+/** Reads and ends console sessions: your own, or all sessions if you are an admin. */
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { act, call } from '../client.ts';

@@ -10,7 +10,8 @@ export const brakeQuery = queryOptions({
 });
 
 /**
- * Runs leave no evidence, so they are polled: one a second for each rule would flood the timeline.
+ * Sweep runs leave no evidence, because one run a second per rule would flood the timeline. So they
+ * are polled.
  */
 const sweepsMs = 5000;
 

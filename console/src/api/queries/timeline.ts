@@ -8,26 +8,31 @@ import { call } from '../client.ts';
 
 const pageSize = 100;
 
-export const timelineQuery = (by: Filters) =>
+export const timelineQuery = (filter: Filters) =>
   infiniteQueryOptions({
-    queryKey: keys.timeline(by),
+    queryKey: keys.timeline(filter),
     initialPageParam: firstPage,
     getNextPageParam: nextPage,
     queryFn: ({ pageParam, signal }) =>
       readPage(
         'evidence',
-        by,
+        filter,
         pageParam,
         (evidence) => evidence.cursor,
         () =>
           call('timeline-get', {
-            query: { ...(by as JoinedTimelineQuery), order: 'newest', limit: pageSize, cursor: pageParam ?? undefined },
+            query: {
+              ...(filter as JoinedTimelineQuery),
+              order: 'newest',
+              limit: pageSize,
+              cursor: pageParam ?? undefined,
+            },
             signal,
           }),
       ),
   });
 
-/** A page that scanned many facts may be empty before the end. */
+/** Returns the first match. A page may be empty before the end, so follow the cursor. */
 export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): Promise<Evidence | null> {
   for (let cursor: string | undefined; ; ) {
     const page: Page<Evidence> = await call('timeline-get', { query: { ...query, limit: 1, cursor }, signal });
@@ -37,8 +42,8 @@ export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): 
 }
 
 /**
- * The fact that brought an allocation into its status; it carries the reason even where no rule
- * decided. The key holds the status, so an answer never goes stale.
+ * The fact that set the current status of an allocation. It holds the reason even if no rule decided.
+ * The key includes the status, so a cached answer never goes stale.
  */
 export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({
@@ -46,14 +51,14 @@ export const statusFactQuery = (allocation_id: string, status: string, since: st
     queryFn: ({ signal }) => oneFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
   });
 
-/** The same for a machine; it names the person who acted. */
+/** The fact that set the current status of a node. It names the person who acted. */
 export const nodeStatusFactQuery = (node_id: string, status: string, since: string) =>
   queryOptions({
     queryKey: [...keys.statusFacts(), node_id, status, since],
     queryFn: ({ signal }) => oneFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
   });
 
-/** When the release of an allocation first failed; later tries do not change it. */
+/** The first failure of an allocation's release; later tries do not change it. */
 export const firstFailureQuery = (allocation_id: string) =>
   queryOptions({
     queryKey: [...keys.statusFacts(), allocation_id, 'first-failure'],

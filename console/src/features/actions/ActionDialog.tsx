@@ -9,7 +9,7 @@ import { ReasonForm } from '../../ui/dialog/ReasonForm.tsx';
 import { notify } from '../../ui/notices.ts';
 import type { Action, Extras, Outcome } from './action.ts';
 import { EnrolmentToken } from './EnrolmentToken.tsx';
-import { ExtraField, firstExtras } from './ExtraField.tsx';
+import { ExtraField, initialExtras } from './ExtraField.tsx';
 import { PredictionBox } from './PredictionBox.tsx';
 
 interface Props {
@@ -23,9 +23,9 @@ export function ActionDialog({ action, onClose }: Props) {
     setToken(null);
     onClose();
   };
-  const finish = ({ says, begun, enrollment_token }: Outcome) => {
-    if (begun) notify.started(says);
-    else notify.done(says);
+  const finish = ({ notice, isRunning, enrollment_token }: Outcome) => {
+    if (isRunning) notify.started(notice);
+    else notify.done(notice);
     if (enrollment_token) setToken(enrollment_token);
     else close();
   };
@@ -45,10 +45,10 @@ export function ActionDialog({ action, onClose }: Props) {
   );
 }
 
-/** Wait until typing stops before asking for a prediction. */
+/** Wait until typing stops before requesting a prediction. */
 const typingMs = 300;
 
-/** An action without a prediction is always ready. */
+/** `isKnown` means that the prediction matches the input. It is always true without a prediction. */
 function usePrediction(action: Action, extras: Extras, key: string) {
   const [settled] = useDebouncedValue(extras, typingMs);
   const prediction = useQuery({
@@ -75,20 +75,20 @@ interface FormProps {
 function ActionForm({ action, onDone, onClose }: FormProps) {
   const [key] = useState(newKey);
   const [reason, setReason] = useState('');
-  const [extras, setExtras] = useState<Extras | null>(() => firstExtras(action.asks ?? []));
-  const [lastWhole, setLastWhole] = useState<Extras>(extras ?? {});
-  const prediction = usePrediction(action, lastWhole, key);
+  const [extras, setExtras] = useState<Extras | null>(() => initialExtras(action.extraFields ?? []));
+  const [lastValidExtras, setLastValidExtras] = useState<Extras>(extras ?? {});
+  const prediction = usePrediction(action, lastValidExtras, key);
   const mutation = useMutation({
     mutationFn: () => {
       const fingerprint = prediction.data?.fingerprint;
-      const withFingerprint = { ...lastWhole, ...(fingerprint && { fingerprint }) };
+      const withFingerprint = { ...lastValidExtras, ...(fingerprint && { fingerprint }) };
       return action.run({ ...withFingerprint, reason: reason.trim() || undefined }, key);
     },
     onSuccess: onDone,
   });
   const change = (next: Extras | null) => {
     setExtras(next);
-    if (next) setLastWhole(next);
+    if (next) setLastValidExtras(next);
   };
   return (
     <ReasonForm
@@ -102,9 +102,9 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
       doing={mutation}
       onClose={onClose}
     >
-      <div>{action.says}</div>
-      {action.asks?.map((name) => (
-        <ExtraField key={name} name={name} extras={lastWhole} onChange={change} />
+      <div>{action.description}</div>
+      {action.extraFields?.map((name) => (
+        <ExtraField key={name} name={name} extras={lastValidExtras} onChange={change} />
       ))}
       {action.predict && <PredictionBox prediction={prediction.data ?? null} error={prediction.error} />}
     </ReasonForm>

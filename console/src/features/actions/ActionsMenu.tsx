@@ -1,4 +1,7 @@
-/** The menu of actions that the server offers: open, drastic, and closed with the reason. */
+/**
+ * The menu of actions that the server offers: available ones, drastic ones, and unavailable ones
+ * with the reason.
+ */
 
 import { Button, Menu } from '@mantine/core';
 import { IconAlertTriangle, IconChevronDown } from '@tabler/icons-react';
@@ -21,7 +24,7 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
       position="bottom-end"
       shadow="md"
       width="min(24rem, calc(100vw - 2rem))"
-      // Inside the page's landmarks, and only its items take the focus.
+      // Render inside the page's landmarks, and let only the items take the focus.
       withinPortal={false}
       withInitialFocusPlaceholder={false}
       classNames={{ dropdown: styles.dropdown, item: styles.item }}
@@ -32,14 +35,14 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        <OfferGroup name="Open now" of={open}>
+        <OfferGroup name="Available now" offers={open}>
           {(offer) => (
             <Menu.Item key={offer.action} onClick={() => onChoose(offer)}>
-              <Words label={labelOf(offer.action)} says={offer.does} />
+              <OfferText label={labelOf(offer.action)} detail={offer.does} />
             </Menu.Item>
           )}
         </OfferGroup>
-        <OfferGroup name="With care" of={drastic}>
+        <OfferGroup name="With care" offers={drastic}>
           {(offer) => (
             <Menu.Item
               key={offer.action}
@@ -47,15 +50,15 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
               leftSection={<IconAlertTriangle size={15} aria-hidden />}
               onClick={() => onChoose(offer)}
             >
-              <Words label={labelOf(offer.action)} says={offer.does} />
+              <OfferText label={labelOf(offer.action)} detail={offer.does} />
             </Menu.Item>
           )}
         </OfferGroup>
-        <OfferGroup name="Not now" of={closed}>
-          {/* Not `disabled`: closed actions stay reachable by keyboard, so that their reason can be read. */}
+        <OfferGroup name="Not available now" offers={closed}>
+          {/* Not `disabled`: the keyboard must reach unavailable actions, so that their reason is read. */}
           {(offer) => (
             <Menu.Item key={offer.action} aria-disabled closeMenuOnClick={false} title={toSentence(offer.does)}>
-              <Words label={labelOf(offer.action)} says={offer.why_not ?? ''} />
+              <OfferText label={labelOf(offer.action)} detail={offer.why_not ?? ''} />
             </Menu.Item>
           )}
         </OfferGroup>
@@ -66,24 +69,24 @@ export function ActionsMenu<Name extends string>({ offers, onChoose, labelOf = a
 
 interface OfferGroupProps<Name extends string> {
   name: string;
-  of: Offer<Name>[];
+  offers: Offer<Name>[];
   children: (offer: Offer<Name>) => ReactNode;
 }
 
-function OfferGroup<Name extends string>({ name, of, children }: OfferGroupProps<Name>) {
-  if (of.length === 0) return null;
+function OfferGroup<Name extends string>({ name, offers, children }: OfferGroupProps<Name>) {
+  if (offers.length === 0) return null;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is nothing that a menu may hold.
+    // biome-ignore lint/a11y/useSemanticElements: a menu may not contain a fieldset.
     <div role="group" aria-label={name} className={styles.group}>
       <Menu.Label aria-hidden>{name}</Menu.Label>
-      {of.map(children)}
+      {offers.map(children)}
     </div>
   );
 }
 
-const Words = ({ label, says }: { label: string; says: string }) => (
+const OfferText = ({ label, detail }: { label: string; detail: string }) => (
   <>
     <span className={styles.label}>{label}</span>
-    <span className={styles.says}>{toSentence(says)}</span>
+    <span className={styles.says}>{toSentence(detail)}</span>
   </>
 );

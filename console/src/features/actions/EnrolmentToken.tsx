@@ -16,7 +16,7 @@ export function EnrolmentToken({ token, onClose }: Props) {
   return (
     <Stack gap="md">
       <Text>
-        Start the agent on the machine as before, with this token. <b>It is not shown again.</b>
+        Start the agent on the machine with this command. <b>The token is not shown again.</b>
       </Text>
       <code className={styles.line}>{line}</code>
       <Group justify="flex-end" gap="xs">
@@ -27,7 +27,7 @@ export function EnrolmentToken({ token, onClose }: Props) {
         >
           {clipboard.copied ? 'Copied' : 'Copy'}
         </Button>
-        <Button onClick={onClose}>I have it</Button>
+        <Button onClick={onClose}>Finish</Button>
       </Group>
     </Stack>
   );

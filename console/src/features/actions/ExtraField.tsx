@@ -4,15 +4,15 @@ import { useState } from 'react';
 import type { Extras } from './action.ts';
 import type { ExtraName } from './words.ts';
 
-const usualMinutes = 10;
+const defaultMinutes = 10;
 
-const beginnings: Record<ExtraName, Extras> = {
-  seconds: { seconds: usualMinutes * 60 },
+const initialValues: Record<ExtraName, Extras> = {
+  seconds: { seconds: defaultMinutes * 60 },
   drain_then: { drain_then: 'hold' },
 };
 
-export const firstExtras = (asks: readonly ExtraName[]): Extras =>
-  Object.assign({}, ...asks.map((name) => beginnings[name]));
+export const initialExtras = (asks: readonly ExtraName[]): Extras =>
+  Object.assign({}, ...asks.map((name) => initialValues[name]));
 
 interface Props {
   name: ExtraName;
@@ -48,18 +48,18 @@ function Minutes({ extras, onChange }: Omit<Props, 'name'>) {
   );
 }
 
-const isEnd = (value: string): value is 'hold' | 'retire' => value === 'hold' || value === 'retire';
+const isDrainResult = (value: string): value is 'hold' | 'retire' => value === 'hold' || value === 'retire';
 
 function DrainThen({ extras, onChange }: Omit<Props, 'name'>) {
   return (
     <Radio.Group
-      label="Once it is empty"
+      label="When the machine is empty"
       value={extras.drain_then ?? 'hold'}
-      onChange={(value) => isEnd(value) && onChange({ ...extras, drain_then: value })}
+      onChange={(value) => isDrainResult(value) && onChange({ ...extras, drain_then: value })}
     >
       <Stack gap={6} mt={4}>
-        <Radio value="hold" label="Quarantine it for a person to inspect" />
-        <Radio value="retire" label="Retire it: take it down for good" />
+        <Radio value="hold" label="Quarantine the machine for inspection" />
+        <Radio value="retire" label="Retire the machine: take it down for good" />
       </Stack>
     </Radio.Group>
   );

@@ -5,15 +5,15 @@ import { isEnding } from './words.ts';
 interface Props {
   action: string;
   label: string;
-  /** Not the leading button of its group. */
-  beside?: boolean;
+  /** Less prominent than the first button of the group. */
+  secondary?: boolean;
   onClick: () => void;
 }
 
-export const OfferedButton = ({ action, label, beside, onClick }: Props) => (
+export const OfferedButton = ({ action, label, secondary, onClick }: Props) => (
   <Button
     color={isEnding(action) ? 'red' : undefined}
-    variant={isEnding(action) ? 'light' : beside ? 'default' : 'filled'}
+    variant={isEnding(action) ? 'light' : secondary ? 'default' : 'filled'}
     onClick={onClick}
   >
     {label}

@@ -19,11 +19,11 @@ export function PredictionBox({ prediction, error }: Props) {
       <div className={styles.name}>What will happen</div>
       {prediction ? (
         <>
-          {prediction.leads && <Leads leads={prediction.leads} />}
-          <p>{prediction.says}</p>
+          {prediction.transition && <Transition transition={prediction.transition} />}
+          <p>{prediction.text}</p>
           {prediction.deadline_at && (
             <p className={styles.dim}>
-              Its deadline: <Ago at={prediction.deadline_at} />
+              Deadline: <Ago at={prediction.deadline_at} />
             </p>
           )}
         </>
@@ -37,17 +37,25 @@ export function PredictionBox({ prediction, error }: Props) {
   );
 }
 
-function Leads({ leads }: { leads: NonNullable<Prediction['leads']> }) {
-  const stays = leads.from === leads.to;
+function Transition({ transition }: { transition: NonNullable<Prediction['transition']> }) {
+  const isUnchanged = transition.from === transition.to;
   return (
     <div className={styles.leads}>
-      {leads.of === 'node' ? <NodeStatusBadge status={leads.from} /> : <AllocationStatusBadge status={leads.from} />}
-      {stays ? (
-        <span className={styles.dim}>stays as it is</span>
+      {transition.subject === 'node' ? (
+        <NodeStatusBadge status={transition.from} />
+      ) : (
+        <AllocationStatusBadge status={transition.from} />
+      )}
+      {isUnchanged ? (
+        <span className={styles.dim}>the status does not change</span>
       ) : (
         <>
           <IconArrowRight size={15} aria-label="becomes" />
-          {leads.of === 'node' ? <NodeStatusBadge status={leads.to} /> : <AllocationStatusBadge status={leads.to} />}
+          {transition.subject === 'node' ? (
+            <NodeStatusBadge status={transition.to} />
+          ) : (
+            <AllocationStatusBadge status={transition.to} />
+          )}
         </>
       )}
     </div>

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import type { AllocationStatus, NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import type { ExtraName } from './words.ts';
 
-/** Named as on the wire. */
+/** The fields that some actions need besides a reason, named as on the wire. */
 export interface Extras {
   seconds?: number;
   drain_then?: 'hold' | 'retire';
@@ -11,46 +11,46 @@ export interface Extras {
   fingerprint?: string;
 }
 
-/** The prediction of the server, which ran the action without effect. */
+/** What the server predicts from a dry run of the action. */
 export interface Prediction {
-  says: string;
-  leads?:
-    | { of: 'node'; from: NodeStatus; to: NodeStatus }
-    | { of: 'allocation'; from: AllocationStatus; to: AllocationStatus };
+  text: string;
+  transition?:
+    | { subject: 'node'; from: NodeStatus; to: NodeStatus }
+    | { subject: 'allocation'; from: AllocationStatus; to: AllocationStatus };
   deadline_at?: string | null;
-  /** accept-key: sent along, so that only the key that was shown is accepted. */
+  /** For accept-key: sent with the action, so that only the key that was shown is accepted. */
   fingerprint?: string;
 }
 
 export interface Outcome {
-  /** Short text for the notice. */
-  says: string;
-  /** The operation has only started. */
-  begun?: boolean;
+  /** The text of the notice. */
+  notice: string;
+  /** The action has started an operation that has not finished yet. */
+  isRunning?: boolean;
   /** Shown once; the dialog stays open until you close it. */
   enrollment_token?: string | undefined;
 }
 
 export interface Action {
   title: string;
-  /** Explains what happens, for somebody who does it for the first time. */
-  says: ReactNode;
+  /** Explains the action to a person who uses it for the first time. */
+  description: ReactNode;
   button: string;
   /** Shown in red. */
   destructive?: boolean;
   /** False if the server stores no reason. */
   takesReason?: boolean;
-  /** The server refuses it without a reason. */
+  /** The server refuses the action without a reason. */
   needsReason?: boolean;
-  asks?: readonly ExtraName[];
+  extraFields?: readonly ExtraName[];
   predict?: (extras: Extras) => Promise<Prediction>;
   run: (input: Extras & { reason: string | undefined }, idempotency_key: string) => Promise<Outcome>;
 }
 
-export async function thenNotify(says: string, doing: Promise<unknown>): Promise<Outcome> {
-  await doing;
-  return { says };
+export async function thenNotify(notice: string, request: Promise<unknown>): Promise<Outcome> {
+  await request;
+  return { notice };
 }
 
-/** The API requires a reason for a dry run too, and does not store it. */
+/** The API requires a reason for a dry run too, but does not store that reason. */
 export const dryRun = { reason: 'dry run', dry_run: true } as const;

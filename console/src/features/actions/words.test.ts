@@ -21,19 +21,22 @@ const offers = offeredActions(subject, { role: 'operator', visibility: wholeFlee
 const names = (list: { action: string }[]) => list.map(({ action }) => action);
 
 describe('labels of actions', () => {
-  it.each([...new Set([...nodeActionNames, ...allocationActionNames])])('%s is called by its own name', (action) => {
-    const bare = actionLabel(action)
-      .toLowerCase()
-      .replace(' the ', ' ')
-      .replaceAll(/[^a-z]/g, '');
-    expect(bare).toBe(action.replaceAll('-', ''));
-  });
-  it('releasing before it is active is called cancel', () => {
+  it.each([...new Set([...nodeActionNames, ...allocationActionNames])])(
+    '%s is labelled with its own name',
+    (action) => {
+      const bare = actionLabel(action)
+        .toLowerCase()
+        .replace(' the ', ' ')
+        .replaceAll(/[^a-z]/g, '');
+      expect(bare).toBe(action.replaceAll('-', ''));
+    },
+  );
+  it('labels release as Cancel until the allocation is active', () => {
     expect(allocationActionLabel('release', 'provisioning')).toBe('Cancel');
     expect(allocationActionLabel('release', 'active')).toBe('Release');
     expect(allocationActionLabel('retry-release', 'release_failed')).toBe('Retry release');
   });
-  it('only the fields of the API are requested', () => {
+  it('extend-deadline needs seconds, drain needs its end, retry needs nothing', () => {
     expect(extrasOf('extend-deadline')).toEqual(['seconds']);
     expect(extrasOf('drain')).toEqual(['drain_then']);
     expect(extrasOf('retry')).toEqual([]);
@@ -42,10 +45,10 @@ describe('labels of actions', () => {
 
 describe('the groups of the menu', () => {
   const { open, drastic, closed } = groupOffers(offers);
-  it('hold every offer once', () => {
+  it('contain every offer exactly once', () => {
     expect(names([...open, ...drastic, ...closed]).sort()).toEqual(names([...offers]).sort());
   });
-  it('separate drastic actions, and keep closed ones with their reason', () => {
+  it('separate drastic actions, and give a reason for each unavailable action', () => {
     expect(names(open)).toContain('drain');
     expect(names(drastic)).toEqual(expect.arrayContaining(['quarantine', 'reimage', 'retire']));
     expect(open.some(({ action }) => isDrastic(action))).toBe(false);

@@ -1,6 +1,6 @@
 /**
- * Labels and groups of actions. The server decides which exist, what they do and which are open.
- * Pure.
+ * Labels and groups of actions. The server decides which actions exist, what they do and which are
+ * available. Pure.
  */
 
 import type { Offer } from '../../../../src/lifecycle/actions/action-table.ts';
@@ -26,16 +26,17 @@ export const allocationActionLabel = (action: string, status: AllocationStatus):
   action === 'release' && notYetActive.has(status) ? 'Cancel' : actionLabel(action);
 
 /**
- * Actions that take a machine or its data away from somebody; listed apart to avoid a wrong click.
+ * Actions that take away a machine or its data. The menu lists them separately, to avoid a wrong
+ * click.
  */
 const drastic: ReadonlySet<string> = new Set(['force-release', 'retire', 'reimage', 'quarantine']);
 export const isDrastic = (action: string): boolean => drastic.has(action);
 
-/** Their buttons are red. */
+/** Actions that end something; their buttons are red. */
 const ending: ReadonlySet<string> = new Set([...drastic, 'release', 'apply-held-verdict']);
 export const isEnding = (action: string): boolean => ending.has(action);
 
-/** Actions that lead out of a stuck status; while open, they get a button on the page. */
+/** Actions that lead out of a stuck status. They get a button on the page while available. */
 const waysOut: ReadonlySet<string> = new Set(['retry', 'retry-release', 'accept-key', 'undrain', 'reactivate']);
 export const isWayOut = (action: string): boolean => waysOut.has(action);
 
@@ -53,7 +54,7 @@ export interface OfferGroups<Name extends string> {
   closed: Offer<Name>[];
 }
 
-/** Groups the offers: open ones, open but drastic ones, and closed ones. */
+/** Groups the offers into available, available but drastic, and unavailable ones. */
 export const groupOffers = <Name extends string>(offers: readonly Offer<Name>[]): OfferGroups<Name> => ({
   open: offers.filter(({ open, action }) => open && !isDrastic(action)),
   drastic: offers.filter(({ open, action }) => open && isDrastic(action)),

@@ -41,8 +41,8 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
   const [chosen, choose] = useState<string | null>(pool ?? null);
   const [name, setName] = useState('');
   const [giveUpAfter, setGiveUpAfter] = useState<number | string>('');
-  const only = pools.data?.length === 1 ? pools.data[0]?.name : undefined;
-  const poolName = chosen ?? only ?? null;
+  const onlyPool = pools.data?.length === 1 ? pools.data[0]?.name : undefined;
+  const poolName = chosen ?? onlyPool ?? null;
 
   const mutation = useMutation({
     mutationFn: () =>
@@ -52,7 +52,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
           name: name || undefined,
           provision_timeout_seconds: typeof giveUpAfter === 'number' ? giveUpAfter : undefined,
         },
-        // Sending the same values again repeats the request; other values make a new one.
+        // The same values repeat the same request; other values make a new request.
         `${key}-${[poolName, name, giveUpAfter].join('-')}`.slice(0, 120),
       ),
     onSuccess: ({ allocation }) => {
@@ -95,7 +95,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
       />
       <NumberInput
         label="Give up after"
-        description="Optional. Seconds until it must register; the default is the pool's budget"
+        description="Optional. Seconds until the machine must register. The default is the pool's budget"
         suffix=" s"
         min={1}
         max={31_536_000}

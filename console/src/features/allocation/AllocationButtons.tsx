@@ -1,4 +1,4 @@
-/** The actions on an allocation: the ways out as buttons, everything in the menu. */
+/** The actions on an allocation: those that usually help as buttons, all of them in the menu. */
 import { useQuery } from '@tanstack/react-query';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import { offersQuery } from '../../api/queries/allocations.ts';
@@ -7,24 +7,24 @@ import { ActionsMenu } from '../actions/ActionsMenu.tsx';
 import type { Action } from '../actions/action.ts';
 import { OfferedButton } from '../actions/OfferedButton.tsx';
 import { allocationActionLabel } from '../actions/words.ts';
-import { allocationAction, isPlain } from './allocation-actions.ts';
+import { allocationAction, hasButton } from './allocation-actions.ts';
 
 interface Props {
   allocation: Allocation;
   onAction: (action: Action) => void;
-  /** Shows only these, without the menu; the page of the machine offers the rest. */
+  /** Shows only these actions and no menu; the page of the machine offers the others. */
   only?: (action: string) => boolean;
 }
 
 export function AllocationButtons({ allocation, onAction, only }: Props) {
-  const may = mayOperate(useSession());
-  const { data: offers } = useQuery({ ...offersQuery(allocation.allocation_id), enabled: may });
-  if (!may || !offers) return null;
+  const canAct = mayOperate(useSession());
+  const { data: offers } = useQuery({ ...offersQuery(allocation.allocation_id), enabled: canAct });
+  if (!canAct || !offers) return null;
   const labelOf = (action: string) => allocationActionLabel(action, allocation.status);
   return (
     <>
       {offers
-        .filter(({ open, action }) => open && (only ?? isPlain)(action))
+        .filter(({ open, action }) => open && (only ?? hasButton)(action))
         .map((offer) => (
           <OfferedButton
             key={offer.action}

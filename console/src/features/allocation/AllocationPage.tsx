@@ -62,7 +62,7 @@ export function AllocationPage() {
         <div className={columns.columns}>
           <Panel title="Timeline" flush>
             <Timeline
-              by={{ allocation_id: id }}
+              subject={{ allocation_id: id }}
               layer={layer}
               onLayer={(layer) => void navigate({ search: { layer }, replace: true, resetScroll: false })}
             />

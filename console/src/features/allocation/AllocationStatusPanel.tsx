@@ -35,7 +35,7 @@ export function AllocationStatusPanel({ allocation }: { allocation: Allocation }
   );
 }
 
-/** Prefers the verdict of a rule; otherwise the fact that changed the status. */
+/** Shows the verdict of a rule, or else the fact that changed the status. */
 function Reason({
   allocation,
   fact,
@@ -47,12 +47,12 @@ function Reason({
 }) {
   const { verdict, owner_layer } = allocation;
   const reason = reasonOf(allocation, trouble);
-  const ruled = trouble ? null : (verdict?.reason ?? textOf(fact?.data.reason));
-  const words = [...new Set([ruled, reason])].filter(Boolean);
-  // The fact says that it became ready, which no longer explains a machine in trouble.
-  const brought = trouble ? null : fact;
-  const rule = verdict?.rule ?? textOf(brought?.data.by);
-  const at = verdict?.at ?? brought?.at;
+  const ruleReason = trouble ? null : (verdict?.reason ?? textOf(fact?.data.reason));
+  const words = [...new Set([ruleReason, reason])].filter(Boolean);
+  // The fact is about the active status, which does not explain a machine in trouble.
+  const statusFact = trouble ? null : fact;
+  const rule = verdict?.rule ?? textOf(statusFact?.data.by);
+  const at = verdict?.at ?? statusFact?.at;
   return (
     <>
       {words.map((line) => (
@@ -72,7 +72,7 @@ function Reason({
             <Ago at={at} />
           </>
         )}
-        {brought?.actor && ` · ${brought.actor.name}`}
+        {statusFact?.actor && ` · ${statusFact.actor.name}`}
         {owner_layer && ` · owner: ${owner_layer.replaceAll('_', ' ')}`}
       </p>
     </>
@@ -82,10 +82,10 @@ function Reason({
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 const nextWords: Record<StatusDeclaration['class'], string> = {
-  moving: 'It leaves this status by itself.',
-  serving: 'Its heartbeat is supervised. Nothing is due.',
-  parked: 'It is checked at least hourly. Use an action above to end this.',
-  terminal: 'Nothing follows.',
+  moving: 'This status ends by itself.',
+  serving: 'The machine is supervised by its heartbeat. You need not do anything.',
+  parked: 'The allocation is checked at least hourly. Use an action above to end this status.',
+  terminal: 'This status is final.',
 };
 
 function Next({ allocation, trouble }: { allocation: Allocation; trouble: MachineTrouble | null }) {
@@ -99,7 +99,8 @@ function Next({ allocation, trouble }: { allocation: Allocation; trouble: Machin
           Next try <Ago at={retry_at} asDue />
         </p>
         <p className={styles.dim}>
-          {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far. The actions above retry at once, or end it.
+          {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far. Use an action above to retry at once, or to
+          end the release.
         </p>
       </>
     );
@@ -114,13 +115,13 @@ function Next({ allocation, trouble }: { allocation: Allocation; trouble: Machin
         .
       </p>
     );
-  if (rescueOver) return <p className={styles.means}>No deadline runs any more. Use an action above.</p>;
+  if (rescueOver) return <p className={styles.means}>The deadline has passed. Use an action above.</p>;
   if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
   return (
     <>
       <p className={styles.deadline}>
         <Countdown at={deadline_at} budget_seconds={budget_seconds} />{' '}
-        {hasEnded(allocation) ? 'until its machine is taken down' : declared.deadline && windowWords[declared.deadline]}
+        {hasEnded(allocation) ? 'until the machine is taken down' : declared.deadline && windowWords[declared.deadline]}
       </p>
       <BudgetLine {...allocation} />
     </>

@@ -14,10 +14,10 @@ import type { Action } from '../actions/action.ts';
 import { allocationActionLabel, isEnding } from '../actions/words.ts';
 import { ProgressLine } from '../operations/ProgressLine.tsx';
 import { hasEnded } from '../operations/progress.ts';
-import { allocationAction, nameOf, plainByStatus } from './allocation-actions.ts';
+import { allocationAction, buttonsByStatus, nameOf } from './allocation-actions.ts';
 import { useMachineTrouble } from './use-machine-trouble.ts';
 
-/** The trouble comes from the row of the machine. */
+/** `trouble` comes from the list of machines in trouble. */
 type Row = Allocation & { trouble: MachineTrouble | null };
 
 const sinceOf = ({ status_since, trouble }: Row): string => trouble?.since ?? status_since;
@@ -26,7 +26,7 @@ const columns: Column<Row>[] = [
   {
     key: 'name',
     heading: 'Name',
-    by: (allocation) => allocation.name ?? allocation.allocation_id,
+    sortValue: (allocation) => allocation.name ?? allocation.allocation_id,
     cell: (allocation) => (
       <Link to="/allocations/$id" params={{ id: allocation.allocation_id }} className="quiet-link">
         <b>{allocation.name ?? shortId(allocation.allocation_id)}</b>
@@ -36,17 +36,17 @@ const columns: Column<Row>[] = [
   {
     key: 'status',
     heading: 'Status',
-    by: (allocation) => allocationStatusNames.indexOf(allocation.status),
+    sortValue: (allocation) => allocationStatusNames.indexOf(allocation.status),
     cell: ({ status, trouble }) => <AllocationStatusBadge status={status} trouble={trouble} />,
   },
   {
     key: 'since',
     heading: 'For',
-    by: sinceOf,
+    sortValue: sinceOf,
     cell: (allocation) => <Ago at={sinceOf(allocation)} asAge />,
   },
-  { key: 'progress', heading: 'Progress', cell: (allocation) => <Happening allocation={allocation} /> },
-  { key: 'pool', heading: 'Pool', by: (allocation) => allocation.pool, cell: (allocation) => allocation.pool },
+  { key: 'progress', heading: 'Progress', cell: (allocation) => <ProgressOrReason allocation={allocation} /> },
+  { key: 'pool', heading: 'Pool', sortValue: (allocation) => allocation.pool, cell: (allocation) => allocation.pool },
   {
     key: 'node',
     heading: 'Node',
@@ -60,15 +60,21 @@ const columns: Column<Row>[] = [
   {
     key: 'age',
     heading: 'Age',
-    by: (allocation) => allocation.created_at,
+    sortValue: (allocation) => allocation.created_at,
     cell: (allocation) => <Ago at={allocation.created_at} asAge />,
   },
-  { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant, cell: ({ tenant }) => tenant, roomyOnly: true },
+  {
+    key: 'tenant',
+    heading: 'Tenant',
+    sortValue: ({ tenant }) => tenant,
+    cell: ({ tenant }) => tenant,
+    roomyOnly: true,
+  },
   { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, roomyOnly: true },
 ];
 
 /** Shows progress while an operation runs, otherwise the reason of the status. */
-function Happening({ allocation }: { allocation: Row }) {
+function ProgressOrReason({ allocation }: { allocation: Row }) {
   const { progress, verdict } = allocation;
   if (progress && !hasEnded(progress)) return <ProgressLine progress={progress} />;
   const words = reasonOf(allocation, allocation.trouble) ?? verdict?.reason;
@@ -107,7 +113,7 @@ const actionsColumn = (onAction: (action: Action) => void): Column<Row> => ({
   heading: 'Actions',
   end: true,
   cell: (allocation) => {
-    const offers = plainByStatus(allocation.status);
+    const offers = buttonsByStatus(allocation.status);
     if (offers.length === 0) return null;
     return (
       <Group gap={6} justify="flex-end" wrap="nowrap">

@@ -31,7 +31,7 @@ const route = getRouteApi('/frame/allocations');
 const isStatus = (word: string | undefined): word is AllocationStatus =>
   allocationStatusNames.some((status) => status === word);
 
-const says = (allocation: Allocation, q: string) =>
+const matchesSearch = (allocation: Allocation, q: string) =>
   [
     allocation.name,
     allocation.allocation_id,
@@ -59,7 +59,7 @@ export function AllocationsPage() {
   const overview = useQuery({ ...overviewQuery, enabled: seesWholeFleet(session) });
   const all = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
   const q = search.q?.toLowerCase();
-  const shown = useMemo(() => (q ? all?.filter((allocation) => says(allocation, q)) : all), [all, q]);
+  const visibleRows = useMemo(() => (q ? all?.filter((allocation) => matchesSearch(allocation, q)) : all), [all, q]);
   const filtered = Boolean(q || status || search.pool);
 
   const allocate = mayOperate(session) && (
@@ -102,8 +102,8 @@ export function AllocationsPage() {
       </div>
       {list.error && <FailurePanel error={list.error} />}
       <Panel flush>
-        {!shown && !list.error && <TableSkeleton />}
-        {shown?.length === 0 &&
+        {!visibleRows && !list.error && <TableSkeleton />}
+        {visibleRows?.length === 0 &&
           (filtered ? (
             <Empty icon={IconBox} title="No allocation matches">
               <Group justify="center">
@@ -119,13 +119,15 @@ export function AllocationsPage() {
             </Empty>
           ) : (
             <Empty icon={IconBox} title="Nothing is allocated">
-              <p>An allocation brings up a machine for you. When you release it, you get proof that it is gone.</p>
+              <p>
+                An allocation brings up a machine for you. When you release it, you get proof that the machine is gone.
+              </p>
               {allocate}
             </Empty>
           ))}
-        {shown && shown.length > 0 && (
+        {visibleRows && visibleRows.length > 0 && (
           <AllocationTable
-            allocations={shown}
+            allocations={visibleRows}
             sort={search.sort}
             onSort={(sort) => change({ sort })}
             onAction={mayOperate(session) ? setAction : undefined}

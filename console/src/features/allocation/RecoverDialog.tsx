@@ -1,5 +1,6 @@
 /**
- * Retries every failed release: canary first, then at a capped rate. Previews what it would retry.
+ * Retries every failed release: canaries first, then the others at a capped rate. Shows a preview
+ * first.
  */
 import { Modal, NumberInput, SimpleGrid } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -45,7 +46,7 @@ const paceFields: { name: PaceName; label: string; description: string; max: num
 
 /** Empty while the input is invalid. */
 type PaceDraft = Record<PaceName, number | string>;
-const isWhole = (draft: PaceDraft): draft is Record<PaceName, number> =>
+const isComplete = (draft: PaceDraft): draft is Record<PaceName, number> =>
   Object.values(draft).every((value) => typeof value === 'number' && value >= 1);
 
 function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
@@ -64,7 +65,7 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
     retry: false,
   });
   const mutation = useMutation({
-    mutationFn: () => recover({ ...target, ...(isWhole(pace) ? pace : {}), reason: reason.trim() }, key),
+    mutationFn: () => recover({ ...target, ...(isComplete(pace) ? pace : {}), reason: reason.trim() }, key),
     onSuccess: ({ operation }) => {
       onClose();
       if (operation) void navigate({ to: '/operations/$id', params: { id: operation.workflow_id } });
@@ -75,19 +76,19 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
       reason={reason}
       onReason={setReason}
       needsReason
-      isReady={isWhole(pace) && (prediction.data?.eligible ?? 0) > 0}
+      isReady={isComplete(pace) && (prediction.data?.eligible ?? 0) > 0}
       button="Recover all"
       doing={mutation}
       onClose={onClose}
     >
       <div>
-        Every release that has failed is tried again. The canary goes first; the rest follows only if it recovered, at
-        the pace below. It is one operation, which can be watched and cancelled.
+        This retries every failed release. The canary goes first. The others follow at the pace below if the canary
+        recovers. You can watch and cancel the recovery like any operation.
       </div>
       <PredictionBox
         prediction={
           prediction.data
-            ? { says: `${matchedWords(prediction.data, shortId)} ${isWhole(pace) ? paceWords(pace) : ''}` }
+            ? { text: `${matchedWords(prediction.data, shortId)} ${isComplete(pace) ? paceWords(pace) : ''}` }
             : null
         }
         error={prediction.error}

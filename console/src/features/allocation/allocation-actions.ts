@@ -12,17 +12,17 @@ import { type Action, thenNotify } from '../actions/action.ts';
 import { offeredAction } from '../actions/offered-action.ts';
 import { allocationActionLabel, isWayOut } from '../actions/words.ts';
 
-/** The fields that an action needs. */
+/** The fields of an allocation that an action needs. */
 export type ActedOn = Pick<Allocation, 'allocation_id' | 'status' | 'name'>;
 
 export const nameOf = (allocation: ActedOn): string => allocation.name ?? allocation.allocation_id;
 
 type WithoutReason = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
 
-/** Everyday actions have a route of their own and need no reason. */
-const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; says: string }>> = {
-  release: { send: release, says: 'Releasing' },
-  retry: { send: retryAllocation, says: 'Trying again:' },
+/** Actions with a route of their own, which need no reason. */
+const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; notice: string }>> = {
+  release: { send: release, notice: 'Releasing' },
+  retry: { send: retryAllocation, notice: 'Retrying' },
 };
 
 export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAction): Action {
@@ -39,14 +39,14 @@ export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAc
   return {
     ...action,
     needsReason: false,
-    run: ({ reason }, key) => thenNotify(`${plain.says} ${name}`, plain.send(allocation_id, reason, key)),
+    run: ({ reason }, key) => thenNotify(`${plain.notice} ${name}`, plain.send(allocation_id, reason, key)),
   };
 }
 
-/** The actions that get a button on the page while they are open. */
-export const isPlain = (action: string): boolean => isWayOut(action) || action === 'release';
+/** Whether an action gets a button on the page while it is available. */
+export const hasButton = (action: string): boolean => isWayOut(action) || action === 'release';
 
-/** Open by the status alone; the prediction checks the rest. */
+/** Assumes that the action is available; the prediction checks all conditions. */
 export const offerOf = (action: AllocationActionName): OfferedAllocationAction => ({
   action,
   does: allocationActions[action].does,
@@ -55,9 +55,10 @@ export const offerOf = (action: AllocationActionName): OfferedAllocationAction =
 });
 
 /**
- * For lists: decides by the status alone, because asking the server would take a request per row.
+ * The actions with a button in a list. The status alone decides, because asking the server would
+ * take a request per row.
  */
-export const plainByStatus = (status: AllocationStatus): OfferedAllocationAction[] =>
+export const buttonsByStatus = (status: AllocationStatus): OfferedAllocationAction[] =>
   allocationActionNames
-    .filter((action) => isPlain(action) && allocationActions[action].from.some((from) => from === status))
+    .filter((action) => hasButton(action) && allocationActions[action].from.some((from) => from === status))
     .map(offerOf);

@@ -9,10 +9,10 @@ describe('words of a recovery', () => {
     [1, ['a'], '1 allocation; first a.'],
     [2, ['a', 'b'], '2 allocations; first a, b.'],
     [200, ['a', 'b', 'c', 'd', 'e'], '200 allocations; first a, b, c and 197 more.'],
-  ])('%i matched', (matched, first, words) =>
+  ])('describes %i matching allocations', (matched, first, words) =>
     expect(matchedWords({ matched, eligible: matched, not_eligible: [], first }, bare)).toBe(words),
   );
-  it('names what is skipped, and why', () => {
+  it('counts the skipped allocations and gives the reason', () => {
     const not_eligible = [{ why_not: 'It is in use.', count: 2 }];
     expect(matchedWords({ matched: 3, eligible: 1, not_eligible, first: ['a'] }, bare)).toBe(
       '1 allocation; first a. 2 skipped: It is in use.',

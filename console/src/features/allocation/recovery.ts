@@ -16,11 +16,11 @@ export function matchedWords(
   nameOf: (id: string) => string,
 ): string {
   if (matched === 0) return 'Nothing to recover.';
-  const passed = not_eligible.map(({ why_not, count }) => ` ${count} skipped: ${why_not}`).join('');
-  if (eligible === 0) return `Nothing can be recovered now.${passed}`;
+  const skipped = not_eligible.map(({ why_not, count }) => ` ${count} skipped: ${why_not}`).join('');
+  if (eligible === 0) return `Nothing can be recovered now.${skipped}`;
   const named = first.slice(0, maxNamed).map(nameOf).join(', ');
   const more = eligible - Math.min(maxNamed, first.length);
-  return `${allocations(eligible)}; first ${named}${more > 0 ? ` and ${more} more` : ''}.${passed}`;
+  return `${allocations(eligible)}; first ${named}${more > 0 ? ` and ${more} more` : ''}.${skipped}`;
 }
 
 interface Pace {
@@ -29,6 +29,6 @@ interface Pace {
   stop_after_failures: number;
 }
 
-/** As the CLI prints it. */
+/** The CLI prints the same sentence. */
 export const paceWords = ({ canary, per_minute, stop_after_failures }: Pace): string =>
   `Canary ${canary}, then at most ${per_minute} a minute, until ${stop_after_failures} failed.`;

@@ -1,5 +1,5 @@
 /**
- * Details that a row of trouble loads: the allocation, who set the machine aside, and since when it
+ * Details of a machine in trouble: its allocation, who quarantined it, and since when its release
  * fails.
  */
 import { useQuery } from '@tanstack/react-query';
@@ -10,7 +10,7 @@ import { allocationQuery } from '../../api/queries/allocations.ts';
 import { firstFailureQuery, nodeStatusFactQuery } from '../../api/queries/timeline.ts';
 import { shortId } from '../../ui/layout/CopyId.tsx';
 
-/** Links the allocation on a machine by the name its tenant gave it. */
+/** Links the allocation on a machine, by name if it has one. */
 export function AffectedAllocation({ allocation_id }: { allocation_id: string }) {
   const { data } = useQuery(allocationQuery(allocation_id));
   return (
@@ -24,8 +24,8 @@ export function AffectedAllocation({ allocation_id }: { allocation_id: string })
   );
 }
 
-/** Names the person who set the machine aside, or else the owner. */
-export function SetAsideBy({ node: { node_id, status, status_since, verdict } }: { node: Node }) {
+/** Names the person who quarantined the machine, or else the owner of the verdict. */
+export function QuarantinedBy({ node: { node_id, status, status_since, verdict } }: { node: Node }) {
   const { data } = useQuery(nodeStatusFactQuery(node_id, status, status_since));
   const owner = verdict?.owner && `owner: ${verdict.owner}`;
   return data?.actor ? `by ${data.actor.name}` : owner;
@@ -33,7 +33,7 @@ export function SetAsideBy({ node: { node_id, status, status_since, verdict } }:
 
 type Failing = Pick<Allocation, 'allocation_id' | 'release_tries' | 'status_since'>;
 
-/** Each failed try renews the status, so take the time of the first failure. */
+/** Each failed try restarts `status_since`, so use the time of the first failure. */
 export function useFailingSince(failing: Failing | null): string | undefined {
   const { data } = useQuery({
     ...firstFailureQuery(failing?.allocation_id ?? ''),

@@ -1,4 +1,6 @@
-/** Reads which machines of active allocations are in trouble, from the lists of Attention. */
+/**
+ * Returns the trouble of machines by allocation, from lists that the Attention page reads anyway.
+ */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { nodesIn } from '../../api/queries/nodes.ts';

@@ -19,18 +19,18 @@ import { attentionHeadline, concernId, countOf, type Section } from './concerns.
 import { NothingOpen } from './NothingOpen.tsx';
 import { useAttention } from './use-attention.ts';
 
-/** Beyond this, the list page is the better place. */
-const maxShown = 5;
-/** From this many failed releases on, offer bulk recovery. */
-const worthRecovering = 2;
+/** A section shows this many rows and links to the page that lists all of them. */
+const maxRows = 5;
+/** Offer bulk recovery from this many failed releases. */
+const minFailedReleases = 2;
 
 export function AttentionPage() {
   const { sections, known, isRead, isAll, error } = useAttention();
   const session = useSession();
   const [action, setAction] = useState<Action | null>(null);
   const [recovering, setRecovering] = useState(false);
-  const acts = mayOperate(session);
-  const unanswered = error && { why: failureOf(error).title, again_seconds: retryAfterSeconds(error) };
+  const canAct = mayOperate(session);
+  const unanswered = error && { reason: failureOf(error).title, retry_seconds: retryAfterSeconds(error) };
   const failedReleases = known.release_failed?.length ?? 0;
   return (
     <>
@@ -39,9 +39,9 @@ export function AttentionPage() {
         tab="Attention"
         below={<span>{isRead ? attentionHeadline(countOf(sections), isAll, unanswered) : 'Loading …'}</span>}
         actions={
-          acts &&
+          canAct &&
           seesWholeFleet(session) &&
-          failedReleases >= worthRecovering && (
+          failedReleases >= minFailedReleases && (
             <Button variant="default" onClick={() => setRecovering(true)}>
               Recover all {failedReleases} releases…
             </Button>
@@ -62,7 +62,7 @@ export function AttentionPage() {
       {isRead && (
         <div className={styles.sections}>
           {sections.map((section) => (
-            <SectionPanel key={section.name} section={section} onAction={acts ? setAction : undefined} />
+            <SectionPanel key={section.name} section={section} onAction={canAct ? setAction : undefined} />
           ))}
         </div>
       )}
@@ -88,11 +88,11 @@ function SectionPanel({ section: { name, concerns }, onAction }: SectionProps) {
         <span className={styles.means}>{means}</span>
       </div>
       <ul className={styles.rows}>
-        {concerns.slice(0, maxShown).map((concern) => (
+        {concerns.slice(0, maxRows).map((concern) => (
           <AttentionRow key={concernId(concern)} concern={concern} onAction={onAction} />
         ))}
       </ul>
-      {concerns.length > maxShown && (
+      {concerns.length > maxRows && (
         <div className={styles.more}>
           <Link to={all.to} search={all.search ?? {}}>
             Show all {concerns.length}

@@ -11,9 +11,9 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { Countdown } from '../../ui/time/Countdown.tsx';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import type { Action } from '../actions/action.ts';
-import { AffectedAllocation, SetAsideBy, useFailingSince } from '../allocation/trouble-facts.tsx';
+import { AffectedAllocation, QuarantinedBy, useFailingSince } from '../allocation/trouble-facts.tsx';
 import { BootsLink } from '../boots/BootsLink.tsx';
-import { aboutWords, roomierBudget } from '../drift/words.ts';
+import { aboutWords, suggestedBudget } from '../drift/words.ts';
 import { causeWords, costWords, residueName, whereWords } from '../residue/words.ts';
 import { afterwardsWords, effectWords } from '../supervision/words.ts';
 import styles from './Attention.module.css';
@@ -25,7 +25,7 @@ interface RowText {
   /** For the accessible name of the buttons. */
   name: string;
   why: ReactNode;
-  /** Rule, owner, what comes next. */
+  /** Short facts below the reason, such as the rule, the owner and the next try. */
   facts: ReactNode[];
 }
 
@@ -97,20 +97,20 @@ function describe(concern: Concern): RowText {
           pool,
           verdict && <Rule key="rule" name={verdict.rule} />,
           status === 'quarantined' ? (
-            <SetAsideBy key="by" node={concern.node} />
+            <QuarantinedBy key="by" node={concern.node} />
           ) : (
             verdict?.owner && `owner: ${verdict.owner}`
           ),
-          allocation_id && <AffectedAllocation key="hurt" allocation_id={allocation_id} />,
+          allocation_id && <AffectedAllocation key="allocation" allocation_id={allocation_id} />,
           status === 'offline' && deadline_at && (
             <span key="end">
-              given up in <Countdown at={deadline_at} />, unless it is heard again
+              given up in <Countdown at={deadline_at} />, unless it sends a heartbeat
             </span>
           ),
           status === 'failed' && deadline_at && (
             <span key="end">
-              {verdict?.certain ? 'it does not come back by itself; ' : 'it may come back until then; '}taken down with
-              proof in <Countdown at={deadline_at} />
+              {verdict?.certain ? 'it will not come back by itself; ' : 'it may still come back; '}taken down with proof
+              in <Countdown at={deadline_at} />
             </span>
           ),
         ],
@@ -147,7 +147,7 @@ function describe(concern: Concern): RowText {
         why: toSentence(`${causeWords(residue)}: ${residue.reason}`),
         facts: [
           whereWords(residue),
-          residue.cost_per_hour === null ? 'cost not known' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
+          residue.cost_per_hour === null ? 'cost unknown' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
           residue.verified_at && (
             <span key="seen">
               last check <Ago at={residue.verified_at} />
@@ -160,7 +160,7 @@ function describe(concern: Concern): RowText {
       const { finding } = concern;
       const about = aboutWords(finding);
       if (finding.kind === 'boot-shift') {
-        const more = roomierBudget(finding);
+        const more = suggestedBudget(finding);
         return {
           title: <BootsLink finding={finding}>{about}</BootsLink>,
           name: about,
@@ -235,7 +235,7 @@ export function AttentionRow({ concern, onAction }: Props) {
         <p className={styles.why}>{typeof why === 'string' ? toSentence(withLocalTimes(why)) : why}</p>
         <p className={styles.facts}>
           {facts.filter(Boolean).map((fact, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: they have an order and no names
+            // biome-ignore lint/suspicious/noArrayIndexKey: the facts have a fixed order and no ids
             <span key={at}>{fact}</span>
           ))}
         </p>

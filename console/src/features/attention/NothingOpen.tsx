@@ -1,4 +1,4 @@
-/** Shown when nothing needs a person, with counts of what was checked. */
+/** The empty state of Attention: nothing needs a person. Shows what was checked. */
 import { IconCircleCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { overviewQuery } from '../../api/queries/pools.ts';
@@ -7,18 +7,18 @@ import { Empty } from '../../ui/layout/Empty.tsx';
 import styles from './Attention.module.css';
 import type { Known } from './concerns.ts';
 
-const total = (counts: Record<string, number>, but: string): number =>
-  Object.entries(counts).reduce((sum, [status, count]) => (status === but ? sum : sum + count), 0);
+const total = (counts: Record<string, number>, excludedStatus: string): number =>
+  Object.entries(counts).reduce((sum, [status, count]) => (status === excludedStatus ? sum : sum + count), 0);
 
 const counted = (count: number, one: string, many: string) => ({ count, words: count === 1 ? one : many });
 
 export function NothingOpen({ known }: { known: Known }) {
   const { data: overview } = useQuery({ ...overviewQuery, enabled: seesWholeFleet(useSession()) });
-  const looked = overview && [
+  const checks = overview && [
     counted(
       total(overview.nodes, 'retired'),
-      'machine, none silent, failed or set aside',
-      'machines, none silent, failed or set aside',
+      'machine, none silent, failed or quarantined',
+      'machines, none silent, failed or quarantined',
     ),
     counted(total(overview.allocations, 'released'), 'allocation, none failed', 'allocations, none failed'),
     counted(known.sweeps?.length ?? 0, 'rule runs, nothing is held', 'rules run, nothing is held'),
@@ -27,9 +27,9 @@ export function NothingOpen({ known }: { known: Known }) {
   return (
     <Empty icon={IconCircleCheck} title="All is well" tone="ok">
       <p>Nothing needs you. Problems appear here by themselves, worst first.</p>
-      {looked && (
+      {checks && (
         <ul className={styles.looked} aria-label="What was checked">
-          {looked.map(({ count, words }) => (
+          {checks.map(({ count, words }) => (
             <li key={words}>
               <b className="tabular">{count}</b> {words}
             </li>

@@ -1,4 +1,4 @@
-/** The actions on a concern, the one that usually helps first. */
+/** The actions on a concern. The action that usually helps comes first. */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { AllocationActionName } from '../../../../src/lifecycle/actions/allocation-actions.ts';
 import type { Occupancy } from '../../../../src/lifecycle/model/states.ts';
@@ -14,30 +14,30 @@ import type { Concern } from './concerns.ts';
 
 export interface NextAction {
   label: string;
-  /** It helps without ending anything; the first such action leads. */
+  /** The action helps and ends nothing. Such an action gets the filled button if it comes first. */
   helps: boolean;
   open: () => Action;
 }
 
-const onAllocation = {
+const allocationSteps = {
   release: ['retry-release', 'force-release'],
   allocation: ['retry', 'release'],
 } as const satisfies Record<string, readonly AllocationActionName[]>;
 
-const holderStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing'> = {
+const allocationStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing'> = {
   reserved: 'provisioning',
   occupied: 'active',
   cleanup: 'releasing',
   free: 'active',
 };
 
-function nodeNext(node: Node, name: NextStep): NextAction[] {
+function nextNodeActions(node: Node, name: NextStep): NextAction[] {
   if (name !== 'release')
     return [{ label: actionLabel(name), helps: !isEnding(name), open: () => nodeAction(node, nodeOffer(name)) }];
   const { allocation_id, occupancy } = node;
   if (allocation_id === null) return [];
-  const held = { allocation_id, name: null, status: holderStatus[occupancy] };
-  return [{ label: 'Release', helps: false, open: () => allocationAction(held, offerOf('release')) }];
+  const allocation = { allocation_id, name: null, status: allocationStatus[occupancy] };
+  return [{ label: 'Release', helps: false, open: () => allocationAction(allocation, offerOf('release')) }];
 }
 
 export function nextActions(concern: Concern): NextAction[] {
@@ -48,15 +48,15 @@ export function nextActions(concern: Concern): NextAction[] {
       return [];
     case 'release':
     case 'allocation':
-      return onAllocation[concern.kind].map((name) => ({
+      return allocationSteps[concern.kind].map((name) => ({
         label: actionLabel(name),
         helps: !isEnding(name),
         open: () => allocationAction(concern.allocation, offerOf(name)),
       }));
     case 'node':
-      return nextStepsFor(concern.node).flatMap((name) => nodeNext(concern.node, name));
+      return nextStepsFor(concern.node).flatMap((name) => nextNodeActions(concern.node, name));
     case 'take_down':
-      return nodeNext(concern.node, 'quarantine');
+      return nextNodeActions(concern.node, 'quarantine');
     case 'residue':
       return (['verify', 'delete'] as const).map((action) => ({
         label: residueActions[action].label,

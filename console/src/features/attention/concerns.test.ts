@@ -40,22 +40,22 @@ const node = (name: string, minute: number) => ({ name, status_since: at(minute)
 const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_at, resumed_at: null });
 
 describe('what needs a person', () => {
-  it('is empty while nothing is known', () => {
+  it('is empty before anything is read', () => {
     expect(sectionsOf(nothing, nowMs)).toEqual([]);
     expect(attentionHeadline(0, true, null)).toBe('Nothing needs you');
   });
-  it('is unknown, not empty, while a query failed', () => {
-    const busy = { why: 'Server overloaded', again_seconds: 5 };
+  it('is reported as unknown, not empty, if a query failed', () => {
+    const busy = { reason: 'Server overloaded', retry_seconds: 5 };
     expect(attentionHeadline(0, true, busy)).toBe(
       'Unknown whether anything needs you: Server overloaded; retrying every 5 s',
     );
-    expect(attentionHeadline(1, true, { ...busy, again_seconds: null })).toBe(
+    expect(attentionHeadline(1, true, { ...busy, retry_seconds: null })).toBe(
       '1 or more things need you, worst first. Not everything could be read: Server overloaded',
     );
     const marks = [attentionMark(0, true, true), attentionMark(0, true, false), attentionMark(2, true, false)];
     expect([...marks, attentionMark(2, true, true)]).toEqual([null, '?', '2+', '2']);
   });
-  it('lists a release as given up after the tries that its pool allows', () => {
+  it('lists a release as given up after the number of tries that its pool allows', () => {
     const pools = [{ name: 'p', release: { max_retries: 0 } }] as Pool[];
     expect(gaveUp(failedRelease('p', 1), pools)).toBe(true);
     expect(gaveUp(failedRelease('q', 8), pools)).toBe(false);
@@ -87,7 +87,7 @@ describe('what needs a person', () => {
       },
     ]);
   });
-  it('lists slower boots apart, those over budget first, dated from when they slowed down', () => {
+  it('lists slower boots separately, over budget first, dated from when they became slower', () => {
     const slower = {
       finding_id: 's',
       kind: 'boot-shift',
@@ -120,12 +120,12 @@ describe('what needs a person', () => {
       { name: 'quarantined' },
     ]);
   });
-  it('lists a machine that stays degraded, not one that is for a moment', () => {
+  it('lists a machine that stays degraded, but not one that is degraded for a moment', () => {
     const [section, ...others] = sectionsOf({ ...nothing, degraded: [node('lasting', 28), node('brief', 29)] }, nowMs);
     expect(section).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
     expect([section?.concerns.length, others]).toEqual([1, []]);
   });
-  it('lists a take-down with a failed try, its error and its next try', () => {
+  it('lists a take-down only if a try failed, with the error', () => {
     const step = (error: object | null) => ({
       name: 'clean',
       status: 'waiting',

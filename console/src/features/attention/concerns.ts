@@ -47,7 +47,7 @@ export interface Section {
   concerns: Concern[];
 }
 
-/** Undefined while not read, and for tenants. */
+/** Each field is undefined until it is read. Some are never read for tenants. */
 export interface Known {
   brake: Brake | undefined;
   sweeps: readonly Sweep[] | undefined;
@@ -64,17 +64,19 @@ export interface Known {
   findings: readonly Finding[] | undefined;
 }
 
-/** The default of a pool. */
-const usualRetries = 8;
+/** The default of `release.max_retries` in a pool. */
+const defaultRetries = 8;
 
 /** After its last quick try, a release is retried hourly until a person acts. */
 export const gaveUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
-  release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? usualRetries);
+  release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? defaultRetries);
 
-type Of<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
+type ConcernOf<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
 
-/** The id of each kind of concern, and since when it waits. */
-const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since: (of: Of<Kind>) => string } } = {
+/** The id of each kind of concern, and when it began. */
+const kinds: {
+  [Kind in Concern['kind']]: { id: (concern: ConcernOf<Kind>) => string; since: (concern: ConcernOf<Kind>) => string };
+} = {
   hold: { id: ({ hold }) => hold.hold_id, since: ({ hold }) => hold.since },
   rule: { id: ({ sweep }) => sweep.name, since: ({ sweep }) => sweep.failed_at ?? '' },
   release: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
@@ -88,45 +90,45 @@ const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since:
   },
 };
 
-// Each entry takes its own kind, which the type of a lookup cannot express.
-const kindOf = (concern: Concern) => kinds[concern.kind] as Record<'id' | 'since', (of: Concern) => string>;
+// The type of a lookup cannot express that each entry takes a concern of its own kind.
+const kindOf = (concern: Concern) => kinds[concern.kind] as Record<'id' | 'since', (concern: Concern) => string>;
 
 export const concernId = (concern: Concern): string => kindOf(concern).id(concern);
 export const concernedSince = (concern: Concern): string => kindOf(concern).since(concern);
 
 const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
-/** A silent machine with an allocation comes before one that is merely silent for longer. */
+/** A silent machine with an allocation comes before one without, even if silent for less time. */
 const servingFirst = (a: Node, b: Node) => Number(a.allocation_id === null) - Number(b.allocation_id === null);
 /** Higher cost first. */
-const dearestFirst = (a: Residue, b: Residue) =>
+const costliestFirst = (a: Residue, b: Residue) =>
   (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
 
 /** Boots that overrun their budget come before those that are only slower. */
-const nearestFirst = (a: Of<'finding'>, b: Of<'finding'>) =>
+const overBudgetFirst = (a: ConcernOf<'finding'>, b: ConcernOf<'finding'>) =>
   Number(b.finding.theirs.past_budget_share ?? 0) - Number(a.finding.theirs.past_budget_share ?? 0);
 
 const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
 /**
- * Failed allocations without a machine in another section, because it was taken down or never
- * existed. They stay until a person retries or releases them.
+ * Failed allocations whose machine is in no other section, because it was taken down or never
+ * existed. They stay listed until a person retries or releases them.
  */
 function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
-  const standing = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));
+  const listedIds = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));
   return (failed_allocations ?? []).filter(
-    ({ allocation_id, progress }) => !standing.has(allocation_id) && !(progress && underWay.has(progress.status)),
+    ({ allocation_id, progress }) => !listedIds.has(allocation_id) && !(progress && underWay.has(progress.status)),
   );
 }
 
-/** A machine is often degraded for a moment; only one that stays so needs a person. */
+/** A machine is often degraded for a moment. It needs a person only if that lasts this long. */
 export const lastingSeconds = 120;
-const lasts =
+const isLasting =
   (nowMs: number) =>
   ({ status_since }: Node) =>
     nowMs - Date.parse(status_since) >= lastingSeconds * 1000;
 
 /** Take-downs with a failed try, except those of a release, which have sections of their own. */
-function triedAgain({ cleaning, running }: Known): Concern[] {
+function failingTakeDowns({ cleaning, running }: Known): Concern[] {
   return (cleaning ?? []).flatMap((node) => {
     const operation = running?.find(({ workflow_id }) => workflow_id === node.workflow_id);
     const step = operation?.steps.find(
@@ -142,9 +144,11 @@ export function sectionsOf(known: Known, nowMs: number): Section[] {
   const releases = (known.release_failed ?? []).map(
     (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
   );
-  const found = (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst);
+  const findings = (known.findings ?? [])
+    .map((finding) => ({ kind: 'finding', finding }) as const)
+    .toSorted(longestFirst);
   const asNode = (node: Node) => ({ kind: 'node', node }) as const;
-  const on: Record<SectionName, Concern[]> = {
+  const concernsBySection: Record<SectionName, Concern[]> = {
     held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
     rules: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'rule', sweep })),
     given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
@@ -154,23 +158,25 @@ export function sectionsOf(known: Known, nowMs: number): Section[] {
     unserved: unserved(known)
       .map((allocation) => ({ kind: 'allocation', allocation }) as const)
       .toSorted(longestFirst),
-    degraded: (known.degraded ?? []).filter(lasts(nowMs)).map(asNode).toSorted(longestFirst),
-    taken_down: triedAgain(known).toSorted(longestFirst),
-    residue: (known.residue ?? []).toSorted(dearestFirst).map((residue) => ({ kind: 'residue', residue })),
-    slower: found.filter(({ finding }) => finding.kind === 'boot-shift').toSorted(nearestFirst),
-    drift: found.filter(({ finding }) => finding.kind !== 'boot-shift'),
+    degraded: (known.degraded ?? []).filter(isLasting(nowMs)).map(asNode).toSorted(longestFirst),
+    taken_down: failingTakeDowns(known).toSorted(longestFirst),
+    residue: (known.residue ?? []).toSorted(costliestFirst).map((residue) => ({ kind: 'residue', residue })),
+    slower: findings.filter(({ finding }) => finding.kind === 'boot-shift').toSorted(overBudgetFirst),
+    drift: findings.filter(({ finding }) => finding.kind !== 'boot-shift'),
     retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
   };
-  return sectionNames.map((name) => ({ name, concerns: on[name] })).filter(({ concerns }) => concerns.length > 0);
+  return sectionNames
+    .map((name) => ({ name, concerns: concernsBySection[name] }))
+    .filter(({ concerns }) => concerns.length > 0);
 }
 
 export const countOf = (sections: readonly Section[]): number =>
   sections.reduce((sum, { concerns }) => sum + concerns.length, 0);
 
-/** Why something is unknown, and when it is retried; null if never. */
+/** Why a list could not be read, and when it is read again; null if never. */
 export interface Unanswered {
-  why: string;
-  again_seconds: number | null;
+  reason: string;
+  retry_seconds: number | null;
 }
 
 function countWords(count: number, isAll: boolean): string {
@@ -181,10 +187,10 @@ function countWords(count: number, isAll: boolean): string {
 
 export function attentionHeadline(count: number, isAll: boolean, unanswered: Unanswered | null): string {
   if (!unanswered) return countWords(count, isAll);
-  const { why, again_seconds } = unanswered;
+  const { reason, retry_seconds } = unanswered;
   const what =
     count === 0 ? 'Unknown whether anything needs you' : `${countWords(count, false)}. Not everything could be read`;
-  return `${what}: ${why}${again_seconds === null ? '' : `; retrying every ${again_seconds} s`}`;
+  return `${what}: ${reason}${retry_seconds === null ? '' : `; retrying every ${retry_seconds} s`}`;
 }
 
 /** The count beside the Attention link; null if nothing needs a person. */

@@ -1,6 +1,6 @@
 /**
- * Reads everything that may need a person; the stream keeps it live. The navigation mark uses it
- * too.
+ * Reads everything that may need a person. The stream keeps the lists current. The badge in the
+ * navigation uses this hook too.
  */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -20,8 +20,8 @@ import { useTicking } from '../../api/server-clock.ts';
 import { seesWholeFleet, useSession } from '../../api/session.ts';
 import { type Known, type Section, sectionsOf } from './concerns.ts';
 
-/** Some concerns arise by lasting, without any event. */
-const lookEveryMs = 10_000;
+/** Some concerns begin when a status has lasted a while, without an event. */
+const recomputeMs = 10_000;
 
 const open = { status: 'open' };
 // An overloaded server still answers these lists, and no others.
@@ -36,7 +36,7 @@ const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T
 export interface Attention {
   sections: Section[];
   known: Known;
-  /** Every query was answered, refused, or is not for tenants. */
+  /** Every query was answered or refused, or is disabled because the session is a tenant's. */
   isRead: boolean;
   /** No list has a further page. */
   isAll: boolean;
@@ -46,7 +46,7 @@ export interface Attention {
 
 export function useAttention(): Attention {
   const enabled = seesWholeFleet(useSession());
-  const passed = useTicking((nowMs) => Math.floor(nowMs / lookEveryMs));
+  const tick = useTicking((nowMs) => Math.floor(nowMs / recomputeMs));
   const brake = useQuery({ ...brakeQuery, enabled });
   const sweeps = useQuery({ ...sweepsQuery, enabled });
   const pools = useQuery({ ...poolsQuery, enabled });
@@ -90,7 +90,7 @@ export function useAttention(): Attention {
   if (error !== refusal) setRefusal(error);
 
   return {
-    sections: useMemo(() => sectionsOf(known, passed * lookEveryMs), [known, passed]),
+    sections: useMemo(() => sectionsOf(known, tick * recomputeMs), [known, tick]),
     known,
     isRead: isSettled || error !== null,
     isAll: !lists.some(({ hasNextPage }) => hasNextPage),

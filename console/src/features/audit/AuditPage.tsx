@@ -33,16 +33,16 @@ export function AuditPage() {
   const change = (next: AuditFilter) =>
     void navigate({ search: (known) => ({ ...known, ...next }), replace: true, resetScroll: false });
   const { actor, action, target_id, code, kind } = search;
-  const by = filters({ actor, action, target_id, code, kind });
-  const list = useInfiniteQuery(auditQuery(by));
+  const filter = filters({ actor, action, target_id, code, kind });
+  const list = useInfiniteQuery(auditQuery(filter));
   const facts = list.data?.pages.flatMap((page) => page.items);
-  const filtered = Object.keys(by).length > 0;
+  const filtered = Object.keys(filter).length > 0;
   return (
     <>
       <PageHeader
         title="Audit"
         tab="Audit"
-        below={<span>Who did what and why, and what was refused; newest first</span>}
+        below={<span>Who did what and why, and what was refused. Newest first</span>}
       />
       <div className={toolbar.toolbar}>
         {fields.map(({ name, label, placeholder }, at) => (
@@ -66,7 +66,7 @@ export function AuditPage() {
       <Panel flush>
         {!facts && !list.error && <TableSkeleton />}
         {facts?.length === 0 && (
-          <Empty icon={IconFileSearch} title={filtered ? 'No record matches' : 'Nothing has been done yet'}>
+          <Empty icon={IconFileSearch} title={filtered ? 'No record matches' : 'No actions yet'}>
             {filtered && (
               <Button variant="default" onClick={() => void navigate({ search: {}, replace: true })}>
                 Show everything
@@ -89,14 +89,14 @@ interface FieldProps {
   onChange: (value: string | undefined) => void;
 }
 
-/** Filter when typing stops. */
+/** Wait until typing stops before filtering. */
 const typingMs = 300;
 
 function FilterField({ label, placeholder, value, isSearch, onChange }: FieldProps) {
   const [typed, setTyped] = useState(value ?? '');
-  // The address may change without typing: a link, the back button.
+  // A link or the back button may change the address without typing.
   useEffect(() => setTyped(value ?? ''), [value]);
-  const ask = useDebouncedCallback((next: string) => onChange(next.trim() || undefined), typingMs);
+  const applyFilter = useDebouncedCallback((next: string) => onChange(next.trim() || undefined), typingMs);
   return (
     <TextInput
       {...(isSearch ? searchMark : {})}
@@ -106,7 +106,7 @@ function FilterField({ label, placeholder, value, isSearch, onChange }: FieldPro
       value={typed}
       onChange={(event) => {
         setTyped(event.currentTarget.value);
-        ask(event.currentTarget.value);
+        applyFilter(event.currentTarget.value);
       }}
       w={210}
     />

@@ -15,7 +15,7 @@ const refused = { tone: 'bad', icon: IconBan, letter: 'R' } as const;
 
 interface Props {
   facts: Evidence[];
-  /** A click on a value filters by it. */
+  /** Called when a click on a value filters the list by that value. */
   onFilter: (filter: AuditFilter) => void;
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { codeOf, reasonOf, targetOf } from './words.ts';
 
-it('an audited fact yields its error code, reason and target', () => {
+it('reads the error code, reason and target of an audited fact', () => {
   expect(codeOf({ kind: 'request.denied', data: { code: 'role_too_low' } })).toBe('role_too_low');
   expect(codeOf({ kind: 'action.refused', data: {} })).toBe('refused');
   expect(codeOf({ kind: 'pool.declared', data: { code: 'x' } })).toBeNull();

@@ -9,20 +9,20 @@ export interface AuditFilter {
   kind?: string | undefined;
 }
 
-const word = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 
-/** The error code of a refusal; null if the action was done. */
+/** The error code of a refusal, or null if the action was carried out. */
 export const codeOf = ({ kind, data }: Pick<Evidence, 'kind' | 'data'>): string | null =>
-  kind === 'request.denied' || kind === 'action.refused' ? (word(data.code) ?? 'refused') : null;
+  kind === 'request.denied' || kind === 'action.refused' ? (textOf(data.code) ?? 'refused') : null;
 
-/** Null if the summary already contains it. */
+/** The reason, or null if the summary already contains it. */
 export function reasonOf({ data, summary }: Pick<Evidence, 'data' | 'summary'>): string | null {
-  const reason = word(data.reason);
+  const reason = textOf(data.reason);
   return reason !== null && summary.includes(reason) ? null : reason;
 }
 
 export const targetOf = ({ data }: Pick<Evidence, 'data'>): string | null =>
-  word(data.target_id) ?? word(data.pool) ?? word(data.token_id) ?? word(data.residue_id) ?? word(data.name);
+  textOf(data.target_id) ?? textOf(data.pool) ?? textOf(data.token_id) ?? textOf(data.residue_id) ?? textOf(data.name);
 
 /** The kinds to filter by. */
 export const auditKinds = [

@@ -1,6 +1,7 @@
 /**
- * Recorded boots on a time axis: above, the share still booting with its confidence band; below, a
- * histogram. The budget is a line through both that moves by pointer and by keys.
+ * Draws recorded boots on a time axis. The upper part shows the share still booting with its
+ * confidence band, the lower part a histogram. The budget is a line through both parts, which the
+ * pointer and the keyboard move.
  */
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, type PointerEvent, useMemo, useRef } from 'react';
 import { marksOn, placeOf, secondsAt } from '../../../../src/base/duration-scale.ts';
@@ -16,7 +17,7 @@ interface Props {
   /** How long after the budget a boot is still rescued. */
   rescue_seconds: number;
   /** The effect of this budget, for screen readers. */
-  says: string;
+  effect: string;
   onBudget: (seconds: number) => void;
 }
 
@@ -24,7 +25,7 @@ const width = 1000;
 const curveHeight = 200;
 const binHeight = 80;
 
-/** Keys move the line by one step; with shift, or page up and down, by five. */
+/** Arrow keys move the line by one step. Shift, Page Up and Page Down move it by five. */
 const keySteps: Record<string, number> = {
   ArrowRight: 1,
   ArrowUp: 1,
@@ -35,7 +36,7 @@ const keySteps: Record<string, number> = {
 };
 const keyPlaces: Record<string, number> = { Home: 0, End: 1 };
 
-/** The pattern differs too: late boots are striped, boots that never arrived are hollow. */
+/** Outcomes also differ in pattern: late boots are striped, boots that never arrived are hollow. */
 const fills: Record<Outcome, string> = {
   completed: styles.completed ?? '',
   late: styles.late ?? '',
@@ -45,7 +46,7 @@ const fills: Record<Outcome, string> = {
 
 const percentOf = (place: number) => `${(place * 100).toFixed(2)}%`;
 
-export function BootChart({ phase, budget_seconds, rescue_seconds, says, onBudget }: Props) {
+export function BootChart({ phase, budget_seconds, rescue_seconds, effect, onBudget }: Props) {
   const scale = useMemo(() => scaleOf(phase), [phase]);
   const plot = useRef<HTMLDivElement>(null);
   const place = placeOf(budget_seconds, scale);
@@ -68,7 +69,7 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, says, onBudge
   };
   return (
     <div className={styles.chart}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: a shorter way for the pointer; the slider inside takes the keys. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: a shortcut for the pointer; the slider inside handles the keyboard. */}
       <div
         ref={plot}
         className={styles.plot}
@@ -100,7 +101,7 @@ export function BootChart({ phase, budget_seconds, rescue_seconds, says, onBudge
           aria-valuemin={Math.floor(scale.from)}
           aria-valuemax={Math.ceil(Math.max(scale.to, budget_seconds))}
           aria-valuenow={budget_seconds}
-          aria-valuetext={`${inSeconds(budget_seconds)}. ${says}`}
+          aria-valuetext={`${inSeconds(budget_seconds)}. ${effect}`}
           onKeyDown={onKeyDown}
           onClick={(event) => event.stopPropagation()}
           onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
@@ -166,9 +167,9 @@ function Lanes({ phase }: { phase: BootPhase }) {
             let top = binHeight;
             return outcomes.map((outcome) => {
               if (bin.counts[outcome] === 0) return null;
-              // A single boot among hundreds stays visible.
-              const tall = Math.max(4, (bin.counts[outcome] / tallest) * binHeight * 0.95);
-              top -= tall;
+              // Keep a single boot among hundreds visible.
+              const barHeight = Math.max(4, (bin.counts[outcome] / tallest) * binHeight * 0.95);
+              top -= barHeight;
               return (
                 <rect
                   key={`${bin.from}${outcome}`}
@@ -176,7 +177,7 @@ function Lanes({ phase }: { phase: BootPhase }) {
                   x={left + 1.5}
                   y={top}
                   width={Math.max(2, x(bin.to) - left - 3)}
-                  height={tall}
+                  height={barHeight}
                   vectorEffect="non-scaling-stroke"
                 />
               );
@@ -190,8 +191,8 @@ function Lanes({ phase }: { phase: BootPhase }) {
 
 const legend: { outcome: Outcome; words: string }[] = [
   { outcome: 'completed', words: 'arrived in time' },
-  { outcome: 'late', words: 'arrived after it was given up' },
-  { outcome: 'timed_out', words: 'given up; would have taken longer' },
+  { outcome: 'late', words: 'arrived after the boot was given up' },
+  { outcome: 'timed_out', words: 'given up and never arrived' },
   { outcome: 'cancelled', words: 'cancelled' },
 ];
 

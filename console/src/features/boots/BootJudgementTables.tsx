@@ -1,5 +1,6 @@
 /**
- * The boots that a budget would have given up although they arrived, and the boots that were stuck.
+ * Lists the boots that a budget would have given up although they arrived, and the boots that were
+ * stuck.
  */
 import { IconLifebuoy, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
@@ -27,23 +28,28 @@ const machine = { key: 'node', heading: 'Machine', cell: BootMachine };
 const when = {
   key: 'at',
   heading: 'When',
-  by: ({ at }: { at: string }) => at,
+  sortValue: ({ at }: { at: string }) => at,
   cell: ({ at }: { at: string }) => <Ago at={at} />,
 };
 
 const falseKillColumns: Column<FalseKill>[] = [
   machine,
-  { key: 'seconds', heading: 'Took', by: ({ seconds }) => seconds, cell: ({ seconds }) => tabular(inSeconds(seconds)) },
+  {
+    key: 'seconds',
+    heading: 'Took',
+    sortValue: ({ seconds }) => seconds,
+    cell: ({ seconds }) => tabular(inSeconds(seconds)),
+  },
   {
     key: 'over',
     heading: 'Over by',
-    by: ({ over_seconds }) => over_seconds,
+    sortValue: ({ over_seconds }) => over_seconds,
     cell: ({ over_seconds }) => tabular(inSeconds(over_seconds)),
   },
   {
     key: 'then',
-    heading: 'Then',
-    by: ({ rescued }) => Number(rescued),
+    heading: 'Result',
+    sortValue: ({ rescued }) => Number(rescued),
     cell: ({ rescued }) => {
       const then = rescued ? 'rescued' : 'lost';
       return <StatusBadge look={looks[then]} status={then} />;
@@ -60,34 +66,34 @@ const stuckColumns: Column<Stuck>[] = [
   {
     key: 'seconds',
     heading: 'Waited for',
-    by: ({ seconds }) => seconds,
+    sortValue: ({ seconds }) => seconds,
     cell: ({ seconds }) => tabular(inSeconds(seconds)),
   },
   {
     key: 'sooner',
-    heading: 'Found',
-    by: ({ sooner_seconds }) => sooner_seconds,
+    heading: 'Detected',
+    sortValue: ({ sooner_seconds }) => sooner_seconds,
     cell: ({ sooner_seconds }) => tabular(soonerWords(sooner_seconds)),
   },
   when,
 ];
 
-/** Longer lists are of no use on a page; the CLI prints all of them. */
+/** The page shows at most this many rows; the CLI prints all of them. */
 const maxRows = 100;
 
 interface ListProps<Row> {
   label: string;
   columns: Column<Row>[];
   rows: Row[];
-  none: string;
+  emptyText: string;
 }
 
-function List<Row extends { node_instance_id: string }>({ label, columns, rows, none }: ListProps<Row>) {
+function List<Row extends { node_instance_id: string }>({ label, columns, rows, emptyText }: ListProps<Row>) {
   const [sort, setSort] = useState<string | undefined>();
   return (
     <div className={styles.list}>
       {rows.length === 0 ? (
-        <p className={styles.none}>{none}</p>
+        <p className={styles.none}>{emptyText}</p>
       ) : (
         <DataTable
           label={label}
@@ -107,7 +113,7 @@ export const FalseKillTable = ({ judged: { false_kills, budget_seconds } }: { ju
     label="Boots given up although they arrived"
     columns={falseKillColumns}
     rows={false_kills}
-    none={`None: every boot that arrived took at maxRows ${inSeconds(budget_seconds)}.`}
+    emptyText={`None: every boot that arrived took at most ${inSeconds(budget_seconds)}.`}
   />
 );
 
@@ -116,6 +122,6 @@ export const StuckTable = ({ judged: { stuck } }: { judged: Judgement }) => (
     label="Boots that were stuck"
     columns={stuckColumns}
     rows={stuck}
-    none="None: every boot on record arrived in the end."
+    emptyText="None: every boot on record arrived in the end."
   />
 );

@@ -29,28 +29,28 @@ const columns: Column<BootSample>[] = [
   {
     key: 'seconds',
     heading: 'Took',
-    by: ({ seconds }) => seconds,
+    sortValue: ({ seconds }) => seconds,
     cell: ({ seconds }) => tabular(inSeconds(seconds)),
   },
   {
     key: 'outcome',
     heading: 'Ended',
-    by: ({ outcome }) => outcome,
+    sortValue: ({ outcome }) => outcome,
     cell: ({ outcome }) => <StatusBadge look={looks[outcome]} status={outcome} />,
   },
   {
     key: 'late',
     heading: 'Too late by',
-    by: ({ lateness_seconds }) => lateness_seconds ?? -1,
+    sortValue: ({ lateness_seconds }) => lateness_seconds ?? -1,
     cell: ({ lateness_seconds }) => lateness_seconds !== null && tabular(inSeconds(lateness_seconds)),
   },
   {
     key: 'budget',
     heading: 'Budget then',
-    by: ({ budget_seconds }) => budget_seconds ?? -1,
+    sortValue: ({ budget_seconds }) => budget_seconds ?? -1,
     cell: ({ budget_seconds }) => budget_seconds !== null && tabular(inSeconds(budget_seconds)),
   },
-  { key: 'at', heading: 'When', by: ({ at }) => at, cell: ({ at }) => <Ago at={at} /> },
+  { key: 'at', heading: 'When', sortValue: ({ at }) => at, cell: ({ at }) => <Ago at={at} /> },
 ];
 
 interface Props {
@@ -59,25 +59,25 @@ interface Props {
   onSort: (sort: string | undefined) => void;
 }
 
-const first = 25;
+const initialRows = 25;
 
 export function BootSampleTable({ samples, sort, onSort }: Props) {
-  const [whole, setWhole] = useState(false);
+  const [showsAll, setShowsAll] = useState(false);
   return (
     <>
       <DataTable
         label="Recorded boots"
         columns={columns}
-        rows={whole ? samples : samples.slice(0, first)}
+        rows={showsAll ? samples : samples.slice(0, initialRows)}
         rowKey={({ node_instance_id }) => node_instance_id}
         sort={sort}
         onSort={onSort}
       />
       <LoadMore
         list={{
-          hasNextPage: !whole && samples.length > first,
+          hasNextPage: !showsAll && samples.length > initialRows,
           isFetchingNextPage: false,
-          fetchNextPage: async () => setWhole(true),
+          fetchNextPage: async () => setShowsAll(true),
         }}
       />
     </>

@@ -1,4 +1,4 @@
-/** Links slower boots to their page, optionally with a budget to try. */
+/** Links a finding about slower boots to the Boots page, optionally with a budget to try. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Finding } from '../../../../src/contract/supervision/finding.ts';

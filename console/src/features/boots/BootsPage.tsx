@@ -1,5 +1,6 @@
 /**
- * How long the boots of a pool take, what another budget would have done, and the budget in force.
+ * Shows how long the boots of a pool take, what another budget would have done, and the budget in
+ * force.
  */
 import { SegmentedControl, Select } from '@mantine/core';
 import { IconRocket } from '@tabler/icons-react';
@@ -22,8 +23,8 @@ import { BudgetQuestion } from './BudgetQuestion.tsx';
 const route = getRouteApi('/frame/boots');
 
 const phaseNames = [
-  { value: 'provision', label: 'Until it registers' },
-  { value: 'start', label: 'Until it is ready' },
+  { value: 'provision', label: 'Until registration' },
+  { value: 'start', label: 'Until ready' },
 ];
 
 export function BootsPage() {
@@ -34,7 +35,7 @@ export function BootsPage() {
       void navigate({ search: (known) => ({ ...known, ...next }), replace: true, resetScroll: false }),
     [navigate],
   );
-  const keepInAddress = useCallback(
+  const setBudgetInAddress = useCallback(
     (seconds: number | undefined) => change({ budget: seconds === undefined ? undefined : String(seconds) }),
     [change],
   );
@@ -42,7 +43,7 @@ export function BootsPage() {
   const pool = search.pool ?? pools.data?.[0]?.name;
   const boots = useQuery({ ...poolBootsQuery(pool ?? ''), enabled: pool !== undefined });
   const phase = boots.data?.phases.find((each) => each.phase === (search.phase ?? 'provision'));
-  const tried = Number(search.budget);
+  const budgetInAddress = Number(search.budget);
   const error = pools.error ?? boots.error;
   return (
     <>
@@ -74,7 +75,7 @@ export function BootsPage() {
           {phase.samples.length === 0 ? (
             <div className={columns.columns}>
               <Panel title={`Boots of ${pool}`} flush>
-                <Empty icon={IconRocket} title="No boot is on record">
+                <Empty icon={IconRocket} title="No boots recorded">
                   <p>
                     Each boot records its duration and outcome. Bring up a machine of this pool to see the first one.
                   </p>
@@ -88,12 +89,12 @@ export function BootsPage() {
                 key={`${pool} ${phase.phase}`}
                 pool={pool}
                 phase={phase}
-                first={tried > 0 ? tried : undefined}
-                onRest={keepInAddress}
+                initial={budgetInAddress > 0 ? budgetInAddress : undefined}
+                onRest={setBudgetInAddress}
               >
                 <BudgetFacts phase={phase} make={boots.data.make} />
               </BudgetQuestion>
-              <Panel title="On record" flush>
+              <Panel title="Recorded boots" flush>
                 <BootSampleTable samples={phase.samples} sort={search.sort} onSort={(sort) => change({ sort })} />
               </Panel>
             </>

@@ -1,6 +1,6 @@
 /**
- * Sets a budget of a pool with a reason. Shows what it would have done, and offers to learn from
- * boots.
+ * Sets a budget of a pool with a reason. Shows what the budget would have done to recorded boots,
+ * and offers to learn from future ones.
  */
 import { Modal, Radio, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
@@ -25,7 +25,7 @@ interface Props {
   judged: Judgement;
 }
 
-const does: Record<BootPhase['phase'], string> = { provision: 'register', start: 'become ready' };
+const phaseGoal: Record<BootPhase['phase'], string> = { provision: 'register', start: 'become ready' };
 
 export function BudgetDialog({ opened, onClose, ...props }: Props) {
   return (
@@ -50,7 +50,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
   const [reason, setReason] = useState('');
   const [policy, setPolicy] = useState<BudgetPolicy>(phase.policy);
   const { budget_seconds } = judged;
-  // Only the time to register is learned.
+  // Only the budget for registration can be learned.
   const takesPolicy = phase.phase === 'provision';
   const mutation = useMutation({
     mutationFn: () =>
@@ -61,7 +61,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
       ),
     onSuccess: async () => {
       await cache.invalidateQueries({ queryKey: keys.bootStatistics() });
-      notify.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does[phase.phase]}`);
+      notify.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${phaseGoal[phase.phase]}`);
       onDone();
       onClose();
     },
@@ -77,10 +77,10 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
       onClose={onClose}
     >
       <div>
-        From the next boot on, a machine of {pool} has <b>{inSeconds(budget_seconds)}</b> to {does[phase.phase]}. Now it
-        has {inSeconds(phase.budget_seconds)}, {sourceWords[phase.budget_source]}.
+        From the next boot on, a machine of {pool} has <b>{inSeconds(budget_seconds)}</b> to {phaseGoal[phase.phase]}.
+        The current budget is {inSeconds(phase.budget_seconds)}, {sourceWords[phase.budget_source]}.
       </div>
-      <PredictionBox prediction={{ says: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
+      <PredictionBox prediction={{ text: `${headlineOf(judged)} ${stuckSentence(judged)}` }} error={null} />
       {takesPolicy && (
         <Radio.Group label="Afterwards" value={policy} onChange={(value) => isPolicy(value) && setPolicy(value)}>
           <Stack gap={6} mt={4}>

@@ -1,6 +1,6 @@
 /**
- * The budget in force: its source, what moves it, what happened since it changed, and usual boot
- * times.
+ * The budget in force: its source, its policy, the boots since the last change, and how long boots
+ * take.
  */
 import type { BootPhase, PoolBoots } from '../../../../src/contract/supervision/boots.ts';
 import { stratumWords } from '../../../../src/lifecycle/boots/learned-budget.ts';
@@ -40,15 +40,7 @@ export function BudgetFacts({ phase, make }: Props) {
 }
 
 function budgetFacts(
-  {
-    budget_seconds,
-    policy,
-    learning,
-    since_change,
-    rescue_seconds,
-    predicted_false_kill_share: too,
-    samples,
-  }: BootPhase,
+  { budget_seconds, policy, learning, since_change, rescue_seconds, predicted_false_kill_share, samples }: BootPhase,
   make: Props['make'],
 ): Fact[] {
   const { at, boots, late, killed } = since_change;
@@ -57,10 +49,13 @@ function budgetFacts(
     ['Moving towards', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
-    ['Over budget', too && tooSlowWords(too, samples.filter(hasArrived).length)],
+    [
+      'Over budget',
+      predicted_false_kill_share && tooSlowWords(predicted_false_kill_share, samples.filter(hasArrived).length),
+    ],
     ['Rescued', `boots up to ${inSeconds(rescue_seconds)} late`],
     [
-      'Since it changed',
+      'Since the change',
       <>
         {boots} {boots === 1 ? 'boot' : 'boots'}, {late} late, {killed} given up for good; <Ago at={at} />
       </>,
@@ -81,7 +76,7 @@ const quantiles = [
   { name: '99 of 100', seconds: 'p99_seconds', band: 'p99' },
 ] as const;
 
-/** If the record ends before the band does, only the near end is known. */
+/** If the record ends before the band does, only the lower bound is known. */
 function bandWords({ low_seconds, high_seconds }: BootPhase['bands']['p50']): string {
   if (low_seconds === null) return '–';
   return high_seconds === null

@@ -1,7 +1,7 @@
 /**
- * A budget to try: the line in the chart, what it would have done, and the button that sets it.
- * While the line moves, the boots on the page answer; when it rests, the server does for the whole
- * record.
+ * Lets you try a budget: a line in the chart, what that budget would have done, and a button that
+ * sets it. While the line moves, the result comes from the boots on the page. When it rests, the
+ * server computes the result over the whole record.
  */
 import { Button, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
@@ -29,29 +29,30 @@ import { type Judgement, judge } from './what-if.ts';
 interface Props {
   pool: string;
   phase: BootPhase;
-  /** From the address; undefined shows the budget in force. */
-  first: number | undefined;
+  /** The budget in the address; undefined shows the budget in force. */
+  initial: number | undefined;
   onRest: (seconds: number | undefined) => void;
   /** The budget in force, shown beside the chart. */
   children: ReactNode;
 }
 
-/** Ask the server when the line has rested this long. */
-const restMs = 300;
+/** Ask the server when the line has not moved for this long. */
+const settleMs = 300;
 
-export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) {
-  const [tried, setTried] = useState(first);
+export function BudgetQuestion({ pool, phase, initial, onRest, children }: Props) {
+  const [triedBudget, setTriedBudget] = useState(initial);
   const [applying, setApplying] = useState(false);
-  const budget_seconds = tried ?? phase.budget_seconds;
-  const [rested] = useDebouncedValue(tried, restMs);
-  useEffect(() => onRest(rested), [rested, onRest]);
+  const budget_seconds = triedBudget ?? phase.budget_seconds;
+  const [settledBudget] = useDebouncedValue(triedBudget, settleMs);
+  useEffect(() => onRest(settledBudget), [settledBudget, onRest]);
 
-  const whole = useQuery(whatIfQuery(pool, phase.phase, rested ?? phase.budget_seconds));
-  const answer = whole.data?.budget_seconds === budget_seconds ? whole.data : undefined;
-  const here = useMemo(() => judge(phase, budget_seconds), [phase, budget_seconds]);
-  const judged: Judgement = answer ?? here;
+  const serverResult = useQuery(whatIfQuery(pool, phase.phase, settledBudget ?? phase.budget_seconds));
+  const answer = serverResult.data?.budget_seconds === budget_seconds ? serverResult.data : undefined;
+  const localResult = useMemo(() => judge(phase, budget_seconds), [phase, budget_seconds]);
+  const judged: Judgement = answer ?? localResult;
   const headline = headlineOf(judged);
-  const setBudget = (seconds: number | undefined) => setTried(seconds === phase.budget_seconds ? undefined : seconds);
+  const setBudget = (seconds: number | undefined) =>
+    setTriedBudget(seconds === phase.budget_seconds ? undefined : seconds);
   return (
     <>
       <div className={columns.columns}>
@@ -67,11 +68,11 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
             phase={phase}
             budget_seconds={budget_seconds}
             rescue_seconds={judged.rescue_seconds}
-            says={headline}
+            effect={headline}
             onBudget={setBudget}
           />
           <div className={styles.says}>
-            <Basis boots={here.boots} answer={answer} />
+            <Basis boots={localResult.boots} answer={answer} />
             <p className={styles.headline}>{headline}</p>
             <p className={styles.basis}>{undecidedSentence(judged)}</p>
           </div>
@@ -79,7 +80,7 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
         </Panel>
         {children}
       </div>
-      {whole.error && <FailurePanel error={whole.error} />}
+      {serverResult.error && <FailurePanel error={serverResult.error} />}
       <div className={styles.lists}>
         <Panel
           title="Given up although they arrived"
@@ -95,7 +96,7 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
       <BudgetDialog
         opened={applying}
         onClose={() => setApplying(false)}
-        onDone={() => setTried(undefined)}
+        onDone={() => setTriedBudget(undefined)}
         pool={pool}
         phase={phase}
         judged={judged}
@@ -116,13 +117,13 @@ interface ControlsProps {
   onApply: () => void;
 }
 
-/** Every part keeps its place, so that nothing jumps while the line moves. */
+/** Every control keeps its position, so that nothing jumps while the line moves. */
 function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
   const isMoved = budget_seconds !== phase.budget_seconds;
   const session = useSession();
   const [typed, setTyped] = useState<string | null>(null);
-  // Keeps the text as typed (`40.`, or empty) until the line moves.
-  const isStanding = typed !== null && (Number(typed) === budget_seconds || !(Number(typed) > 0));
+  // Keep the typed text (`40.`, or empty) until the line moves.
+  const keepsTypedText = typed !== null && (Number(typed) === budget_seconds || !(Number(typed) > 0));
   const type = (text: string) => {
     setTyped(text);
     if (Number(text) > 0) onBudget(Number(text));
@@ -139,7 +140,7 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
         leftSectionWidth="4.25rem"
         rightSection="s"
         w="10.5rem"
-        value={isStanding ? typed : String(budget_seconds)}
+        value={keepsTypedText ? typed : String(budget_seconds)}
         onChange={(event) => type(event.currentTarget.value)}
         onBlur={() => setTyped(null)}
       />
@@ -147,12 +148,12 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
       <Button
         variant="default"
         className={styles.back}
-        // Not removed or disabled, so that it keeps the focus.
+        // Neither removed nor disabled, so that the button keeps the focus.
         data-disabled={!isMoved || undefined}
         aria-disabled={!isMoved}
         onClick={() => onBudget(undefined)}
       >
-        Back to {inSeconds(phase.budget_seconds)}
+        Go back to {inSeconds(phase.budget_seconds)}
       </Button>
       {mayOperate(session) && (
         <Button className={styles.apply} onClick={onApply}>
@@ -163,7 +164,7 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
   );
 }
 
-const found = (seconds: number | null): string => {
+const detectionWords = (seconds: number | null): string => {
   if (seconds === null) return '–';
   if (Math.abs(seconds) < 0.05) return 'just as soon';
   return `${inSeconds(Math.abs(seconds))} ${seconds > 0 ? 'sooner' : 'later'}`;
@@ -174,9 +175,9 @@ function Numbers({ judged }: { judged: Judgement }) {
   return (
     <dl className={`${styles.numbers} tabular`}>
       <Fact name="Wrongly given up" value={`${false_kill_count}`} of={`of ${boots}`} bad={false_kill_count > 0} />
-      <Fact name="Of these, rescued" value={`${rescued_count}`} of={`of ${false_kill_count}`} />
-      <Fact name="Of those to arrive" value={predictedShare(judged) || '–'} />
-      <Fact name="Stuck ones found" value={found(stuck_found_sooner_seconds)} />
+      <Fact name="Rescued" value={`${rescued_count}`} of={`of ${false_kill_count}`} />
+      <Fact name="Future boots over budget" value={predictedShare(judged) || '–'} />
+      <Fact name="Stuck boots detected" value={detectionWords(stuck_found_sooner_seconds)} />
     </dl>
   );
 }
@@ -190,7 +191,7 @@ const Fact = ({ name, value, of, bad }: { name: string; value: string; of?: stri
   </div>
 );
 
-/** The boots that the answer is based on. */
+/** Names the boots that the result is based on. */
 const Basis = ({ boots, answer }: { boots: number; answer: WhatIf | undefined }) => (
   <p className={styles.basis} role="status">
     {answer?.oldest_at ? (

@@ -1,9 +1,9 @@
-/** Describes what moves a budget after it is set. */
+/** Describes whether a budget changes after you set it. */
 import { maxMovePerDay } from '../../../../src/lifecycle/boots/learned-budget.ts';
 
 export type BudgetPolicy = 'fixed' | 'learned';
 
 export const policyWords: Record<BudgetPolicy, string> = {
-  fixed: 'It stays until you change it.',
+  fixed: 'The budget stays until you change it.',
   learned: `A new budget stays for a day. Then recorded boots move it by at most ${maxMovePerDay * 100} % a day.`,
 };

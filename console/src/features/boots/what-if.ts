@@ -3,21 +3,21 @@ import type { BootPhase, WhatIf } from '../../../../src/contract/supervision/boo
 import { falseKillShare, whatIf } from '../../../../src/lifecycle/boots/what-if.ts';
 import { defaultRescueSeconds } from '../../../../src/lifecycle/deadlines/budgets.ts';
 
-/** The server's answer without the age of the record, which only the server knows. */
+/** The server's result without the fields that only the server knows, such as the oldest boot. */
 export type Judgement = Omit<WhatIf, 'pool' | 'phase' | 'oldest_at' | 'current'>;
 
-type Judged = Pick<BootPhase, 'phase' | 'budget_seconds' | 'rescue_seconds' | 'samples' | 'survival'>;
+type JudgedPhase = Pick<BootPhase, 'phase' | 'budget_seconds' | 'rescue_seconds' | 'samples' | 'survival'>;
 
 /**
- * A default rescue window follows the budget; one that was set stays. The server decides in the
- * end.
+ * A default rescue window follows the tried budget; an explicit one does not. The server's answer
+ * replaces this estimate.
  */
-function rescueOf({ phase, budget_seconds, rescue_seconds }: Judged, asked_seconds: number): number {
+function rescueOf({ phase, budget_seconds, rescue_seconds }: JudgedPhase, tried_seconds: number): number {
   const aware = [false, true].find((each) => rescue_seconds === defaultRescueSeconds(budget_seconds, each));
-  return phase === 'provision' && aware !== undefined ? defaultRescueSeconds(asked_seconds, aware) : rescue_seconds;
+  return phase === 'provision' && aware !== undefined ? defaultRescueSeconds(tried_seconds, aware) : rescue_seconds;
 }
 
-export function judge(phase: Judged, budget_seconds: number): Judgement {
+export function judge(phase: JudgedPhase, budget_seconds: number): Judgement {
   const { samples, survival } = phase;
   const rescue_seconds = rescueOf(phase, budget_seconds);
   const { boots, false_kills, rescued, stuck, stuck_found_sooner_seconds, undecided } = whatIf(samples, {

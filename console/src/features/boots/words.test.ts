@@ -7,7 +7,7 @@ const sample = (seconds: number, outcome: BootSample['outcome'] = 'completed') =
 describe('boots on a chart', () => {
   const scale = scaleOf({ samples: [sample(2), sample(40)], budget_seconds: 720 });
 
-  it('are all in a bin, by outcome', () => {
+  it('are each counted in one bin, by outcome', () => {
     const bins = binsOf([sample(2), sample(2.01), sample(40, 'late'), sample(720, 'timed_out')], scale);
     expect(bins.reduce((sum, { total }) => sum + total, 0)).toBe(4);
     expect(bins.filter(({ counts }) => counts.timed_out === 1)).toHaveLength(1);
@@ -25,7 +25,7 @@ describe('boots on a chart', () => {
 });
 
 describe('moving a budget', () => {
-  it('always gives a round number', () => {
+  it('rounds to two digits', () => {
     expect([0.234, 9.87, 43.21, 432.1, 4321].map(tidySeconds)).toEqual([0.2, 9.9, 43, 430, 4300]);
   });
   it.each([

@@ -1,4 +1,4 @@
-/** Geometry of the boot chart, and stepping of the budget. Pure. */
+/** Computes the geometry of the boot chart and the steps of the budget line. Pure. */
 import { type DurationScale, placeOf, scaleOver, secondsAt } from '../../../../src/base/duration-scale.ts';
 import type { BootPhase, BootSample } from '../../../../src/contract/supervision/boots.ts';
 
@@ -41,17 +41,18 @@ type Step = BootPhase['survival'][number];
 type Height = 'share' | 'low' | 'high';
 
 /**
- * A step function: level until the next step, then down; the last step extends to the right end.
+ * The path of a step function: flat until the next step, then down. The last step extends to the
+ * right edge.
  */
-function levels(steps: readonly Step[], of: Height, { width, height, scale }: Drawing): string {
+function levels(steps: readonly Step[], bound: Height, { width, height, scale }: Drawing): string {
   const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
   const y = (share: number) => ((1 - share) * height).toFixed(1);
-  return `${steps.map((step) => `H${x(step.seconds)}V${y(step[of])}`).join('')}H${width}`;
+  return `${steps.map((step) => `H${x(step.seconds)}V${y(step[bound])}`).join('')}H${width}`;
 }
 
 export const curvePath = (steps: readonly Step[], drawing: Drawing): string => `M0,0${levels(steps, 'share', drawing)}`;
 
-/** Along the upper bound, and back along the lower one. */
+/** The path runs along the upper bound and back along the lower bound. */
 export function bandPath(steps: readonly Step[], drawing: Drawing): string {
   const { width, height, scale } = drawing;
   const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
@@ -63,7 +64,7 @@ export function bandPath(steps: readonly Step[], drawing: Drawing): string {
   return `M0,0${levels(steps, 'high', drawing)}${back}Z`;
 }
 
-/** Rounds as a person would: to tenths below ten, to two digits above. */
+/** The rounding step: tenths below ten seconds, two digits above. */
 const stepAt = (seconds: number): number => 10 ** Math.max(-1, Math.floor(Math.log10(seconds)) - 1);
 
 export function tidySeconds(seconds: number): number {
@@ -71,9 +72,9 @@ export function tidySeconds(seconds: number): number {
   return Number((Math.round(seconds / step) * step).toFixed(1));
 }
 
-/** Moves by steps, always to a round number. */
+/** Moves a budget by steps, always to a round number. */
 export function nudged(seconds: number, steps: number): number {
-  // A hundred goes down to 99 and up to 110.
+  // From 100 the steps lead down to 99 and up to 110.
   const step = stepAt(steps < 0 ? seconds * 0.999 : seconds);
   const from = steps < 0 ? Math.ceil(seconds / step - 1e-9) : Math.floor(seconds / step + 1e-9);
   return Number(Math.max(step, (from + steps) * step).toFixed(1));

@@ -58,12 +58,12 @@ export function DriftPage() {
           <Empty icon={IconScale} title={status === 'open' ? 'Both sides agree' : `No finding is ${status}`}>
             {status === 'open' ? (
               <p>
-                Slipway compares every row with its provider and its evidence. What disagrees twice appears here, to
-                repair or accept.
+                Slipway compares every row with its provider and its evidence. If they disagree twice, you can repair or
+                accept the difference here.
               </p>
             ) : (
               <Button variant="default" onClick={() => choose(undefined)}>
-                Show the open ones
+                Show open findings
               </Button>
             )}
           </Empty>

@@ -1,4 +1,4 @@
-/** Findings with both sides and the decisions on them. */
+/** Lists findings with both sides and the buttons to decide on them. */
 
 import { Button, Group } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -21,11 +21,11 @@ interface Props {
   findings: Finding[];
   /** Undefined for viewers. */
   onAction: ((action: Action) => void) | undefined;
-  /** Hides the subject, on its own page. */
-  bare?: boolean;
+  /** On the page of a machine: hides the link to that machine. */
+  hideSubject?: boolean;
 }
 
-export const FindingList = ({ findings, onAction, bare }: Props) => (
+export const FindingList = ({ findings, onAction, hideSubject }: Props) => (
   <ul className={styles.list}>
     {findings.map((finding) => (
       <li key={finding.finding_id} className={styles.finding} style={toneStyle(findingLooks[finding.status].tone)}>
@@ -36,12 +36,12 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
               <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
               <span>owner: {finding.owner_layer.replaceAll('_', ' ')}</span>
-              {(!bare || finding.kind === 'boot-shift') && <About finding={finding} />}
+              {(!hideSubject || finding.kind === 'boot-shift') && <About finding={finding} />}
               <span>
                 since <Ago at={foundSince(finding)} />
               </span>
               <span>
-                seen last <Ago at={finding.seen_at} />
+                last seen <Ago at={finding.seen_at} />
               </span>
             </p>
           </div>
@@ -107,7 +107,7 @@ const Side = ({ heading, side }: { heading: string; side: Finding['ours'] }) => 
   </div>
 );
 
-/** Shows the newest; the others unfold. */
+/** Shows the newest entry; the others unfold. */
 const Folded = ({ words: [first, ...others] }: { words: string[] }) => (
   <>
     {first}

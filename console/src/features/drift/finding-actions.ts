@@ -10,12 +10,12 @@ import { aboutWords } from './words.ts';
 
 export const decisionLabels: Record<Decision, string> = { repair: 'Repair', accept: 'Accept' };
 
-const decisionSays: Record<Decision, string> = {
+const decisionEffects: Record<Decision, string> = {
   repair: 'This makes both sides agree again.',
-  accept: 'You accept it as it is.',
+  accept: 'You accept this difference.',
 };
 
-/** A repeated provision failure cannot be repaired here; it can only be accepted. */
+/** Only drift can be repaired; every other finding can only be accepted. */
 export const decisionsOn = ({ kind, status }: Finding): Decision[] => {
   if (status !== 'open') return [];
   return kind === 'drift' ? ['repair', 'accept'] : ['accept'];
@@ -23,16 +23,16 @@ export const decisionsOn = ({ kind, status }: Finding): Decision[] => {
 
 export const decisionAction = (finding: Finding, decision: Decision): Action => ({
   title: `${decisionLabels[decision]} · ${aboutWords(finding)}`,
-  says: `${toSentence(withLocalTimes(finding.says))} ${decisionSays[decision]}`,
+  description: `${toSentence(withLocalTimes(finding.says))} ${decisionEffects[decision]}`,
   button: decisionLabels[decision],
   destructive: decision === 'repair',
   needsReason: true,
   predict: async () => {
     const { predicts } = await decideFinding(finding.finding_id, decision, dryRun, newKey());
-    return { says: toSentence(withLocalTimes(predicts.says)) };
+    return { text: toSentence(withLocalTimes(predicts.says)) };
   },
   run: async ({ reason = '' }, key) => {
-    const { finding: decided } = await decideFinding(finding.finding_id, decision, { reason }, key);
-    return { says: `${aboutWords(decided)}: the finding is ${decided.status}` };
+    const { finding: decidedFinding } = await decideFinding(finding.finding_id, decision, { reason }, key);
+    return { notice: `${aboutWords(decidedFinding)}: the finding is ${decidedFinding.status}` };
   },
 });

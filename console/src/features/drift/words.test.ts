@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { aboutWords, openCount, sideFacts } from './words.ts';
 
-describe('words of a finding', () => {
-  it('name a machine, an allocation, a generation of a pool, or a token', () => {
+describe('a finding', () => {
+  it('is named after its machine, allocation, pool generation, boots or token', () => {
     const about = {
       kind: 'drift',
       subject: 'node_1',
@@ -18,7 +18,7 @@ describe('words of a finding', () => {
     const token = { kind: 'token', subject: 'tok_1', node_id: null, allocation_id: null, pool: null } as const;
     expect(aboutWords(token)).toBe('token tok_1');
   });
-  it('show the known fields of each side', () => {
+  it('shows the known fields of each side, with units', () => {
     expect(
       sideFacts({
         status: 'ready',
@@ -46,7 +46,7 @@ describe('words of a finding', () => {
   });
 });
 
-describe('the count beside a link', () => {
+describe('the number of open findings beside a link', () => {
   it.each([
     [undefined, null],
     [{ items: [], next_cursor: null }, null],

@@ -1,4 +1,4 @@
-/** Words of a finding: its subject, and what each side says. Pure. */
+/** Describes a finding: its subject, and the facts of each side. Pure. */
 
 import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { humanize } from '../../ui/text.ts';
@@ -6,7 +6,7 @@ import { precise, roughly } from '../../ui/time/durations.ts';
 import { withLocalTimes } from '../../ui/time/times.ts';
 import { tidySeconds } from '../boots/words.ts';
 
-/** The id of the subject, or the pool if it is about no single machine. */
+/** The id of the subject, or the pool if the finding is not about one machine. */
 export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
   if (kind === 'boot-shift') return `boots of ${pool}`;
   if (kind === 'token') return `token ${subject}`;
@@ -30,10 +30,10 @@ export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding):
   kind === 'boot-shift' && typeof theirs.since === 'string' ? theirs.since : (opened_at ?? first_seen_at);
 
 /**
- * One and a half times the slowest boot, as learned budgets are; null if the budget is already
- * larger.
+ * Suggests one and a half times the slowest boot, as learned budgets do. Null if the budget is
+ * already larger.
  */
-export function roomierBudget({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): number | null {
+export function suggestedBudget({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): number | null {
   const { budget_seconds } = ours;
   const { slowest_seconds } = theirs;
   if (typeof budget_seconds !== 'number' || typeof slowest_seconds !== 'number') return null;
@@ -47,43 +47,43 @@ function valueWords(value: unknown): string {
   return typeof value === 'object' && value !== null ? partWords(value) : String(value);
 }
 
-/** Shown without their name. */
+/** Fields that are shown without their name. */
 const unnamed: ReadonlySet<string> = new Set(['at', 'reason']);
 
 const partWords = (value: object): string =>
   Object.entries(value)
     .filter(([, part]) => part !== null && part !== undefined)
     .map(([name, part]) => {
-      const [called, words] = measured(name, part) ?? [name, valueWords(part)];
-      return unnamed.has(name) ? words : `${humanize(called).toLowerCase()} ${words}`;
+      const [label, words] = withUnit(name, part) ?? [name, valueWords(part)];
+      return unnamed.has(name) ? words : `${humanize(label).toLowerCase()} ${words}`;
     })
     .join(', ');
 
 const inSeconds = /_seconds$/;
 const asShare = /_share$/;
 
-/** Boots need seconds; hours do not. */
-const lasting = (seconds: number) => (seconds < 3600 ? precise(seconds) : roughly(seconds));
+/** Shows seconds below one hour, where they matter for boots. */
+const durationWords = (seconds: number) => (seconds < 3600 ? precise(seconds) : roughly(seconds));
 
 /** Formats numbers by the unit in their name. */
-function measured(name: string, value: unknown): [name: string, words: string] | undefined {
+function withUnit(name: string, value: unknown): [name: string, words: string] | undefined {
   if (typeof value !== 'number') return undefined;
-  if (name === 'seconds') return ['took', lasting(value)];
-  if (inSeconds.test(name)) return [name.replace(inSeconds, ''), lasting(value)];
+  if (name === 'seconds') return ['took', durationWords(value)];
+  if (inSeconds.test(name)) return [name.replace(inSeconds, ''), durationWords(value)];
   return asShare.test(name) ? [name.replace(asShare, ''), `${Number((value * 100).toFixed(1))} %`] : undefined;
 }
 
 function factOf(name: string, value: unknown): SideFact {
-  const [called, words] = measured(name, value) ?? [];
-  if (called !== undefined && words !== undefined) return [humanize(called), words];
+  const [label, words] = withUnit(name, value) ?? [];
+  if (label !== undefined && words !== undefined) return [humanize(label), words];
   const isLong = Array.isArray(value) && value.some((each) => typeof each === 'object');
   return [humanize(name), isLong ? value.map(valueWords) : valueWords(value)];
 }
 
-/** A list of objects shows one per line. */
+/** A list of objects shows one object per line. */
 export type SideFact = [name: string, words: string | string[]];
 
-/** Stored objects have no order; show these first. */
+/** Stored objects have no order, so these fields are shown first. */
 const readFirst = [
   'since',
   'boots',
@@ -98,13 +98,13 @@ const placeOf = ([name]: [string, unknown]) => {
   return place < 0 ? readFirst.length : place;
 };
 
-/** Leaves out unknown values. */
+/** The facts of one side, without unknown values. */
 export const sideFacts = (side: Finding['ours']): SideFact[] =>
   Object.entries(side)
     .toSorted((one, other) => placeOf(one) - placeOf(other))
     .filter(([, value]) => value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0))
     .map(([name, value]) => factOf(name, value));
 
-/** Short text for a link; null if empty. A full page may not be everything. */
+/** Short text for a link; null if nothing is open. A `+` means that there is a further page. */
 export const openCount = (page: { items: unknown[]; next_cursor: string | null } | undefined): string | null =>
   page && page.items.length > 0 ? `${page.items.length}${page.next_cursor ? '+' : ''} open` : null;

@@ -1,5 +1,5 @@
 /**
- * Marks facts that a machine or an outside program reports and the control plane has not verified.
+ * Marks facts that a machine or another program reported and the control plane did not verify.
  */
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import { originLabel, originMeans } from '../../../../src/lifecycle/explain/evidence-origins.ts';

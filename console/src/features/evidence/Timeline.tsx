@@ -12,15 +12,15 @@ import styles from './Timeline.module.css';
 import { TimelineRow } from './TimelineRow.tsx';
 
 interface Props {
-  /** One of the five ids. */
-  by: { node_id: string } | { allocation_id: string } | { workflow_id: string } | { correlation_id: string };
+  /** The thing whose evidence is shown. */
+  subject: { node_id: string } | { allocation_id: string } | { workflow_id: string } | { correlation_id: string };
   layer: string | undefined;
   onLayer: (layer: string | undefined) => void;
 }
 
-export function Timeline({ by, layer, onLayer }: Props) {
+export function Timeline({ subject, layer, onLayer }: Props) {
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    timelineQuery(filters({ ...by, layer })),
+    timelineQuery(filters({ ...subject, layer })),
   );
   const facts = data?.pages.flatMap((page) => page.items);
   return (
@@ -36,7 +36,7 @@ export function Timeline({ by, layer, onLayer }: Props) {
       </div>
       {error && <FailurePanel error={error} />}
       {!facts && !error && <LoadingRows />}
-      {facts?.length === 0 && hasNextPage && <p>None of the newest evidence belongs to you. Load older evidence.</p>}
+      {facts?.length === 0 && hasNextPage && <p>You may see none of the newest evidence. Load older evidence.</p>}
       {facts?.length === 0 && !hasNextPage && (
         <Empty icon={IconTimeline} title={layer ? `No evidence from the ${layer} layer` : 'No evidence yet'}>
           <p>New evidence appears here at once, and stays after the machine is gone.</p>
@@ -53,7 +53,7 @@ export function Timeline({ by, layer, onLayer }: Props) {
       {hasNextPage && (
         <div className={styles.more}>
           <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-            Older evidence
+            Show older evidence
           </Button>
         </div>
       )}

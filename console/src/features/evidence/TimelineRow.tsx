@@ -1,4 +1,4 @@
-/** One fact: time, layer, summary; unfolded, everything it carries. */
+/** Shows one fact: time, layer and summary. Unfolding it shows all fields. */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
@@ -37,7 +37,7 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
           </span>
           <IconChevronRight size={14} className={styles.chevron} aria-hidden />
         </summary>
-        {opened && <Opened fact={fact} />}
+        {opened && <FactDetails fact={fact} />}
       </details>
     </li>
   );
@@ -45,7 +45,7 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
 
 const id = (value: string | null) => value && <CopyId id={value} />;
 
-const Opened = ({ fact }: { fact: Evidence }) => (
+const FactDetails = ({ fact }: { fact: Evidence }) => (
   <div className={styles.opened}>
     <Facts
       facts={[

@@ -1,4 +1,4 @@
-/** The box that takes any id and opens its page. */
+/** The search box in the navigation. It takes any id and opens the page behind it. */
 import { TextInput } from '@mantine/core';
 import { IconFocus2 } from '@tabler/icons-react';
 import { useNavigate } from '@tanstack/react-router';
@@ -6,7 +6,7 @@ import { useRef, useState } from 'react';
 import { findMark } from '../../ui/keyboard.ts';
 import styles from './FindBox.module.css';
 
-export function FindBox({ onGone }: { onGone: () => void }) {
+export function FindBox({ onLeave }: { onLeave: () => void }) {
   const [typed, setTyped] = useState('');
   const navigate = useNavigate();
   const field = useRef<HTMLInputElement>(null);
@@ -18,9 +18,9 @@ export function FindBox({ onGone }: { onGone: () => void }) {
         const id = typed.trim();
         if (id === '') return;
         setTyped('');
-        // On the next page, letters are shortcuts again.
+        // Leave the field, so that letters are shortcuts again on the next page.
         field.current?.blur();
-        onGone();
+        onLeave();
         void navigate({ to: '/find', search: { id } });
       }}
     >

@@ -1,4 +1,4 @@
-/** Redirects an id to its page; for a correlation id, shows everything done under it. */
+/** Redirects an id to its page. For a correlation id, shows everything that request did. */
 import { Button, Group, Text } from '@mantine/core';
 import { IconFocus2, IconMapOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -27,7 +27,7 @@ export function FindPage() {
     return (
       <Message title="Find any id">
         <Empty icon={IconFocus2} title="Paste any id">
-          <p>Of a node, an instance, an allocation, an operation or a request; or the name of a machine.</p>
+          <p>The id of a node, instance, allocation, operation or request, or the name of a machine.</p>
         </Empty>
       </Message>
     );
@@ -50,14 +50,14 @@ export function FindPage() {
         </Panel>
       </>
     );
-  return <Nothing id={id} />;
+  return <NothingFound id={id} />;
 }
 
-/** A pool has no id; its name leads to its machines. */
-function Nothing({ id }: { id: string }) {
-  const whole = seesWholeFleet(useSession());
-  const pools = useQuery({ ...poolsQuery, enabled: whole });
-  if (whole && pools.isPending) return <DetailSkeleton />;
+/** A pool has no id, so its name redirects to its machines. */
+function NothingFound({ id }: { id: string }) {
+  const canListPools = seesWholeFleet(useSession());
+  const pools = useQuery({ ...poolsQuery, enabled: canListPools });
+  if (canListPools && pools.isPending) return <DetailSkeleton />;
   if (pools.error && !pools.data)
     return (
       <Message title="Find any id">
@@ -69,8 +69,8 @@ function Nothing({ id }: { id: string }) {
     <Message title="Not found">
       <Empty icon={IconMapOff} title={`Nothing found for ${id}`}>
         <p>
-          No node, instance, allocation, operation, request or pool has this id or name, or you may not see it. A letter
-          may be missing; a part of a name, a label or a zone is found by searching.
+          Nothing that you may see has this id or name. A letter may be missing. To find part of a name, a label or a
+          zone, search instead.
         </p>
         <Group justify="center">
           <Button component={Link} to="/fleet" search={{ q: id } as never}>
@@ -79,9 +79,9 @@ function Nothing({ id }: { id: string }) {
           <Button variant="default" component={Link} to="/allocations" search={{ q: id } as never}>
             Search allocations
           </Button>
-          {whole && (
+          {canListPools && (
             <Button variant="default" component={Link} to="/audit" search={{ target_id: id } as never}>
-              Search the audit
+              Search the audit log
             </Button>
           )}
         </Group>
@@ -110,15 +110,15 @@ function Request({ id, found }: { id: string; found: Found }) {
     <>
       <PageHeader title="Request" tab="Request" below={<CopyId id={id} />} />
       <div className={columns.stack}>
-        <Panel title="What it was about" flush={found.items.length > 0}>
+        <Panel title="What the request was about" flush={found.items.length > 0}>
           {found.items.length > 0 ? (
             <FoundThings items={found.items} />
           ) : (
-            <Text c="dimmed">No machine and no allocation.</Text>
+            <Text c="dimmed">The request was about no machine and no allocation.</Text>
           )}
         </Panel>
         <Panel title="Timeline" flush>
-          <Timeline by={{ correlation_id: id }} layer={layer} onLayer={setLayer} />
+          <Timeline subject={{ correlation_id: id }} layer={layer} onLayer={setLayer} />
         </Panel>
       </div>
     </>

@@ -1,4 +1,4 @@
-/** Lists the things that an id or a name stands for, with links. */
+/** Lists the results for an id or a name, with links. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { FoundThing } from '../../../../src/contract/fleet/find.ts';
@@ -14,24 +14,24 @@ import {
 } from '../../ui/status/status-looks.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 
-const pages: Record<FoundThing['kind'], (id: string, shown: ReactNode) => ReactNode> = {
-  allocation: (id, shown) => (
+const pages: Record<FoundThing['kind'], (id: string, label: ReactNode) => ReactNode> = {
+  allocation: (id, label) => (
     <Link to="/allocations/$id" params={{ id }}>
-      {shown}
+      {label}
     </Link>
   ),
-  operation: (id, shown) => (
+  operation: (id, label) => (
     <Link to="/operations/$id" params={{ id }}>
-      {shown}
+      {label}
     </Link>
   ),
-  node: (id, shown) => (
+  node: (id, label) => (
     <Link to="/nodes/$id" params={{ id }}>
-      {shown}
+      {label}
     </Link>
   ),
-  residue: (_, shown) => <Link to="/residue">{shown}</Link>,
-  finding: (_, shown) => <Link to="/drift">{shown}</Link>,
+  residue: (_, label) => <Link to="/residue">{label}</Link>,
+  finding: (_, label) => <Link to="/drift">{label}</Link>,
 };
 
 const looks: Record<FoundThing['kind'], Readonly<Record<string, Look>>> = {
@@ -48,7 +48,7 @@ function Status({ kind, status }: Pick<FoundThing, 'kind' | 'status'>) {
 }
 
 const columns: Column<FoundThing>[] = [
-  { key: 'kind', heading: 'What', cell: ({ kind }) => kind },
+  { key: 'kind', heading: 'Kind', cell: ({ kind }) => kind },
   { key: 'name', heading: 'Name', cell: ({ kind, id, name }) => pages[kind](id, name ?? id) },
   { key: 'status', heading: 'Status', cell: ({ kind, status }) => <Status kind={kind} status={status} /> },
   { key: 'id', heading: 'Id', cell: ({ id }) => <CopyId id={id} /> },
@@ -56,7 +56,7 @@ const columns: Column<FoundThing>[] = [
 
 export const FoundThings = ({ items }: { items: FoundThing[] }) => (
   <DataTable
-    label="What it stands for"
+    label="Results"
     columns={columns}
     rows={items}
     rowKey={({ id }) => id}

@@ -1,4 +1,4 @@
-/** The cells of one group on a canvas. Redraws only changed cells; arrow keys move between them. */
+/** Draws the cells of one group on a canvas. Redraws only changed cells. Arrow keys move the focus. */
 import { useComputedColorScheme } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useRef, useState } from 'react';
@@ -58,7 +58,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     const cell = (at: number) => {
       const node = group.nodes[at];
       if (!node || !sprites.current) return;
-      const sprite = sprites.current.of(node.status, markOf(at, nowMs));
+      const sprite = sprites.current.spriteFor(node.status, markOf(at, nowMs));
       const [x, y] = [(at % perRow) * size.pitch, Math.floor(at / perRow) * size.pitch];
       pen.clearRect(x, y, size.pitch, size.pitch);
       pen.drawImage(sprite, x, y, size.pitch, size.pitch);
@@ -69,7 +69,7 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     } else for (const at of dirty) cell(at);
   };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each changes all cells
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each of these changes all cells
   useLayoutEffect(() => {
     const [element, root] = [canvas.current, frame.current];
     if (!element || !root || width === 0) return;
@@ -90,8 +90,8 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     requestFrame();
   }, [group, second]);
 
-  const pointed = useRef<number | null>(null);
-  const under = (event: MouseEvent): number | null => {
+  const hoveredCell = useRef<number | null>(null);
+  const cellUnder = (event: MouseEvent): number | null => {
     const box = canvas.current?.getBoundingClientRect();
     if (!box) return null;
     const column = Math.floor((event.clientX - box.left) / size.pitch);
@@ -104,54 +104,54 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
     const [x, y] = [(at % perRow) * size.pitch, Math.floor(at / perRow) * size.pitch];
     return new DOMRect(box.left + x, box.top + y, size.pitch, size.pitch);
   };
-  const look = (at: number) => {
+  const previewCell = (at: number) => {
     const box = boxOf(at);
     onPeek(box && { group, at, box });
   };
-  const walk = (event: KeyboardEvent) => {
+  const moveFocus = (event: KeyboardEvent) => {
     const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: perRow, ArrowUp: -perRow };
     const ends: Record<string, number> = { Home: 0, End: group.size - 1 };
     const step = steps[event.key];
-    const at = ends[event.key] ?? (step === undefined ? undefined : shown + step);
+    const at = ends[event.key] ?? (step === undefined ? undefined : focused + step);
     if (at === undefined || at < 0 || at >= group.size) return;
     event.preventDefault();
     setCurrent(at);
-    look(at);
+    previewCell(at);
   };
 
-  const shown = Math.min(current, group.size - 1);
-  const node = group.nodes[shown];
+  const focused = Math.min(current, group.size - 1);
+  const node = group.nodes[focused];
   const marks = [
     node?.held && 'held',
     node && stuck.has(node.node_id) && 'release failed',
-    group.isOverdue(shown, second * 1000) && 'overdue',
+    group.isOverdue(focused, second * 1000) && 'overdue',
   ];
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the link inside serves the keyboard
-    // biome-ignore lint/a11y/useKeyWithClickEvents: as above
+    // biome-ignore lint/a11y/noStaticElementInteractions: the link inside handles the keyboard
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the link inside handles the keyboard
     <div
       ref={frame}
       className={styles.cells}
       data-cells={group.size}
       onMouseMove={(event) => {
-        const at = under(event);
-        if (at === pointed.current) return;
-        pointed.current = at;
+        const at = cellUnder(event);
+        if (at === hoveredCell.current) return;
+        hoveredCell.current = at;
         if (at === null) return onPeek(null);
         setCurrent(at);
-        look(at);
+        previewCell(at);
       }}
       onMouseLeave={() => {
-        pointed.current = null;
+        hoveredCell.current = null;
         onPeek(null);
       }}
       onClick={(event) => {
-        const at = under(event);
-        const hit = at === null ? undefined : group.nodes[at];
-        // The link follows the pointer. If it moved between press and release, the browser reports
-        // no click on it.
-        if (hit && !(event.target as Element).closest('a'))
-          void navigate({ to: '/nodes/$id', params: { id: hit.node_id } });
+        const at = cellUnder(event);
+        const clickedNode = at === null ? undefined : group.nodes[at];
+        // The link follows the pointer. If the pointer moves between press and release, the browser
+        // reports no click on the link.
+        if (clickedNode && !(event.target as Element).closest('a'))
+          void navigate({ to: '/nodes/$id', params: { id: clickedNode.node_id } });
       }}
     >
       <canvas
@@ -167,16 +167,16 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
           preload={false}
           className={styles.cursor}
           style={{
-            left: (shown % perRow) * size.pitch,
-            top: Math.floor(shown / perRow) * size.pitch,
+            left: (focused % perRow) * size.pitch,
+            top: Math.floor(focused / perRow) * size.pitch,
             width: size.pitch,
             height: size.pitch,
           }}
           data-node={node.node_id}
           data-status={node.status}
           aria-label={[node.name, node.status, ...marks].filter(Boolean).join(', ')}
-          onKeyDown={walk}
-          onFocus={() => look(shown)}
+          onKeyDown={moveFocus}
+          onFocus={() => previewCell(focused)}
           onBlur={() => onPeek(null)}
         />
       )}

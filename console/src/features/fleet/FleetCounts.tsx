@@ -15,7 +15,7 @@ export function FleetCounts({ pools, total }: Props) {
   return (
     <>
       <Text size="sm" c="dimmed" mb="sm">
-        {total.toLocaleString()} machines are too many to draw each of them. Open a pool to see its cells, or search.
+        {total.toLocaleString()} machines are too many to draw. Open a pool to see its machines, or search.
       </Text>
       <div className={styles.groups}>
         {pools.map(({ pool, nodes, held, counts }) => (

@@ -1,4 +1,4 @@
-/** Every node as a cell on a canvas, grouped. One real link per group covers the cell in focus. */
+/** Draws every node as a cell, in groups. One real link per group covers the cell in focus. */
 import { useMemo, useState } from 'react';
 import type { Pool } from '../../../../src/contract/pool.ts';
 import { StatusBar } from '../../ui/status/StatusBar.tsx';
@@ -10,13 +10,13 @@ import { NodePreview } from './NodePreview.tsx';
 
 interface Props {
   view: FleetView;
-  by: GroupBy;
+  groupBy: GroupBy;
   pools: Pool[] | undefined;
   /** Nodes with a failed release, and why. */
   stuck: ReadonlyMap<string, string>;
 }
 
-export function FleetGrid({ view, by, pools, stuck }: Props) {
+export function FleetGrid({ view, groupBy, pools, stuck }: Props) {
   const [peeked, peek] = useState<Peeked | null>(null);
   const node = peeked?.group.nodes[peeked.at];
   return (
@@ -25,8 +25,8 @@ export function FleetGrid({ view, by, pools, stuck }: Props) {
         <Group
           key={group.name}
           group={group}
-          by={by}
-          pool={by === 'pool' ? pools?.find(({ name }) => name === group.name) : undefined}
+          groupBy={groupBy}
+          pool={groupBy === 'pool' ? pools?.find(({ name }) => name === group.name) : undefined}
           stuck={stuck}
           onPeek={peek}
         />
@@ -38,7 +38,7 @@ export function FleetGrid({ view, by, pools, stuck }: Props) {
 
 interface GroupProps {
   group: CellGroup;
-  by: GroupBy;
+  groupBy: GroupBy;
   pool: Pool | undefined;
   stuck: ReadonlyMap<string, string>;
   onPeek: (peeked: Peeked | null) => void;
@@ -46,13 +46,13 @@ interface GroupProps {
 
 const groupWords: Record<GroupBy, string> = { pool: 'Pool', zone: 'Zone' };
 
-function Group({ group, by, pool, stuck, onPeek }: GroupProps) {
+function Group({ group, groupBy, pool, stuck, onPeek }: GroupProps) {
   const stuckHere = useMemo(
     () => (stuck.size === 0 ? 0 : group.nodes.filter(({ node_id }) => stuck.has(node_id)).length),
     [group, stuck],
   );
   return (
-    <section className={styles.group} aria-label={`${groupWords[by]} ${group.name}: ${countWords(group.counts)}`}>
+    <section className={styles.group} aria-label={`${groupWords[groupBy]} ${group.name}: ${countWords(group.counts)}`}>
       <div className={styles.head}>
         <h2 className={styles.name}>{group.name}</h2>
         <span className={styles.about}>
@@ -61,7 +61,7 @@ function Group({ group, by, pool, stuck, onPeek }: GroupProps) {
             `${group.size.toLocaleString()} ${group.size === 1 ? 'node' : 'nodes'}`,
             pool && `${pool.nodes.free} free`,
             pool?.max_nodes && `at most ${pool.max_nodes}`,
-            pool?.mode === 'observe' && 'only observed',
+            pool?.mode === 'observe' && 'observe only',
             pool?.paused && 'paused',
           ]
             .filter(Boolean)

@@ -42,26 +42,26 @@ export function FleetPage() {
 
   const statuses = useMemo(() => asSet(search.status, nodeStatusNames), [search.status]);
   const wantsRetired = statuses.has('retired');
-  const counted = useQuery({ ...fleetCountsQuery, enabled: seesWholeFleet(session) });
-  const way = fleetDisplay(counted.data, search.pool, seesWholeFleet(session));
+  const counts = useQuery({ ...fleetCountsQuery, enabled: seesWholeFleet(session) });
+  const display = fleetDisplay(counts.data, search.pool, seesWholeFleet(session));
   const fleet = useQuery({
-    ...fleetQuery(way === 'pool' ? search.pool : undefined),
-    enabled: way === 'fleet' || way === 'pool',
+    ...fleetQuery(display === 'pool' ? search.pool : undefined),
+    enabled: display === 'fleet' || display === 'pool',
   });
   const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
-  const error = fleet.error ?? counted.error ?? (wantsRetired ? retired.error : null);
+  const error = fleet.error ?? counts.error ?? (wantsRetired ? retired.error : null);
 
   const query = useDeferredValue(search.q);
-  const { data: behind } = useQuery(nodeForIdQuery(query));
-  const q = behind ?? query;
-  const by = search.group === 'zone' ? 'zone' : 'pool';
+  const { data: nodeId } = useQuery(nodeForIdQuery(query));
+  const q = nodeId ?? query;
+  const groupBy = search.group === 'zone' ? 'zone' : 'pool';
   const filter = useMemo(() => ({ q, pool: search.pool, statuses }), [q, search.pool, statuses]);
   const retiredNodes = useMemo(
     () => (wantsRetired ? (retired.data?.pages.flatMap((page) => page.items.map(fleetNodeOf)) ?? []) : []),
     [retired.data, wantsRetired],
   );
-  const view = useFleetView(fleet.data, retiredNodes, filter, by);
+  const view = useFleetView(fleet.data, retiredNodes, filter, groupBy);
   const { matched, shown } = view;
   const stuck = useStuckReleases();
   const poolNames = (pools.data ?? []).map(({ name }) => name);
@@ -79,8 +79,8 @@ export function FleetPage() {
         title="Fleet"
         tab="Fleet"
         below={
-          way === 'counts'
-            ? `${totalOf(counted.data ?? []).toLocaleString()} machines`
+          display === 'counts'
+            ? `${totalOf(counts.data ?? []).toLocaleString()} machines`
             : fleet.data && <span>{summary(matched, shown, filtered)}</span>
         }
         actions={allocate}
@@ -104,7 +104,7 @@ export function FleetPage() {
         {search.view !== 'table' && (
           <SegmentedControl
             aria-label="Grouped by"
-            value={by}
+            value={groupBy}
             onChange={(group) => change({ group: group === 'pool' ? undefined : group })}
             data={groupings}
           />
@@ -120,8 +120,8 @@ export function FleetPage() {
           <PillFilter
             label="Statuses"
             looks={nodeLooks}
-            counts={way === 'counts' ? countsOf(counted.data ?? []) : { ...view.counts }}
-            always={offeredAlways}
+            counts={display === 'counts' ? countsOf(counts.data ?? []) : { ...view.counts }}
+            always={alwaysOffered}
             chosen={statuses}
             onChange={(chosen) => change({ status: fromSet(chosen) })}
           />
@@ -129,19 +129,19 @@ export function FleetPage() {
       </div>
 
       {error && <FailurePanel error={error} />}
-      {way === 'counts' && counted.data && (
-        <LargeFleet counted={counted.data} q={query} statuses={statuses} stuck={stuck} />
+      {display === 'counts' && counts.data && (
+        <LargeFleet counts={counts.data} q={query} statuses={statuses} stuck={stuck} />
       )}
-      {way === 'pool' && fleet.data && fleet.data.size >= maxCells && (
+      {display === 'pool' && fleet.data && fleet.data.size >= maxCells && (
         <Text size="sm" c="dimmed" mb="sm">
-          The first {fleet.data.size.toLocaleString()} of this pool are drawn; the others are found by searching the
-          whole fleet.
+          Only the first {fleet.data.size.toLocaleString()} machines of this pool are drawn. Search the whole fleet to
+          find the others.
         </Text>
       )}
-      {way !== 'counts' && fleet.isPending && (
+      {display !== 'counts' && fleet.isPending && (
         <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />
       )}
-      {way !== 'counts' && fleet.data && shown === 0 && !error && (
+      {display !== 'counts' && fleet.data && shown === 0 && !error && (
         <Panel>
           {filtered ? (
             <Empty icon={IconServerOff} title="No machine matches">
@@ -153,16 +153,16 @@ export function FleetPage() {
           ) : (
             <Empty icon={IconServerOff} title="No machines yet">
               <p>
-                Bring one up here, or from a terminal:
+                Bring up a machine here, or from a terminal:
                 <code>./bin/slipway allocate --pool local --wait</code>
-                It appears as a cell at once and shows its progress.
+                The machine appears here at once and shows its progress.
               </p>
               {allocate}
             </Empty>
           )}
         </Panel>
       )}
-      {way !== 'counts' &&
+      {display !== 'counts' &&
         shown > 0 &&
         (search.view === 'table' ? (
           <Panel flush>
@@ -174,24 +174,26 @@ export function FleetPage() {
             />
             {shown > maxRows && (
               <Text p="sm" ta="center" size="sm" c="dimmed">
-                The first {maxRows} of {shown.toLocaleString()}. Search, or choose a pool or a status, to see others.
+                The first {maxRows} of {shown.toLocaleString()} machines. Search or filter to see the others.
               </Text>
             )}
           </Panel>
         ) : (
-          <FleetGrid view={view} by={by} pools={pools.data} stuck={stuck} />
+          <FleetGrid view={view} groupBy={groupBy} pools={pools.data} stuck={stuck} />
         ))}
       <AllocateDialog opened={allocating} onClose={() => setAllocating(false)} pool={search.pool} />
     </>
   );
 }
 
-/** More rows are unreadable and too slow to draw. */
+/** More rows would be unreadable and slow to draw. */
 const maxRows = 500;
 
 const failedReleases = { status: 'release_failed' };
 
-/** A machine with a failed release is only `cleaning`, so the fleet shows the failure as well. */
+/**
+ * Nodes with a failed release, and why. Their own status is only `cleaning`, which hides the failure.
+ */
 function useStuckReleases(): ReadonlyMap<string, string> {
   const { data } = useInfiniteQuery(allocationsQuery(failedReleases));
   return useMemo(
@@ -215,7 +217,7 @@ const summary = (matched: number, shown: number, filtered: boolean): string => {
   return filtered && shown !== matched ? `${shown.toLocaleString()} of ${nodes}` : nodes;
 };
 
-const offeredAlways = ['retired'] as const;
+const alwaysOffered = ['retired'] as const;
 
 const groupings = [
   { value: 'pool', label: 'By pool' },

@@ -15,14 +15,14 @@ import { Countdown } from '../../ui/time/Countdown.tsx';
 import { isoOf } from '../../ui/time/times.ts';
 import { HeldTag } from '../supervision/HeldVerdicts.tsx';
 
-/** The fleet store follows the stream; the other columns are read for the visible rows. */
+/** `more` holds the fields that the fleet store lacks; they are read for the visible rows only. */
 type Row = FleetNode & { more: Node | undefined; stuck: boolean };
 
 const columns: Column<Row>[] = [
   {
     key: 'name',
     heading: 'Name',
-    by: (node) => node.name,
+    sortValue: (node) => node.name,
     cell: (node) => (
       <Link to="/nodes/$id" params={{ id: node.node_id }} className="quiet-link">
         <b>{node.name}</b>
@@ -32,7 +32,7 @@ const columns: Column<Row>[] = [
   {
     key: 'status',
     heading: 'Status',
-    by: (node) => nodeStatusNames.indexOf(node.status),
+    sortValue: (node) => nodeStatusNames.indexOf(node.status),
     cell: (node) => (
       <span>
         {node.stuck ? <AllocationStatusBadge status="release_failed" /> : <NodeStatusBadge status={node.status} />}{' '}
@@ -43,28 +43,28 @@ const columns: Column<Row>[] = [
   {
     key: 'since',
     heading: 'For',
-    by: (node) => node.since_ms,
+    sortValue: (node) => node.since_ms,
     cell: (node) => <Ago at={isoOf(node.since_ms)} asAge />,
   },
   {
     key: 'deadline',
     heading: 'Deadline',
-    by: (node) => node.deadline_ms ?? Number.POSITIVE_INFINITY,
+    sortValue: (node) => node.deadline_ms ?? Number.POSITIVE_INFINITY,
     cell: ({ deadline_ms, more }) =>
       deadline_ms !== null && <Countdown at={isoOf(deadline_ms)} budget_seconds={more?.budget_seconds ?? null} />,
   },
-  { key: 'pool', heading: 'Pool', by: (node) => node.pool, cell: (node) => node.pool },
-  { key: 'zone', heading: 'Zone', by: (node) => node.zone ?? '', cell: (node) => node.zone, wideOnly: true },
+  { key: 'pool', heading: 'Pool', sortValue: (node) => node.pool, cell: (node) => node.pool },
+  { key: 'zone', heading: 'Zone', sortValue: (node) => node.zone ?? '', cell: (node) => node.zone, wideOnly: true },
   {
     key: 'occupancy',
     heading: 'Occupancy',
-    by: ({ more }) => more?.occupancy ?? '',
+    sortValue: ({ more }) => more?.occupancy ?? '',
     cell: ({ more }) => more?.occupancy,
   },
   {
     key: 'seen',
     heading: 'Last seen',
-    by: ({ more }) => more?.last_seen_at ?? '',
+    sortValue: ({ more }) => more?.last_seen_at ?? '',
     cell: ({ more }) => more?.last_seen_at && <Ago at={more.last_seen_at} />,
   },
   { key: 'id', heading: 'Id', cell: (node) => <CopyId id={node.node_id} short />, wideOnly: true },

@@ -1,4 +1,4 @@
-/** A fleet too large for one page: counts by pool, or the server's search results. */
+/** Shows a fleet too large for one page, as counts by pool or as the server's search results. */
 import { Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { FleetCounts as Counted } from '../../../../src/contract/fleet/fleet.ts';
@@ -12,24 +12,24 @@ import { FleetCounts } from './FleetCounts.tsx';
 import { FleetTable } from './FleetTable.tsx';
 
 interface Props {
-  counted: Counted['items'];
+  counts: Counted['items'];
   q: string | undefined;
   statuses: ReadonlySet<NodeStatus>;
   /** Nodes with a failed release, and why. */
   stuck: ReadonlyMap<string, string>;
 }
 
-export function LargeFleet({ counted, q, statuses, stuck }: Props) {
-  if (!q && statuses.size === 0) return <FleetCounts pools={countsByPool(counted)} total={totalOf(counted)} />;
-  return <Found q={q} status={[...statuses][0]} several={statuses.size > 1} stuck={stuck} />;
+export function LargeFleet({ counts, q, statuses, stuck }: Props) {
+  if (!q && statuses.size === 0) return <FleetCounts pools={countsByPool(counts)} total={totalOf(counts)} />;
+  return <SearchResults q={q} status={[...statuses][0]} isFirstOfSeveral={statuses.size > 1} stuck={stuck} />;
 }
 
 interface FoundProps extends Pick<Props, 'q' | 'stuck'> {
   status: NodeStatus | undefined;
-  several: boolean;
+  isFirstOfSeveral: boolean;
 }
 
-function Found({ q, status, several, stuck }: FoundProps) {
+function SearchResults({ q, status, isFirstOfSeveral, stuck }: FoundProps) {
   const { data, error } = useQuery(fleetSearchQuery(q, status));
   if (error) return <FailurePanel error={error} />;
   if (!data) return <Skeleton height={180} radius="lg" role="status" aria-label="Loading" />;
@@ -38,8 +38,8 @@ function Found({ q, status, several, stuck }: FoundProps) {
       <FleetTable stuck={stuck} nodes={data.items.map(fleetNodeOf)} sort={undefined} onSort={() => undefined} />
       <Text p="sm" ta="center" size="sm" c="dimmed">
         {data.items.length === 0 ? 'Nothing found' : `The newest ${data.items.length} matches`}
-        {several && ` with status ${status}`}
-        {data.next_cursor !== null && '. Not every machine was searched. Search for a whole name to find it for sure'}.
+        {isFirstOfSeveral && ` with status ${status}`}
+        {data.next_cursor !== null && '. Not every machine was searched. Search for a whole name to be sure'}.
       </Text>
     </Panel>
   );

@@ -1,4 +1,4 @@
-/** A preview of the node under the pointer or the focus; one for the whole grid. */
+/** Previews the node under the pointer or the focus. The whole grid shares one preview. */
 import { Portal } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -17,19 +17,19 @@ const widthPx = 288;
 const heightPx = 150;
 const gapPx = 8;
 
-/** Passing over a cell sends no request. */
-const lingerMs = 120;
+/** Wait this long before loading, so that moving across cells sends no requests. */
+const hoverMs = 120;
 
 function useMore(node_id: string) {
-  const [lingered, setLingered] = useState('');
-  useEffect(() => systemClock.after(lingerMs, () => setLingered(node_id)), [node_id]);
-  return useQuery({ ...nodeQuery(node_id), enabled: lingered === node_id, retry: false }).data;
+  const [requestedId, setRequestedId] = useState('');
+  useEffect(() => systemClock.after(hoverMs, () => setRequestedId(node_id)), [node_id]);
+  return useQuery({ ...nodeQuery(node_id), enabled: requestedId === node_id, retry: false }).data;
 }
 
 interface Props {
   node: FleetNode;
   at: DOMRect;
-  /** Why its release failed, if it did. */
+  /** Why the release of this node failed; undefined if it did not. */
   stuck?: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export function NodePreview({ node, at, stuck }: Props) {
           )}
         </div>
         {more?.verdict && <div className={styles.verdict}>{more.verdict.reason}</div>}
-        {stuck && <div className={styles.verdict}>Its release failed: {stuck}</div>}
+        {stuck && <div className={styles.verdict}>The release failed: {stuck}</div>}
         {node.held && (
           <div className={styles.verdict}>
             <HeldTag node={node} /> {more?.held && `would be ${more.held.to}: ${more.held.reason}`}

@@ -1,10 +1,10 @@
-/** One animation frame for all canvases, requested only when something changed. */
+/** Shares one animation frame between all canvases, and requests it only after a change. */
 import { useEffect, useRef } from 'react';
 
 const painters = new Set<() => void>();
 let requested = false;
 
-/** Draws once per frame, however many changes there are. */
+/** Schedules one draw in the next frame, even after many changes. */
 export function requestFrame(): void {
   if (requested || painters.size === 0) return;
   requested = true;

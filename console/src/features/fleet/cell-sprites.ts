@@ -1,6 +1,6 @@
 /**
- * The look of a cell, drawn once per status, mark and size, then copied. Every status has its own
- * stroke and every mark its own shape and corner, so colour is never the only sign.
+ * Draws the look of a cell once per status, mark and size, and copies it from then on. Every status
+ * has its own icon and every mark its own shape, so colour is never the only difference.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import { nodeLooks } from '../../ui/status/status-looks.ts';
@@ -13,7 +13,7 @@ export interface CellSize {
   side: number;
 }
 
-/** Paths on a unit square; loud statuses have strokes that fill it. */
+/** The icon of each status, as a path in a unit square. */
 const strokes: Record<NodeStatus, string> = {
   provisioning: 'M.5 .74V.28M.32 .46L.5 .28L.68 .46',
   starting: 'M.38 .28L.7 .5L.38 .72Z',
@@ -32,7 +32,7 @@ const moving: ReadonlySet<NodeStatus> = new Set(['provisioning', 'starting', 'dr
 const plainWhenSmall: ReadonlySet<NodeStatus> = new Set(['ready', 'retired']);
 const smallPx = 14;
 
-/** How many cells fit at each size; more are drawn smaller. */
+/** The more cells a group has, the smaller they are. */
 const sizes: { upTo: number; side: number; gap: number }[] = [
   { upTo: 600, side: 30, gap: 5 },
   { upTo: 3000, side: 18, gap: 3 },
@@ -57,20 +57,20 @@ export class CellSprites {
   readonly #size: CellSize;
   readonly #ratio: number;
 
-  /** `root` carries the colours of the scheme. */
+  /** The colours come from the computed style of `root`. */
   constructor(root: Element, size: CellSize, ratio: number) {
     this.#styles = getComputedStyle(root);
     this.#size = size;
     this.#ratio = ratio;
   }
 
-  of(status: NodeStatus, mark: CellMark): HTMLCanvasElement {
+  spriteFor(status: NodeStatus, mark: CellMark): HTMLCanvasElement {
     const key = `${status} ${mark}`;
-    const known = this.#sprites.get(key);
-    if (known) return known;
-    const made = this.#draw(status, mark);
-    this.#sprites.set(key, made);
-    return made;
+    const cached = this.#sprites.get(key);
+    if (cached) return cached;
+    const sprite = this.#draw(status, mark);
+    this.#sprites.set(key, sprite);
+    return sprite;
   }
 
   #colour(name: string): string {
@@ -114,16 +114,16 @@ export class CellSprites {
     pen.restore();
   }
 
-  /** In the upper right corner, with a ring that sets it off the cell. */
+  /** Draws the mark in the upper right corner, with a ring that separates it from the cell. */
   #mark(pen: CanvasRenderingContext2D, mark: Exclude<CellMark, null>): void {
     const { side, pitch } = this.#size;
     const { tone, round } = markLooks[mark];
-    const across = Math.max(3.5, side * 0.32);
+    const diameter = Math.max(3.5, side * 0.32);
     const ring = side >= smallPx ? 1.75 : 0.75;
-    const shape = (grown: number) => {
-      const width = across + 2 * grown;
+    const shape = (margin: number) => {
+      const width = diameter + 2 * margin;
       pen.beginPath();
-      pen.roundRect(pitch - across - grown, -grown, width, width, round ? width / 2 : width / 8);
+      pen.roundRect(pitch - diameter - margin, -margin, width, width, round ? width / 2 : width / 8);
       pen.fill();
     };
     pen.fillStyle = this.#colour('--surface-card');
@@ -132,7 +132,7 @@ export class CellSprites {
     shape(0);
     if (mark !== 'stuck' || side < smallPx) return;
     pen.fillStyle = this.#colour(`--tone-${tone}-on`);
-    pen.fillRect(pitch - across / 2 - 0.8, across * 0.2, 1.6, across * 0.35);
-    pen.fillRect(pitch - across / 2 - 0.8, across * 0.66, 1.6, 1.6);
+    pen.fillRect(pitch - diameter / 2 - 0.8, diameter * 0.2, 1.6, diameter * 0.35);
+    pen.fillRect(pitch - diameter / 2 - 0.8, diameter * 0.66, 1.6, 1.6);
   }
 }

@@ -24,19 +24,23 @@ const fleet = [
   node('n0', 'gpu', 'retired'),
 ];
 const everything: FleetFilter = { q: undefined, pool: undefined, statuses: new Set() };
-const look = (view: FleetView) =>
+const contentsOf = (view: FleetView) =>
   view.groups.map(({ name, nodes, counts }) => [name, nodes.map(({ node_id }) => node_id), countWords(counts)]);
 
 describe('the fleet', () => {
   it('is grouped by pool or zone, in order of creation, without retired nodes', () => {
-    expect(look(new FleetView(fleet, everything, 'pool'))).toEqual([
+    expect(contentsOf(new FleetView(fleet, everything, 'pool'))).toEqual([
       ['edge', ['n2'], '1 ready'],
       ['gpu', ['n1', 'n3'], '1 ready, 1 failed'],
     ]);
-    expect(look(new FleetView(fleet, everything, 'zone')).map(([name]) => name)).toEqual(['eu-1', 'eu-2', 'no zone']);
+    expect(contentsOf(new FleetView(fleet, everything, 'zone')).map(([name]) => name)).toEqual([
+      'eu-1',
+      'eu-2',
+      'no zone',
+    ]);
   });
 
-  it('matches all words of a search, and counts before the status filter', () => {
+  it('matches all words of a search, and counts statuses before the status filter', () => {
     expect(new FleetView(fleet, { ...everything, q: 'GPU team=sea' }, 'pool').shown).toBe(1);
     expect(new FleetView(fleet, { ...everything, q: 'n1', pool: 'edge' }, 'pool').matched).toBe(0);
     const failed = new FleetView(fleet, { ...everything, statuses: new Set(['failed']) }, 'pool');
@@ -44,7 +48,7 @@ describe('the fleet', () => {
     expect(new FleetView(fleet, { ...everything, statuses: new Set(['retired']) }, 'pool').shown).toBe(1);
   });
 
-  it('returns the cells to redraw, and all if they moved', () => {
+  it('redraws only changed cells, or all cells if some moved', () => {
     const view = new FleetView(fleet, everything, 'pool');
     const gpu = view.groups.find(({ name }) => name === 'gpu');
     expect(gpu?.takeDirty()).toBeNull();
@@ -52,13 +56,13 @@ describe('the fleet', () => {
     expect(gpu?.takeDirty()).toEqual(new Set([1]));
     view.apply([node('n1', 'gpu', 'retired')]);
     expect(gpu?.takeDirty()).toBeNull();
-    expect(look(view)).toEqual([
+    expect(contentsOf(view)).toEqual([
       ['edge', ['n2'], '1 ready'],
       ['gpu', ['n3'], '1 offline'],
     ]);
   });
 
-  it('marks a cell when its deadline passes, once', () => {
+  it('redraws a cell once when its deadline passes', () => {
     const at = Date.parse('2026-01-01T00:00:10Z');
     const late = node('n4', 'gpu', 'provisioning', { deadline_ms: at });
     const [group] = new FleetView([late], everything, 'pool').groups;
@@ -86,9 +90,9 @@ describe('the fleet', () => {
           view.apply([each]);
           known.set(each.node_id, each);
         }
-        const anew = new FleetView(known.values(), filter, 'pool');
-        expect(look(view)).toEqual(look(anew));
-        expect([view.counts, view.matched, view.shown]).toEqual([anew.counts, anew.matched, anew.shown]);
+        const rebuilt = new FleetView(known.values(), filter, 'pool');
+        expect(contentsOf(view)).toEqual(contentsOf(rebuilt));
+        expect([view.counts, view.matched, view.shown]).toEqual([rebuilt.counts, rebuilt.matched, rebuilt.shown]);
       }),
     );
   });

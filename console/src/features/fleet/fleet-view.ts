@@ -1,6 +1,6 @@
 /**
- * The fleet as it is drawn: groups of cells in order of creation, and counts. Updated change by
- * change, so a change costs the same in a fleet of fifty and of fifty thousand. Pure.
+ * The groups of cells that the fleet page draws, in order of creation, and their counts. Each change
+ * updates them in place, so it costs the same in a fleet of fifty and of fifty thousand. Pure.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';
@@ -32,7 +32,7 @@ export class CellGroup {
     return (this.#deadlines[at] ?? Number.POSITIVE_INFINITY) < nowMs;
   }
 
-  /** The index where it is or belongs. */
+  /** The index of a node, or the index where it would be inserted. */
   placeOf(node_id: string): number {
     let low = 0;
     let high = this.#nodes.length;
@@ -44,7 +44,7 @@ export class CellGroup {
     return low;
   }
 
-  /** In any order, before the first draw. */
+  /** Adds nodes in any order. Call it only before the first draw. */
   fill(nodes: FleetNode[]): void {
     nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
     for (const node of nodes) {
@@ -64,8 +64,8 @@ export class CellGroup {
 
   replace(node: FleetNode): void {
     const at = this.placeOf(node.node_id);
-    const before = this.#nodes[at];
-    if (before) count(this.counts, before.status, -1);
+    const previous = this.#nodes[at];
+    if (previous) count(this.counts, previous.status, -1);
     count(this.counts, node.status, 1);
     this.#nodes[at] = node;
     this.#deadlines[at] = deadlineOf(node);
@@ -74,13 +74,13 @@ export class CellGroup {
 
   remove(node: FleetNode): void {
     const at = this.placeOf(node.node_id);
-    const [before] = this.#nodes.splice(at, 1);
+    const [previous] = this.#nodes.splice(at, 1);
     this.#deadlines.splice(at, 1);
-    if (before) count(this.counts, before.status, -1);
+    if (previous) count(this.counts, previous.status, -1);
     this.#dirty = null;
   }
 
-  /** Cells whose deadline passed between two moments. */
+  /** Marks the cells whose deadline passed between two moments for redrawing. */
   passDeadlines(sinceMs: number, nowMs: number): void {
     const deadlines = this.#deadlines;
     for (let at = 0; at < deadlines.length; at++) {
@@ -102,32 +102,32 @@ export class CellGroup {
 }
 
 export class FleetView {
-  /** Of all matching nodes, whatever statuses are chosen. */
+  /** Counts of all matching nodes, regardless of the chosen statuses. */
   readonly counts: StatusCounts = {};
   #matched = 0;
   readonly #filter: FleetFilter;
   readonly #words: readonly string[];
-  readonly #by: GroupBy;
+  readonly #groupBy: GroupBy;
   readonly #groups = new Map<string, CellGroup>();
-  /** Matching nodes as they were last counted, with their place. */
+  /** The status and group under which each matching node was last counted. */
   readonly #known = new Map<string, { status: NodeStatus; group: CellGroup | null }>();
 
-  constructor(nodes: Iterable<FleetNode>, filter: FleetFilter, by: GroupBy) {
+  constructor(nodes: Iterable<FleetNode>, filter: FleetFilter, groupBy: GroupBy) {
     this.#filter = filter;
     this.#words = wordsOf(filter.q);
-    this.#by = by;
+    this.#groupBy = groupBy;
     const members = new Map<string, FleetNode[]>();
     for (const node of nodes) {
       if (!isMatching(node, filter, this.#words)) continue;
-      const name = groupOf(node, by);
+      const name = groupOf(node, groupBy);
       const group = this.#isShown(node) ? this.#group(name) : null;
-      this.#learn(node, group);
+      this.#remember(node, group);
       if (!group) continue;
       const known = members.get(name);
       if (known) known.push(node);
       else members.set(name, [node]);
     }
-    for (const [name, some] of members) this.#group(name).fill(some);
+    for (const [name, nodes] of members) this.#group(name).fill(nodes);
   }
 
   get matched(): number {
@@ -149,23 +149,23 @@ export class FleetView {
   }
 
   #applyOne(node: FleetNode): void {
-    const before = this.#known.get(node.node_id);
+    const previous = this.#known.get(node.node_id);
     const matches = isMatching(node, this.#filter, this.#words);
-    const group = matches && this.#isShown(node) ? this.#group(groupOf(node, this.#by)) : null;
-    if (before) {
-      count(this.counts, before.status, -1);
+    const group = matches && this.#isShown(node) ? this.#group(groupOf(node, this.#groupBy)) : null;
+    if (previous) {
+      count(this.counts, previous.status, -1);
       this.#matched--;
       this.#known.delete(node.node_id);
-      if (before.group && before.group !== group) before.group.remove(node);
+      if (previous.group && previous.group !== group) previous.group.remove(node);
     }
     if (!matches) return;
-    this.#learn(node, group);
+    this.#remember(node, group);
     if (!group) return;
-    if (before?.group === group) group.replace(node);
+    if (previous?.group === group) group.replace(node);
     else group.insert(node);
   }
 
-  #learn(node: FleetNode, group: CellGroup | null): void {
+  #remember(node: FleetNode, group: CellGroup | null): void {
     count(this.counts, node.status, 1);
     this.#matched++;
     this.#known.set(node.node_id, { status: node.status, group });
@@ -178,8 +178,8 @@ export class FleetView {
   #group(name: string): CellGroup {
     const known = this.#groups.get(name);
     if (known) return known;
-    const made = new CellGroup(name);
-    this.#groups.set(name, made);
-    return made;
+    const group = new CellGroup(name);
+    this.#groups.set(name, group);
+    return group;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A view of the fleet that follows the stream: cells redraw with the next frame, counts a few times
- * a second.
+ * Keeps a view of the fleet in step with the stream. Cells redraw with the next frame, counts a few
+ * times a second.
  */
 import { useEffect, useMemo, useReducer } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
@@ -10,14 +10,14 @@ import { requestFrame } from './animation-frame.ts';
 import type { FleetFilter, GroupBy } from './filter.ts';
 import { FleetView } from './fleet-view.ts';
 
-/** Faster numbers are unreadable, and each costs a render. */
+/** Numbers that change faster are unreadable, and each change costs a render. */
 const recountMs = 250;
 
 export function useFleetView(
   store: FleetStore | undefined,
   retired: readonly FleetNode[],
   filter: FleetFilter,
-  by: GroupBy,
+  groupBy: GroupBy,
 ): FleetView {
   const [, recount] = useReducer((times: number) => times + 1, 0);
   const view = useMemo(() => {
@@ -25,8 +25,8 @@ export function useFleetView(
       yield* retired;
       if (store) yield* store.values();
     }
-    return new FleetView(all(), filter, by);
-  }, [store, retired, filter, by]);
+    return new FleetView(all(), filter, groupBy);
+  }, [store, retired, filter, groupBy]);
 
   useEffect(() => {
     if (!store) return;

@@ -1,4 +1,4 @@
-/** The stages of a boot on one time scale. */
+/** Draws the stages of a boot on one time scale. */
 import { Skeleton } from '@mantine/core';
 import { IconRocket } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -16,7 +16,7 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
   if (data.stages.length === 0) {
     return (
       <Empty icon={IconRocket} title="No boot stages reported">
-        <p>An agent reports its stages as they pass; this one has said nothing about them.</p>
+        <p>Agents report the stages of a boot. The agent on this machine has reported none.</p>
       </Empty>
     );
   }
@@ -55,7 +55,7 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
         </p>
       )}
       <div className={styles.total}>
-        <span>All together</span>
+        <span>Total</span>
         <span className="tabular">{precise(total_seconds)}</span>
       </div>
     </div>

@@ -1,4 +1,4 @@
-/** Diagnostics collected from a machine, newest first, and the results of probes. */
+/** Shows the diagnostics collected from a machine, newest first, and the last probe. */
 
 import { Skeleton } from '@mantine/core';
 import { IconStethoscope } from '@tabler/icons-react';
@@ -15,7 +15,7 @@ import { Ago } from '../../ui/time/Ago.tsx';
 import { elapsed, precise } from '../../ui/time/durations.ts';
 import styles from './Diagnostics.module.css';
 
-/** Older ones are on the timeline. */
+/** Older diagnostics are on the timeline. */
 const maxShown = 4;
 
 export function Diagnostics({ node_id }: { node_id: string }) {
@@ -34,7 +34,8 @@ export function Diagnostics({ node_id }: { node_id: string }) {
     return (
       <Empty icon={IconStethoscope} title="Nothing collected yet">
         <p>
-          Collect diagnostics asks its agent and its provider; probe asks whether it lives. Both are among its actions.
+          Use the action Collect diagnostics to ask the agent and the provider. Use Probe to check whether the machine
+          answers.
         </p>
       </Empty>
     );
@@ -50,20 +51,24 @@ export function Diagnostics({ node_id }: { node_id: string }) {
         </section>
       )}
       {facts.map((fact) => (
-        <Collected key={fact.cursor} fact={fact} />
+        <CollectedFact key={fact.cursor} fact={fact} />
       ))}
     </div>
   );
 }
 
-function Collected({ fact }: { fact: Evidence }) {
+function CollectedFact({ fact }: { fact: Evidence }) {
   const { host, processes, boot_stages, lines, attachments } = readDiagnostics(fact.data);
-  const who =
-    fact.kind === 'evidence.missing' ? 'Not available' : fact.layer === 'provider' ? 'Its provider' : 'Its agent';
+  const source =
+    fact.kind === 'evidence.missing'
+      ? 'Not available'
+      : fact.layer === 'provider'
+        ? 'From the provider'
+        : 'From the agent';
   return (
-    <section aria-label={who}>
+    <section aria-label={source}>
       <h2>
-        {who} <Ago at={fact.at} />
+        {source} <Ago at={fact.at} />
       </h2>
       <p>{toSentence(fact.summary)}</p>
       {host && (
@@ -83,7 +88,7 @@ function Collected({ fact }: { fact: Evidence }) {
       )}
       {processes.length > 0 && (
         <Text
-          title="What runs"
+          title="Processes"
           text={processes
             .map(({ pid, state, rss_bytes, command }) =>
               [pid, state, rss_bytes === null ? '' : sizeWords(rss_bytes), command].join('  '),
@@ -92,7 +97,7 @@ function Collected({ fact }: { fact: Evidence }) {
         />
       )}
       {lines.length > 0 && (
-        <Text title="Its last lines" text={lines.map(({ stream, line }) => `${stream}  ${line}`).join('\n')} />
+        <Text title="Last lines" text={lines.map(({ stream, line }) => `${stream}  ${line}`).join('\n')} />
       )}
       {attachments.map(({ name, text }) => (
         <Text key={name} title={name} text={text} />

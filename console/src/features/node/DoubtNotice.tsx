@@ -1,4 +1,4 @@
-/** Explains a verdict that did not take effect: the status does not show how the machine is. */
+/** Warns that a verdict is held or only observed, so the status may not show the real state. */
 import { Button } from '@mantine/core';
 import { IconEye, IconPlayerPause } from '@tabler/icons-react';
 import type { Node } from '../../../../src/contract/node.ts';
@@ -44,11 +44,11 @@ export function DoubtNotice({ node, explanation, onAction }: Props) {
           <div>
             <p>
               <b>
-                Its pool only observes: {would_have.rule} would have made it {would_have.to}.
+                The pool is observe-only: {would_have.rule} would have made this machine {would_have.to}.
               </b>
             </p>
             <p>
-              <Ago at={would_have.at} />, because {would_have.reason}. Nothing changed.
+              <Ago at={would_have.at} />, because {would_have.reason}. The status did not change.
             </p>
           </div>
         </div>

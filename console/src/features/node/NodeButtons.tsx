@@ -1,4 +1,4 @@
-/** The actions on a machine: the ways out as buttons, everything in the menu. */
+/** The actions on a machine: those that usually help as buttons, all of them in the menu. */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { OfferedAction } from '../../../../src/lifecycle/actions/actions.ts';
 import { ActionsMenu } from '../actions/ActionsMenu.tsx';
@@ -15,12 +15,12 @@ interface Props {
 }
 
 export const NodeWaysOut = ({ node, offers, onAction }: Props) =>
-  leadingOffers(node, offers, isWayOut).map((offer, at) => (
+  leadingOffers(node, offers, isWayOut).map((offer, index) => (
     <OfferedButton
       key={offer.action}
       action={offer.action}
       label={actionLabel(offer.action)}
-      beside={at > 0}
+      secondary={index > 0}
       onClick={() => onAction(nodeAction(node, offer))}
     />
   ));

@@ -1,4 +1,4 @@
-/** Facts of a node by layer: ours, its own report, and what the driver sees. */
+/** Shows the facts of a node: our records, its own report, and the driver's observation. */
 
 import { Link } from '@tanstack/react-router';
 import type { Node } from '../../../../src/contract/node.ts';
@@ -13,13 +13,13 @@ import { Ago } from '../../ui/time/Ago.tsx';
 
 const id = (value: string | null) => value && <CopyId id={value} />;
 const ago = (value: string | null) => value && <Ago at={value} />;
-const words = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+const textOf = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
 
-/** Cleanup without an allocation is left from a forced release. */
-const Occupied = ({ node: { occupancy, allocation_id } }: { node: Node }) =>
+/** Occupancy `cleanup` without an allocation means that a release was forced. */
+const OccupancyFact = ({ node: { occupancy, allocation_id } }: { node: Node }) =>
   occupancy === 'cleanup' && allocation_id === null ? (
     <>
-      cleanup, see its <Link to="/residue">residue</Link>
+      cleanup, see the <Link to="/residue">residue</Link>
     </>
   ) : (
     occupancy
@@ -33,7 +33,7 @@ export function NodeFacts({ node }: { node: Node }) {
           facts={[
             ['Pool', node.pool],
             ['Zone', node.zone],
-            ['Occupancy', shownOccupancy(node) && <Occupied node={node} />],
+            ['Occupancy', shownOccupancy(node) && <OccupancyFact node={node} />],
             ['Fenced', node.fenced && (node.fence_reason ?? 'yes')],
             [
               'Allocation',
@@ -64,11 +64,11 @@ export function NodeFacts({ node }: { node: Node }) {
       </Panel>
       {node.reported && Object.keys(node.reported).length > 0 && (
         <Panel title="Reported by the node">
-          <Facts facts={Object.entries(node.reported).map(([name, value]) => [humanize(name), words(value)])} />
+          <Facts facts={Object.entries(node.reported).map(([name, value]) => [humanize(name), textOf(value)])} />
         </Panel>
       )}
       {node.observed && (
-        <Panel title="Seen by the driver">
+        <Panel title="Reported by the driver">
           <Facts
             facts={[
               ['State', node.observed.state],

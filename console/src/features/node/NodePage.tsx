@@ -20,7 +20,7 @@ import { DetailSkeleton } from '../../ui/loading/Skeletons.tsx';
 import type { Action } from '../actions/action.ts';
 import { ActionDialog } from '../actions/lazy-dialog.ts';
 import { AllocationButtons } from '../allocation/AllocationButtons.tsx';
-import { isPlain } from '../allocation/allocation-actions.ts';
+import { hasButton } from '../allocation/allocation-actions.ts';
 import { FindingList } from '../drift/FindingList.tsx';
 import { Timeline } from '../evidence/Timeline.tsx';
 import { OperationPanel } from '../operations/OperationPanel.tsx';
@@ -81,7 +81,7 @@ export function NodePage() {
             <FindingList
               findings={explanation.data.findings}
               onAction={mayActOnNodes(session) ? setAction : undefined}
-              bare
+              hideSubject
             />
           </Panel>
         )}
@@ -101,7 +101,7 @@ export function NodePage() {
                 <Tabs.Tab value="operations">Operations</Tabs.Tab>
               </Tabs.List>
               <Tabs.Panel value="timeline">
-                <Timeline by={{ node_id: id }} layer={search.layer} onLayer={(layer) => change({ layer })} />
+                <Timeline subject={{ node_id: id }} layer={search.layer} onLayer={(layer) => change({ layer })} />
               </Tabs.Panel>
               <Tabs.Panel value="logs">
                 <Logs node={node} instance={search.instance} q={search.q} onChange={change} />
@@ -141,7 +141,6 @@ const Back = ({ pool }: { pool?: string }) => (
   </>
 );
 
-/** Operators see the actions on the machine; a tenant's operator sees those on the allocation. */
 interface ButtonsProps {
   node: Node;
   offers: Explanation['actions'] | undefined;
@@ -149,7 +148,7 @@ interface ButtonsProps {
 }
 
 function Buttons({ node, offers, onAction }: ButtonsProps) {
-  const acts = mayActOnNodes(useSession()) && offers ? { node, offers, onAction } : null;
+  const actionProps = mayActOnNodes(useSession()) && offers ? { node, offers, onAction } : null;
   const { data: allocation } = useQuery({
     ...allocationQuery(node.allocation_id ?? ''),
     enabled: node.allocation_id !== null,
@@ -161,15 +160,15 @@ function Buttons({ node, offers, onAction }: ButtonsProps) {
           Allocation
         </Button>
       )}
-      {acts && <NodeWaysOut {...acts} />}
+      {actionProps && <NodeWaysOut {...actionProps} />}
       {allocation && (
         <AllocationButtons
           allocation={allocation}
           onAction={onAction}
-          only={acts ? (action) => action === 'release' : isPlain}
+          only={actionProps ? (action) => action === 'release' : hasButton}
         />
       )}
-      {acts && <NodeMenu {...acts} />}
+      {actionProps && <NodeMenu {...actionProps} />}
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** Explains the status of a machine and what happens next, with the action that helps. */
+/** Explains the status of a machine and what happens next, with a button for a helpful action. */
 
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
@@ -47,8 +47,8 @@ export function NodeStatusPanel({ node, explanation, onAction }: Props) {
         <>
           {stuck && (
             <p>
-              The machine is still <NodeStatusBadge status={explanation.status} />. Cleaning pauses until its release is
-              retried.
+              The machine is still <NodeStatusBadge status={explanation.status} />. Cleaning continues when the release
+              is retried.
             </p>
           )}
           {!stuck && !inDoubt && <p>{explanation.means}</p>}
@@ -99,8 +99,8 @@ function Reason({ explanation }: { explanation: Explanation }) {
 function Next({ node, explanation, onAction }: Props) {
   const { next, held, residue } = explanation;
   const waiting = waitingWords(explanation, node);
-  // More time helps a machine that may still arrive; one that has ended needs a retry.
-  const helps = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
+  // More time helps a machine that may still come up. After a certain failure, only a retry helps.
+  const helpfulOffer = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
   return (
     <>
       {waiting && !held && <p className={styles.waits}>{waiting}</p>}
@@ -114,16 +114,16 @@ function Next({ node, explanation, onAction }: Props) {
           <Step key={step.if} step={step} explanation={explanation} />
         ))}
       </ul>
-      {next.length === 0 && !waiting && <p className={styles.dim}>Nothing follows.</p>}
+      {next.length === 0 && !waiting && <p className={styles.dim}>This status is final.</p>}
       <BudgetLine {...explanation} />
-      {onAction && helps && (
+      {onAction && helpfulOffer && (
         <Button
           className={styles.extend}
           size="compact-sm"
           variant="default"
-          onClick={() => onAction(nodeAction(node, helps))}
+          onClick={() => onAction(nodeAction(node, helpfulOffer))}
         >
-          {actionLabel(helps.action)}
+          {actionLabel(helpfulOffer.action)}
         </Button>
       )}
     </>
@@ -143,17 +143,17 @@ interface StepProps {
   explanation: Explanation;
 }
 
-function Step({ step: { at, if: condition, then: leads_to }, explanation }: StepProps) {
+function Step({ step: { at, if: condition, then: result }, explanation }: StepProps) {
   const ahead = useTicking((nowMs) => isAhead(at, explanation, nowMs));
   if (!ahead) return null;
   return (
     <li>
-      {at === null ? 'any time' : <When at={at} explanation={explanation} />} if {condition} <b>→ {leads_to}</b>
+      {at === null ? 'any time' : <When at={at} explanation={explanation} />} if {condition} <b>→ {result}</b>
     </li>
   );
 }
 
-/** Only a deadline counts down; the next heartbeat is always close. */
+/** Only a deadline gets a countdown; other moments, such as the next heartbeat, are always near. */
 function When({ at, explanation: { deadline_at, budget_seconds } }: { at: string; explanation: Explanation }) {
   const isDue = useTicking((nowMs) => Date.parse(at) <= nowMs);
   if (isDue)

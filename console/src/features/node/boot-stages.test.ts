@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { placeStages } from './boot-stages.ts';
 
 describe('boot stages', () => {
-  it('follow one another, and nested stages stay inside their parent', () => {
+  it('are placed one after another, with nested stages inside their parent', () => {
     const { bars, total_seconds } = placeStages([
       { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
       { name: 'set-up', seconds: 300, starts_seconds: 100, usual_seconds: null },
@@ -20,7 +20,7 @@ describe('boot stages', () => {
     ]);
   });
 
-  it('carry the usual duration, which never leaves the scale', () => {
+  it('show the usual duration, cut off at the end of the scale', () => {
     const { bars } = placeStages([
       { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
       { name: 'new', seconds: 100, starts_seconds: 100, usual_seconds: null },
@@ -33,7 +33,7 @@ describe('boot stages', () => {
     ]);
   });
 
-  it('with no duration or a cyclic parent are still shown', () => {
+  it('are shown even without a duration or with a cyclic parent', () => {
     const { bars } = placeStages([
       { name: 'a', seconds: 0, parent: 'b', starts_seconds: 0, usual_seconds: null },
       { name: 'b', seconds: 0, parent: 'a', starts_seconds: 0, usual_seconds: null },

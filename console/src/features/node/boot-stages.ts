@@ -1,4 +1,4 @@
-/** Places boot stages on one scale, beside the pool's usual duration. Pure. */
+/** Places boot stages on one time scale, with the pool's usual duration. Pure. */
 import type { Boot } from '../../../../src/contract/node.ts';
 
 type BootStage = Boot['stages'][number];
@@ -11,11 +11,11 @@ export interface StageBar {
   from_percent: number;
   width_percent: number;
   usual_seconds: number | null;
-  /** Its width at the usual duration, never beyond the scale. */
+  /** The width of the bar at the usual duration, cut off at the end of the scale. */
   usual_percent: number | null;
 }
 
-const narrowestPercent = 0.4;
+const minWidthPercent = 0.4;
 
 export function placeStages(stages: BootStage[]): { bars: StageBar[]; total_seconds: number } {
   const placed = stages.map((stage) => ({ stage, from: stage.starts_seconds }));
@@ -26,8 +26,8 @@ export function placeStages(stages: BootStage[]): { bars: StageBar[]; total_seco
     parent: stage.parent,
     seconds: stage.seconds,
     depth: depthOf(stage, stages),
-    from_percent: Math.min(from * scale, 100 - narrowestPercent),
-    width_percent: Math.max(stage.seconds * scale, narrowestPercent),
+    from_percent: Math.min(from * scale, 100 - minWidthPercent),
+    width_percent: Math.max(stage.seconds * scale, minWidthPercent),
     usual_seconds: stage.usual_seconds,
     usual_percent: stage.usual_seconds === null ? null : Math.min(stage.usual_seconds * scale, 100 - from * scale),
   }));

@@ -23,7 +23,7 @@ describe('a machine is in doubt', () => {
     expect(isInDoubt({ held: null, would_have })).toBe(true);
     expect(isInDoubt({ held: null, would_have: null })).toBe(false);
   });
-  it('and then neither what was due nor the end of the hold is shown as a next step', () => {
+  it('and then hides steps that were due and the end of the hold', () => {
     const past = '2026-01-01T12:10:00Z';
     const later = '2026-01-01T12:50:00Z';
     expect(isAhead(past, { held, would_have: null }, nowMs)).toBe(false);
@@ -35,7 +35,7 @@ describe('a machine is in doubt', () => {
   });
 });
 
-it('the reason of a hold is put into words', () => {
+it('explains why a verdict is held', () => {
   expect(whyHeld(held)).toBe('too many machines turned bad at once: 8 of 12');
   expect(whyHeld({ ...held, kind: 'maintenance', reason: 'maintenance switch: new' })).toBe(
     'a maintenance window covers it: maintenance switch: new',
@@ -43,11 +43,11 @@ it('the reason of a hold is put into words', () => {
   expect(whyHeld({ ...held, kind: 'self-fault' })).toContain('may have missed heartbeats');
 });
 
-describe('what it waits for', () => {
+describe('what a machine waits for', () => {
   const node = { waiting_for: null };
   const explained = { status: 'offline', holder: null, waiting_for: 'a heartbeat', progress: null } as const;
   const running = { status: 'running', label: 'Launching', message: '2 of 3 disks' } as Progress;
-  it('is a sentence', () => {
+  it('is the text of the server, or nothing', () => {
     expect(waitingWords(explained, node)).toBe('Waits for a heartbeat');
     expect(waitingWords({ ...explained, waiting_for: null }, node)).toBeNull();
   });
@@ -69,7 +69,7 @@ describe('what it waits for', () => {
   });
 });
 
-it('findings are the newest of each kind, without those shown elsewhere on the page', () => {
+it('lists the newest evidence of each kind, except kinds shown elsewhere on the page', () => {
   const facts = ['probe.unanswered', 'node.held', 'node.deadline_moved', 'node.deadline_moved', 'node.offline'];
   const evidence = facts.map((kind, i) => ({ kind, cursor: String(i) }) as Evidence);
   const because = { rule: null, verdict: null, owner: null, at: '', evidence };
@@ -77,7 +77,7 @@ it('findings are the newest of each kind, without those shown elsewhere on the p
   expect(shown.map(({ cursor }) => cursor)).toEqual(['0', '2']);
 });
 
-it('a failed release is shown instead of the cleaning it is part of, and once', () => {
+it('shows a failed release instead of the cleaning status, and does not list it twice', () => {
   const holder = { status: 'release_failed', reason: 'no space left' } as Holder;
   expect(stuckRelease({ status: 'cleaning', holder })).toBe(holder);
   expect(stuckRelease({ status: 'quarantined', holder })).toBeNull();

@@ -1,4 +1,4 @@
-/** Explains the status of a machine in words. Pure: the present is a parameter. */
+/** Explains the status of a machine in words. Pure: callers pass the current time. */
 import type { Evidence } from '../../../../src/contract/evidence/evidence.ts';
 import type { Held, Node } from '../../../../src/contract/node.ts';
 import type { Progress } from '../../../../src/contract/progress.ts';
@@ -8,10 +8,13 @@ import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 
 type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 
-/** A verdict did not take effect, so the status does not show how the machine really is. */
+/** A verdict did not take effect, so the status may not show the real state of the machine. */
 export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null || would_have !== null;
 
-/** Steps that are held or only observed were due already; the end of a hold is shown with it. */
+/**
+ * Whether to list a step. In doubt, steps that were already due are hidden, because their verdict is
+ * held or only observed. The notice shows the end of a hold.
+ */
 export const isAhead = (at: string | null, doubt: Doubt, nowMs: number): boolean =>
   at === null || !isInDoubt(doubt) || (Date.parse(at) > nowMs && at !== doubt.held?.held_until);
 
@@ -30,16 +33,16 @@ export const stuckRelease = ({ status, holder }: Pick<Explanation, 'status' | 'h
 
 type Waiting = Pick<Explanation, 'status' | 'holder' | 'waiting_for' | 'progress'>;
 
-/** Statuses in which the operation on the machine does the work. */
-const workedOn: ReadonlySet<NodeStatus> = new Set(['provisioning', 'cleaning']);
+/** Statuses in which an operation works on the machine. */
+const operationStatuses: ReadonlySet<NodeStatus> = new Set(['provisioning', 'cleaning']);
 
-/** The running step of the operation on the machine, otherwise what the machine waits for. */
+/** The running step of the operation on the machine, or else what the machine waits for. */
 export function waitingWords(explanation: Waiting, node: Pick<Node, 'waiting_for'>): string | null {
   const { status, waiting_for, progress } = explanation;
   const stuck = stuckRelease(explanation);
-  // Why the last try failed is shown beside it.
+  // The reason of the last failure is shown next to this text.
   if (stuck) return `Waits for try ${stuck.release_tries + 1} of its release`;
-  if (progress?.status === 'running' && workedOn.has(status) && node.waiting_for !== 'capacity')
+  if (progress?.status === 'running' && operationStatuses.has(status) && node.waiting_for !== 'capacity')
     return stepWords(progress);
   return waiting_for && `Waits for ${waiting_for}`;
 }
@@ -47,17 +50,17 @@ export function waitingWords(explanation: Waiting, node: Pick<Node, 'waiting_for
 const stepWords = ({ label, message }: Progress): string =>
   message && message !== label ? `${label}: ${message}` : label;
 
-/** Shown elsewhere on the page, or of no use beside the verdict. */
+/** Kinds of evidence that the notice above already shows. */
 const shownElsewhere = ['node.held', 'node.would_have'];
 
-/** The evidence since the change, newest of each kind. The verdict shows the change itself. */
+/** The newest evidence of each kind since the status changed, without the change itself. */
 export function findings(explanation: Pick<Explanation, 'status' | 'because' | 'holder'>): Evidence[] {
   const { status, because } = explanation;
-  const released = stuckRelease(explanation) ? ['allocation.release_failed'] : [];
-  const seen = new Set([`node.${status}`, ...shownElsewhere, ...released]);
+  const releaseKinds = stuckRelease(explanation) ? ['allocation.release_failed'] : [];
+  const seen = new Set([`node.${status}`, ...shownElsewhere, ...releaseKinds]);
   return because.evidence.filter(({ kind }) => !seen.has(kind) && seen.add(kind));
 }
 
-/** An open action that gets a button of its own beside what it is about. */
+/** The offer of an action, if the action is available now. */
 export const openOffer = ({ actions }: Pick<Explanation, 'actions'>, name: NodeActionName): OfferedAction | undefined =>
   actions.find(({ action, open }) => action === name && open);

@@ -9,20 +9,20 @@ const occupancies = ['free', 'reserved', 'occupied', 'cleanup'] as const;
 const offer = (action: string, open = true) => ({ action, open });
 const certain = { certain: true } as Verdict;
 
-it('names only actions that the table opens in that status', () => {
+it('names only actions that the action table allows in that status', () => {
   for (const status of nodeStatusNames)
     for (const occupancy of occupancies)
       for (const name of nextStepsFor({ status, occupancy, verdict: null }))
-        if (name !== 'release') expect(nodeActions[name].from, `${name} of a ${status} one`).toContain(status);
+        if (name !== 'release') expect(nodeActions[name].from, `${name} on a ${status} node`).toContain(status);
 });
 
-it('offers no extension to a machine that has ended', () => {
+it('offers no extension after a certain failure', () => {
   const failed = { status: 'failed', occupancy: 'reserved' } as const;
   expect(nextStepsFor({ ...failed, verdict: null })).toEqual(['retry', 'extend-deadline']);
   expect(nextStepsFor({ ...failed, verdict: certain })).toEqual(['retry']);
 });
 
-it('the node page offers what Attention offers while open, and every other way out', () => {
+it('the node page offers the available actions of Attention and every other way out', () => {
   const forced = { status: 'quarantined', occupancy: 'cleanup', verdict: null } as const;
   const offers = [offer('retire'), offer('reimage'), offer('probe'), offer('reactivate', false)];
   expect(leadingOffers(forced, offers, isWayOut).map(({ action }) => action)).toEqual(['reimage', 'retire']);

@@ -1,15 +1,15 @@
 /**
- * The actions for a machine in trouble, the one that usually helps first. Attention and the node
- * page share it. Pure.
+ * The actions for a machine in trouble; the action that usually helps comes first. Attention and the
+ * node page share this table. Pure.
  */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';
 import type { NodeStatus, Occupancy } from '../../../../src/lifecycle/model/states.ts';
 
-/** An allocation is released first; that acts on the allocation, not on the machine. */
+/** `release` acts on the allocation, every other step on the machine. */
 export type NextStep = NodeActionName | 'release';
 
-/** Matches the table of actions. */
+/** A test checks that the action table allows each step in its status. */
 const nextSteps = {
   offline: {
     reserved: ['probe', 'extend-deadline'],
@@ -37,27 +37,27 @@ const nextSteps = {
   },
 } as const satisfies Partial<Record<NodeStatus, Record<Occupancy, readonly NextStep[]>>>;
 
-const isNamed = (status: NodeStatus): status is keyof typeof nextSteps => Object.hasOwn(nextSteps, status);
+const hasNextSteps = (status: NodeStatus): status is keyof typeof nextSteps => Object.hasOwn(nextSteps, status);
 
-type Standing = Pick<Node, 'status' | 'occupancy' | 'verdict'>;
+type NodeState = Pick<Node, 'status' | 'occupancy' | 'verdict'>;
 
-/** More time does not help a machine that has ended. */
-export function nextStepsFor({ status, occupancy, verdict }: Standing): NextStep[] {
-  const steps: readonly NextStep[] = isNamed(status) ? nextSteps[status][occupancy] : [];
+/** Leaves out `extend-deadline` after a certain failure, because more time does not help then. */
+export function nextStepsFor({ status, occupancy, verdict }: NodeState): NextStep[] {
+  const steps: readonly NextStep[] = hasNextSteps(status) ? nextSteps[status][occupancy] : [];
   return steps.filter((name) => name !== 'extend-deadline' || !verdict?.certain);
 }
 
-/** These have a button elsewhere on the page. */
-const besideElsewhere: ReadonlySet<string> = new Set(['extend-deadline', 'release']);
+/** Steps with a button elsewhere on the page. */
+const shownElsewhere: ReadonlySet<string> = new Set(['extend-deadline', 'release']);
 
-/** In the order of the table, then every other way out. */
+/** The available actions in the order of the table, then every other way out. */
 export const leadingOffers = <O extends { action: string; open: boolean }>(
-  node: Standing,
+  node: NodeState,
   offers: readonly O[],
   isWayOut: (action: string) => boolean,
 ): O[] => {
-  const steps = nextStepsFor(node).filter((name) => !besideElsewhere.has(name));
+  const steps = nextStepsFor(node).filter((name) => !shownElsewhere.has(name));
   const open = offers.filter((offer) => offer.open);
-  const named = steps.flatMap((name) => open.filter(({ action }) => action === name));
-  return [...named, ...open.filter((offer) => isWayOut(offer.action) && !named.includes(offer))];
+  const listedOffers = steps.flatMap((name) => open.filter(({ action }) => action === name));
+  return [...listedOffers, ...open.filter((offer) => isWayOut(offer.action) && !listedOffers.includes(offer))];
 };

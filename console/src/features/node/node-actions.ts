@@ -8,7 +8,7 @@ import { offeredAction } from '../actions/offered-action.ts';
 export const nodeAction = ({ node_id, name }: Node, offer: OfferedAction): Action =>
   offeredAction(offer, name, (body, key) => actOnNode(node_id, offer.action, body, key));
 
-/** Open by the table; the prediction checks the rest. */
+/** Assumes that the action is available; the prediction checks all conditions. */
 export const nodeOffer = (action: NodeActionName): OfferedAction => ({
   action,
   does: nodeActions[action].does,

@@ -73,7 +73,7 @@ export function OperationPage() {
         <div className={columns.columns}>
           <Panel title="Timeline" flush>
             <Timeline
-              by={{ workflow_id: id }}
+              subject={{ workflow_id: id }}
               layer={layer}
               onLayer={(layer) => void navigate({ search: { layer }, replace: true, resetScroll: false })}
             />
@@ -99,7 +99,7 @@ const OperationFacts = ({ operation }: { operation: Operation }) => (
         facts={[
           ['Kind', <code key="kind">{operation.kind}</code>],
           ['Attempt', operation.attempt],
-          ['Asked by', operation.actor?.name],
+          ['Requested by', operation.actor?.name],
           ['Requested', <Ago key="created" at={operation.created_at} />],
           ['Started', operation.started_at && <Ago at={operation.started_at} />],
           ['Finished', operation.finished_at && <Ago at={operation.finished_at} />],

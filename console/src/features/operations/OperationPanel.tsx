@@ -1,4 +1,4 @@
-/** The operation on a page about something else: its banner and a link. */
+/** Shows the operation on the page of a node or allocation: its banner, or one line when done. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Progress } from '../../../../src/contract/progress.ts';
@@ -15,10 +15,10 @@ interface Props {
 
 export function OperationPanel({ workflow_id, progress }: Props) {
   const { data } = useQuery(operationQuery(workflow_id));
-  const shown = data?.progress ?? progress;
-  // If you watched it end, the banner stays; later visits show one line.
-  const [watched, setWatched] = useState(false);
-  if (shown && !hasEnded(shown) && !watched) setWatched(true);
-  if (data?.status === 'succeeded' && !watched) return <DoneLine operation={data} />;
-  return shown ? <ProgressBanner progress={shown} steps={data?.steps} /> : null;
+  const currentProgress = data?.progress ?? progress;
+  // If you watched the operation end, the banner stays. Later visits show one line.
+  const [sawRunning, setSawRunning] = useState(false);
+  if (currentProgress && !hasEnded(currentProgress) && !sawRunning) setSawRunning(true);
+  if (data?.status === 'succeeded' && !sawRunning) return <DoneLine operation={data} />;
+  return currentProgress ? <ProgressBanner progress={currentProgress} steps={data?.steps} /> : null;
 }

@@ -15,7 +15,7 @@ const columns: Column<Operation>[] = [
   {
     key: 'kind',
     heading: 'Operation',
-    by: (operation) => operation.kind,
+    sortValue: (operation) => operation.kind,
     cell: (operation) => (
       <Link to="/operations/$id" params={{ id: operation.workflow_id }} className="quiet-link">
         <b>{humanize(operation.kind)}</b>
@@ -25,7 +25,7 @@ const columns: Column<Operation>[] = [
   {
     key: 'status',
     heading: 'Status',
-    by: (operation) => operationStatuses.indexOf(operation.status),
+    sortValue: (operation) => operationStatuses.indexOf(operation.status),
     cell: (operation) => <OperationStatusBadge status={operation.status} />,
   },
   {
@@ -36,7 +36,7 @@ const columns: Column<Operation>[] = [
   {
     key: 'on',
     heading: 'On',
-    by: ({ node_id, allocation_id }) => node_id ?? allocation_id ?? '',
+    sortValue: ({ node_id, allocation_id }) => node_id ?? allocation_id ?? '',
     cell: ({ node_id, allocation_id }) => {
       if (node_id)
         return (
@@ -56,14 +56,14 @@ const columns: Column<Operation>[] = [
   {
     key: 'started',
     heading: 'Started',
-    by: (operation) => operation.created_at,
+    sortValue: (operation) => operation.created_at,
     cell: (operation) => <Ago at={operation.created_at} />,
   },
   { key: 'took', heading: 'Took', cell: (operation) => <Took operation={operation} />, end: true },
   {
     key: 'actor',
     heading: 'By',
-    by: (operation) => operation.actor?.name ?? '',
+    sortValue: (operation) => operation.actor?.name ?? '',
     cell: (operation) => operation.actor?.name,
     wideOnly: true,
   },

@@ -27,7 +27,7 @@ const route = getRouteApi('/frame/operations');
 const isStatus = (word: string | undefined): word is OperationStatus =>
   operationStatuses.some((status) => status === word);
 
-const says = (operation: Operation, q: string) =>
+const matchesSearch = (operation: Operation, q: string) =>
   [operation.kind, operation.workflow_id, operation.node_id, operation.allocation_id, operation.correlation_id]
     .join(' ')
     .toLowerCase()
@@ -45,7 +45,7 @@ export function OperationsPage() {
   const overview = useQuery({ ...overviewQuery, enabled: seesWholeFleet(session) });
   const all = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
   const q = search.q?.toLowerCase();
-  const shown = useMemo(() => (q ? all?.filter((operation) => says(operation, q)) : all), [all, q]);
+  const visibleRows = useMemo(() => (q ? all?.filter((operation) => matchesSearch(operation, q)) : all), [all, q]);
 
   return (
     <>
@@ -65,20 +65,23 @@ export function OperationsPage() {
       </div>
       {list.error && <FailurePanel error={list.error} />}
       <Panel flush>
-        {!shown && !list.error && <TableSkeleton />}
-        {shown?.length === 0 && (
-          <Empty icon={IconProgressCheck} title={q || status ? 'No operation matches' : 'Nothing has been done yet'}>
+        {!visibleRows && !list.error && <TableSkeleton />}
+        {visibleRows?.length === 0 && (
+          <Empty icon={IconProgressCheck} title={q || status ? 'No operation matches' : 'No operations yet'}>
             {q || status ? (
               <Button variant="default" onClick={() => change({ q: undefined, status: undefined, kind: undefined })}>
                 Show all
               </Button>
             ) : (
-              <p>Bringing up or taking down a machine is an operation. It survives restarts and shows its progress.</p>
+              <p>
+                Bringing up or taking down a machine is an operation. An operation survives restarts and shows its
+                progress.
+              </p>
             )}
           </Empty>
         )}
-        {shown && shown.length > 0 && (
-          <OperationTable operations={shown} sort={search.sort} onSort={(sort) => change({ sort })} />
+        {visibleRows && visibleRows.length > 0 && (
+          <OperationTable operations={visibleRows} sort={search.sort} onSort={(sort) => change({ sort })} />
         )}
         <LoadMore list={list} />
       </Panel>

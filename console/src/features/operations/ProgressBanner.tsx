@@ -1,6 +1,6 @@
 /**
- * The running operation: step, label, usual duration, elapsed time, a bar that never goes back, and
- * its parts.
+ * Shows a running operation: step, label, usual duration, elapsed time, a bar that never goes back,
+ * and the parts.
  */
 
 import type { Step } from '../../../../src/contract/operation.ts';
@@ -30,7 +30,7 @@ export function ProgressBanner({ progress, steps }: Props) {
   const usually = ended ? null : usual(progress);
   const words = outlook(progress, sinceReceipt);
   const time = elapsed(progress.elapsed_seconds + Math.max(0, sinceReceipt));
-  const where = position(progress);
+  const stepPosition = position(progress);
 
   return (
     <section
@@ -43,7 +43,7 @@ export function ProgressBanner({ progress, steps }: Props) {
         <Icon size={20} className={styles.icon} data-turning={progress.status === 'running' || undefined} aria-hidden />
         <div className={styles.words}>
           <div className={styles.headline}>
-            {where && <span>{where} · </span>}
+            {stepPosition && <span>{stepPosition} · </span>}
             <strong>{labelOf(progress)}</strong>
             {usually && <span> ({usually})</span>}
             <span>

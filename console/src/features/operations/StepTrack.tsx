@@ -37,11 +37,11 @@ function StepItem({ step }: { step: Step }) {
 function StepTime({ step }: { step: Step }) {
   const { status, started_at, finished_at, retry_at, tries, usual_seconds } = step;
   const words = useTicking((nowMs) => {
-    const again = tries > 1 ? ` · try ${tries}` : '';
-    if (started_at && finished_at) return precise((Date.parse(finished_at) - Date.parse(started_at)) / 1000) + again;
+    const tryWords = tries > 1 ? ` · try ${tries}` : '';
+    if (started_at && finished_at) return precise((Date.parse(finished_at) - Date.parse(started_at)) / 1000) + tryWords;
     if (status === 'waiting' && retry_at && Date.parse(retry_at) - nowMs >= 1000)
-      return `again in ${elapsed((Date.parse(retry_at) - nowMs) / 1000)}${again}`;
-    if (started_at) return elapsed((nowMs - Date.parse(started_at)) / 1000) + again;
+      return `again in ${elapsed((Date.parse(retry_at) - nowMs) / 1000)}${tryWords}`;
+    if (started_at) return elapsed((nowMs - Date.parse(started_at)) / 1000) + tryWords;
     if (status === 'skipped') return 'skipped';
     return usual_seconds ? `usual ${roughly(usual_seconds)}` : '';
   });

@@ -1,4 +1,4 @@
-/** The actions on an operation, and the statuses that allow them. */
+/** The actions on an operation, and the statuses in which each is allowed. */
 
 import type { Operation } from '../../../../src/contract/operation.ts';
 import { cancelOperation, retryOperation } from '../../api/queries/operations.ts';
@@ -10,7 +10,7 @@ export const canRetryOperation = ({ status }: Operation): boolean => status === 
 
 export const cancelAction = (operation: Operation): Action => ({
   title: `Cancel ${humanize(operation.kind).toLowerCase()}?`,
-  says: 'It stops at its next step, and takes down what it has created so far.',
+  description: 'The operation stops at its next step and takes down what it has created so far.',
   button: 'Cancel operation',
   destructive: true,
   run: ({ reason }, key) => thenNotify('Cancel requested', cancelOperation(operation.workflow_id, reason, key)),
@@ -18,7 +18,7 @@ export const cancelAction = (operation: Operation): Action => ({
 
 export const retryOperationAction = (operation: Operation): Action => ({
   title: `Retry ${humanize(operation.kind).toLowerCase()}?`,
-  says: 'It continues at the step that failed. Finished steps are not repeated.',
+  description: 'The operation continues at the step that failed. Finished steps are not repeated.',
   button: 'Retry',
-  run: ({ reason }, key) => thenNotify('The operation continues', retryOperation(operation.workflow_id, reason, key)),
+  run: ({ reason }, key) => thenNotify('Retry requested', retryOperation(operation.workflow_id, reason, key)),
 });

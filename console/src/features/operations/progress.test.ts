@@ -13,7 +13,7 @@ const progress = (fields: Partial<SparseProgress> = {}): SparseProgress => ({
 
 const expected = { p50_seconds: 300, p90_seconds: 600, samples: 48 };
 
-it('a part shows its state, and its count if known', () => {
+it('a part shows its state, and its count if it has one', () => {
   const part = { name: 'targets', kind: 'recovery', state: 'under way', tone: 'busy' } as const;
   expect(partWords({ ...part, count: 1 })).toBe('targets ×1 · under way');
   expect(partWords(part)).toBe('targets · under way');
@@ -31,7 +31,7 @@ describe('the headline', () => {
     expect(headline(progress(), 252)).toBe('Arm create or update · 4m 12s');
   });
 
-  it('omits expectations once it has ended', () => {
+  it('omits the usual duration after the operation has ended', () => {
     const over = progress({ status: 'succeeded', kind: 'node-provision', step: 5, total_steps: 5, expected });
     expect(headline(over, 400)).toBe('Step 5/5 · Node provision done · 6m 40s');
     expect(labelOf(progress({ status: 'failed', label: 'Launching' }))).toBe('Launching');
@@ -39,17 +39,17 @@ describe('the headline', () => {
 });
 
 describe('the outlook', () => {
-  it('is empty when nothing is known, or it has ended', () => {
+  it('is empty if nothing is known or the operation has ended', () => {
     expect(outlook(progress({ eta_seconds: null, slower_than: null, stalled: false }), 3)).toEqual([]);
     expect(outlook(progress({ status: 'failed', eta_seconds: 100, stalled: true }), 3)).toEqual([]);
   });
 
-  it('counts the estimate down from its receipt, then says later than expected', () => {
+  it('counts the estimate down, then says later than expected', () => {
     expect(outlook(progress({ eta_seconds: 190 }), 10)).toEqual(['about 3 min left']);
     expect(outlook(progress({ eta_seconds: 10 }), 12)).toEqual(['later than expected']);
   });
 
-  it('compares only slow runs, and shows the next try', () => {
+  it('mentions slow runs only, and shows the next try', () => {
     expect(outlook(progress({ slower_than: 0.2 }), 0)).toEqual([]);
     expect(outlook(progress({ slower_than: 0.925, stalled: true, retry_after_seconds: 30 }), 4)).toEqual([
       'next try in 26s',
@@ -64,7 +64,7 @@ describe('the bar', () => {
     expect(barPercent(progress())).toBeNull();
   });
 
-  it('never goes back, in whatever order updates arrive', () => {
+  it('never goes back, even if updates arrive out of order', () => {
     fc.assert(
       fc.property(
         fc.array(fc.option(fc.double({ min: -10, max: 120, noNaN: true }), { nil: undefined })),
@@ -82,7 +82,7 @@ describe('the bar', () => {
     );
   });
 
-  it('is full only when it succeeded', () => {
+  it('is full only after success', () => {
     expect(barPercent(progress({ status: 'succeeded', percent: 40 }))).toBe(100);
     expect(barPercent(progress({ status: 'failed', percent: 40 }))).toBe(40);
   });

@@ -1,6 +1,7 @@
 /**
- * The words of the progress banner. Only `workflow_id`, `status`, `phase` and `elapsed_seconds` are
- * certain: an older driver or the first event lacks the rest, and the banner then shows less.
+ * Renders the texts of the progress banner. Only `workflow_id`, `status`, `phase` and
+ * `elapsed_seconds` are always set. Older drivers and first events lack the other fields, and the
+ * banner then shows less.
  */
 
 import type { Progress, ProgressPart } from '../../../../src/contract/progress.ts';
@@ -9,8 +10,8 @@ import { elapsed, range, roughly } from '../../ui/time/durations.ts';
 
 export type SparseProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase' | 'elapsed_seconds'> & Partial<Progress>;
 
-const ended: ReadonlySet<Progress['status']> = new Set(['succeeded', 'failed', 'cancelled']);
-export const hasEnded = (progress: SparseProgress): boolean => ended.has(progress.status);
+const endStatuses: ReadonlySet<Progress['status']> = new Set(['succeeded', 'failed', 'cancelled']);
+export const hasEnded = (progress: SparseProgress): boolean => endStatuses.has(progress.status);
 
 export const position = ({ step, total_steps }: SparseProgress): string | null =>
   step && total_steps ? `Step ${Math.min(step, total_steps)}/${total_steps}` : null;
@@ -19,8 +20,8 @@ export const labelOf = ({ status, kind, label, phase }: SparseProgress): string 
   status === 'succeeded' ? `${humanize(kind ?? 'operation')} done` : label || humanize(phase);
 
 /**
- * `agent · registering`, `targets ×3 · under way`; `systempool · Succeeded · 1n` for a node pool.
- * As in the CLI.
+ * `agent · registering`, `targets ×3 · under way`, or `systempool · Succeeded · 1n` for a node pool.
+ * The CLI prints the same text.
  */
 export const partWords = ({ kind, name, state, count }: ProgressPart): string => {
   if (count === undefined) return `${name} · ${state}`;
@@ -37,7 +38,7 @@ export function headline(progress: SparseProgress, elapsed_seconds: number): str
   return [position(progress), what, elapsed(elapsed_seconds)].filter(Boolean).join(' · ');
 }
 
-/** The time left, as far as it is known; otherwise empty. */
+/** What to expect: next try, stall, time left, comparison with earlier runs. Empty if unknown. */
 export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
   if (hasEnded(progress)) return [];
   const { eta_seconds, slower_than, stalled, retry_after_seconds } = progress;
@@ -56,20 +57,20 @@ export function outlook(progress: SparseProgress, since_receipt_seconds: number)
   return words;
 }
 
-const highest = new Map<string, number>();
-const remembered = 1000;
+const highestPercent = new Map<string, number>();
+const maxRemembered = 1000;
 
 /**
- * The width of the bar in percent. It never goes back, in whatever order updates arrive; null if
- * unknown.
+ * The width of the bar in percent, or null if unknown. It never goes back, even if updates arrive
+ * out of order.
  */
 export function barPercent(progress: SparseProgress): number | null {
   const { workflow_id, status, percent } = progress;
-  const before = highest.get(workflow_id);
+  const previous = highestPercent.get(workflow_id);
   if (status === 'succeeded') return 100;
-  if (typeof percent !== 'number' && before === undefined) return null;
-  const now = Math.max(before ?? 0, Math.min(100, percent ?? 0));
-  if (highest.size > remembered) highest.clear();
-  highest.set(workflow_id, now);
+  if (typeof percent !== 'number' && previous === undefined) return null;
+  const now = Math.max(previous ?? 0, Math.min(100, percent ?? 0));
+  if (highestPercent.size > maxRemembered) highestPercent.clear();
+  highestPercent.set(workflow_id, now);
   return now;
 }

@@ -27,7 +27,7 @@ export function PoolsPage() {
         tab="Pools"
         below={
           <span>
-            What machines of one class look like; declared with <code>slipway apply -f pool.yaml</code>
+            A pool describes machines of one kind. Declare pools with <code>slipway apply -f pool.yaml</code>
           </span>
         }
       />
@@ -41,7 +41,7 @@ export function PoolsPage() {
         <Panel>
           <Empty icon={IconStack2} title="No pools">
             <p>
-              Declare one, then allocate machines from it:
+              Declare a pool, then allocate machines from it:
               <code>slipway apply -f pool.yaml</code>
             </p>
           </Empty>
@@ -73,7 +73,7 @@ function PoolCard({ pool }: { pool: Pool }) {
             Boots
           </Link>
           <span className={styles.tag}>{pool.driver}</span>
-          {pool.mode === 'observe' && <span className={styles.tag}>only observed</span>}
+          {pool.mode === 'observe' && <span className={styles.tag}>observe only</span>}
           {pool.paused && <span className={styles.tag}>paused</span>}
         </span>
       }
@@ -87,7 +87,7 @@ function PoolCard({ pool }: { pool: Pool }) {
         facts={[
           ['Runtime class', pool.runtime_class],
           ['Zone', pool.zone],
-          ['After release', reusesNodes(pool) ? 'cleaned, proven and free again' : 'retired, with proof'],
+          ['After release', reusesNodes(pool) ? 'cleaned, checked and reused' : 'retired, with proof'],
           ['Attempts', pool.attempts],
           ['Heartbeat', pool.heartbeat?.interval_seconds && `every ${roughly(pool.heartbeat.interval_seconds)}`],
           ...phases.map((phase): [string, string | undefined] => {
@@ -99,7 +99,7 @@ function PoolCard({ pool }: { pool: Pool }) {
             'Budget policy',
             budgets.policy === 'learned' ? (
               <Link key="policy" to="/boots" search={{ pool: pool.name }}>
-                learned: where boots have moved it
+                learned from boots
               </Link>
             ) : (
               budgets.policy
@@ -116,7 +116,7 @@ function PoolCard({ pool }: { pool: Pool }) {
       {pool.spec && Object.keys(pool.spec).length > 0 && (
         <details className={styles.spec}>
           <summary>Spec</summary>
-          {/* Masked for admins too: other people may see the screen. */}
+          {/* Masked for admins too, because other people may see the screen. */}
           <pre>{JSON.stringify(maskPool(pool).spec, null, 2)}</pre>
           <p>
             Values, scripts and commands are masked. Admins read them with <code>slipway pools --json</code>.

@@ -76,11 +76,12 @@ const Nothing = ({ status, onShowOpen }: { status: ResidueStatus; onShowOpen: ()
   status === 'open' ? (
     <Empty icon={IconLeaf} title="Nothing is left behind">
       <p>
-        Resources without an owner appear here, and those a forced release left. They are checked until they are gone.
+        Resources without an owner appear here, and resources that a forced release left. Slipway checks them until they
+        are gone.
       </p>
     </Empty>
   ) : (
-    <Empty icon={IconLeaf} title={`Nothing is ${status}`}>
+    <Empty icon={IconLeaf} title={`No entry is ${status}`}>
       <Button variant="default" onClick={onShowOpen}>
         Show open entries
       </Button>

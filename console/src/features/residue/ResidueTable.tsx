@@ -18,7 +18,7 @@ const columns: Column<Residue>[] = [
   {
     key: 'what',
     heading: 'What',
-    by: residueName,
+    sortValue: residueName,
     cell: ({ kind, resource, residue_id }) => (
       <div className={styles.lines}>
         <b>{kind}</b>
@@ -29,8 +29,8 @@ const columns: Column<Residue>[] = [
       </div>
     ),
   },
-  { key: 'where', heading: 'Where', by: whereWords, cell: whereWords },
-  { key: 'since', heading: 'Since', by: ({ since }) => since, cell: ({ since }) => <Ago at={since} /> },
+  { key: 'where', heading: 'Where', sortValue: whereWords, cell: whereWords },
+  { key: 'since', heading: 'Since', sortValue: ({ since }) => since, cell: ({ since }) => <Ago at={since} /> },
   {
     key: 'why',
     heading: 'Why',
@@ -41,23 +41,23 @@ const columns: Column<Residue>[] = [
       </div>
     ),
   },
-  { key: 'of', heading: 'Of', cell: (row) => <Of residue={row} /> },
+  { key: 'of', heading: 'Belonged to', cell: (row) => <FormerOwner residue={row} /> },
   {
     key: 'cost',
     heading: 'Cost',
-    by: ({ cost_per_hour }) => cost_per_hour ?? -1,
+    sortValue: ({ cost_per_hour }) => cost_per_hour ?? -1,
     cell: ({ cost_per_hour }) => cost_per_hour !== null && <span className="tabular">{costWords(cost_per_hour)}</span>,
     end: true,
   },
   {
     key: 'seen',
-    heading: 'Last look',
-    by: ({ verified_at }) => verified_at ?? '',
-    cell: (row) => <Look residue={row} />,
+    heading: 'Last check',
+    sortValue: ({ verified_at }) => verified_at ?? '',
+    cell: (row) => <LastCheck residue={row} />,
   },
 ];
 
-const Of = ({ residue: { node_id, allocation_id } }: { residue: Residue }) => (
+const FormerOwner = ({ residue: { node_id, allocation_id } }: { residue: Residue }) => (
   <div className={styles.lines}>
     {node_id && (
       <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>
@@ -72,14 +72,14 @@ const Of = ({ residue: { node_id, allocation_id } }: { residue: Residue }) => (
   </div>
 );
 
-function Look({ residue }: { residue: Residue }) {
+function LastCheck({ residue }: { residue: Residue }) {
   const { verified_at, seen, settled_at, settled_by, settled_reason, status, workflow_id } = residue;
   return (
     <div className={styles.lines}>
       {settled_at ? (
         <span>
           {status} <Ago at={settled_at} />
-          {settled_by && ` by ${settled_by.name}`}
+          {settled_by && ` sortValue ${settled_by.name}`}
         </span>
       ) : (
         <span>{verified_at ? <Ago at={verified_at} /> : 'not yet'}</span>
@@ -87,7 +87,7 @@ function Look({ residue }: { residue: Residue }) {
       {(settled_reason ?? seen) && <span className={styles.dim}>{withLocalTimes(settled_reason ?? seen ?? '')}</span>}
       {workflow_id && (
         <Link to="/operations/$id" params={{ id: workflow_id }} className={styles.dim}>
-          the operation
+          see the operation
         </Link>
       )}
     </div>

@@ -9,40 +9,40 @@ import { residueName } from './words.ts';
 
 interface ResidueActionTexts {
   label: string;
-  says: string;
-  done: string;
+  description: string;
+  notice: string;
 }
 
-/** As in the CLI. */
+/** The CLI uses the same labels. */
 export const residueActions: Record<ResidueActionName, ResidueActionTexts> = {
-  verify: { label: 'Verify', says: 'Check now whether it still exists.', done: 'is being checked' },
+  verify: { label: 'Verify', description: 'Check now whether the resource still exists.', notice: 'is being checked' },
   adopt: {
     label: 'Adopt',
-    says: 'You become its owner. It no longer counts as residue.',
-    done: 'is now yours',
+    description: 'You become the owner of the resource. It no longer counts as residue.',
+    notice: 'is now yours',
   },
   delete: {
     label: 'Delete',
-    says: 'Destroy the resources with our tags, with proof. You cannot undo this.',
-    done: 'is being destroyed',
+    description: 'Destroy the resources with our tags, and prove that they are gone. You cannot undo this.',
+    notice: 'is being destroyed',
   },
 };
 
 export const residueActionNames = Object.keys(residueActions) as ResidueActionName[];
 
 export const residueAction = (residue: Residue, action: ResidueActionName): Action => {
-  const { label, says, done } = residueActions[action];
+  const { label, description, notice } = residueActions[action];
   return {
     title: `${label} · ${residueName(residue)}`,
-    says,
+    description,
     button: label,
     destructive: action === 'delete',
     needsReason: true,
     predict: async () => {
       const { predicts } = await actOnResidue(residue.residue_id, action, dryRun, newKey());
-      return { says: toSentence(predicts.says) };
+      return { text: toSentence(predicts.says) };
     },
     run: ({ reason = '' }, key) =>
-      thenNotify(`${residueName(residue)} ${done}`, actOnResidue(residue.residue_id, action, { reason }, key)),
+      thenNotify(`${residueName(residue)} ${notice}`, actOnResidue(residue.residue_id, action, { reason }, key)),
   };
 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { causeWords, costWords, residueHeadline, residueName, totalCost, whereWords } from './words.ts';
 
-const somebody = { name: 'anna', token_id: 'tok_1' } as never;
+const operator = { name: 'anna', token_id: 'tok_1' } as never;
 
 describe('words of residue', () => {
   it('name the resource and its place', () => {
@@ -10,7 +10,7 @@ describe('words of residue', () => {
     expect(whereWords({ driver: 'azure', pool: null, host: null })).toBe('azure');
   });
   it('name the cause and the person', () => {
-    expect(causeWords({ why: 'force-release', forced_by: somebody })).toBe('its release was forced by anna');
+    expect(causeWords({ why: 'force-release', forced_by: operator })).toBe('its release was forced by anna');
     expect(causeWords({ why: 'force-release', forced_by: null })).toBe('its release was forced');
     expect(causeWords({ why: 'orphan', forced_by: null })).toBe('found without an owner');
   });
@@ -19,7 +19,7 @@ describe('words of residue', () => {
     expect(totalCost([{ cost_per_hour: null }])).toBeNull();
     expect(totalCost([{ cost_per_hour: null }, { cost_per_hour: 1 }, { cost_per_hour: 0.5 }])).toBe(1.5);
   });
-  it('have a headline that counts only what was read', () => {
+  it('have a headline with the count and the known cost', () => {
     expect(residueHeadline([], true)).toMatch(/^Resources that may be left/);
     expect(residueHeadline([{ cost_per_hour: null }], true)).toBe('1 thing may be left at a provider');
     expect(residueHeadline([{ cost_per_hour: 2 }, { cost_per_hour: null }], false)).toBe(

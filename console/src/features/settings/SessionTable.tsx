@@ -1,4 +1,4 @@
-/** The console sessions, with the button that ends one. */
+/** Lists the console sessions, each with a button that ends it. */
 import { Button } from '@mantine/core';
 import { useMemo } from 'react';
 import type { ConsoleSession } from '../../../../src/contract/security/token.ts';
@@ -10,7 +10,7 @@ interface Props {
   onRevoke: (session: ConsoleSession) => void;
 }
 
-const ends = ({ expires_at, idle_expires_at }: ConsoleSession) =>
+const endOf = ({ expires_at, idle_expires_at }: ConsoleSession) =>
   Date.parse(idle_expires_at) < Date.parse(expires_at) ? idle_expires_at : expires_at;
 
 const columnsFor = (onRevoke: Props['onRevoke']): Column<ConsoleSession>[] => [
@@ -26,7 +26,7 @@ const columnsFor = (onRevoke: Props['onRevoke']): Column<ConsoleSession>[] => [
   { key: 'address', heading: 'From', cell: ({ address }) => address ?? 'unknown' },
   { key: 'opened', heading: 'Signed in', cell: ({ created_at }) => <Ago at={created_at} /> },
   { key: 'used', heading: 'Last use', cell: ({ last_used_at }) => <Ago at={last_used_at} /> },
-  { key: 'ends', heading: 'Ends', cell: (session) => <Ago at={ends(session)} /> },
+  { key: 'ends', heading: 'Ends', cell: (session) => <Ago at={endOf(session)} /> },
   {
     key: 'actions',
     heading: 'Actions',

@@ -18,22 +18,26 @@ interface Props {
 }
 
 export function TokenDialog({ opened, onClose }: Props) {
-  const [made, setMade] = useState<Token | null>(null);
+  const [createdToken, setCreatedToken] = useState<Token | null>(null);
   const close = () => {
-    setMade(null);
+    setCreatedToken(null);
     onClose();
   };
   return (
     <Modal
       opened={opened}
       onClose={close}
-      title={made ? `Token ${made.name}` : 'Create token'}
+      title={createdToken ? `Token ${createdToken.name}` : 'Create token'}
       closeButtonProps={{ 'aria-label': 'Close' }}
       // A stray click must not lose a secret that is shown only once.
-      closeOnClickOutside={made === null}
-      closeOnEscape={made === null}
+      closeOnClickOutside={createdToken === null}
+      closeOnEscape={createdToken === null}
     >
-      {made ? <Secret token={made.token ?? ''} onClose={close} /> : <Form onMade={setMade} onClose={close} />}
+      {createdToken ? (
+        <Secret token={createdToken.token ?? ''} onClose={close} />
+      ) : (
+        <Form onCreated={setCreatedToken} onClose={close} />
+      )}
     </Modal>
   );
 }
@@ -41,7 +45,7 @@ export function TokenDialog({ opened, onClose }: Props) {
 const namePattern = '[a-z0-9]([a-z0-9.\\-]{0,61}[a-z0-9])?';
 const dayInSeconds = 86_400;
 
-function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: () => void }) {
+function Form({ onCreated, onClose }: { onCreated: (token: Token) => void; onClose: () => void }) {
   const cache = useQueryClient();
   const [key] = useState(newKey);
   const [name, setName] = useState('');
@@ -61,14 +65,14 @@ function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: ()
       ),
     onSuccess: (token) => {
       void cache.invalidateQueries({ queryKey: keys.tokens() });
-      onMade(token);
+      onCreated(token);
     },
   });
   return (
-    <DialogForm isReady={name !== ''} button="Make it" doing={mutation} onClose={onClose}>
+    <DialogForm isReady={name !== ''} button="Create" doing={mutation} onClose={onClose}>
       <TextInput
         label="Name"
-        description="The person or program that uses it; recorded with every action"
+        description="The person or program that uses the token. Recorded with every action"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         pattern={namePattern}
@@ -76,7 +80,7 @@ function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: ()
         data-autofocus
       />
       <Radio.Group
-        label="What it may do"
+        label="Role"
         value={role}
         onChange={(value) => setRole(roles.find((each) => each === value) ?? 'viewer')}
       >
@@ -95,7 +99,7 @@ function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: ()
       />
       <NumberInput
         label="Ends after"
-        description="Optional. Without it, the token works until you revoke it"
+        description="Optional. Otherwise the token works until you revoke it"
         suffix=" days"
         min={1}
         max={3650}
@@ -111,7 +115,7 @@ function Secret({ token, onClose }: { token: string; onClose: () => void }) {
   return (
     <Stack gap="md">
       <Text>
-        Copy it now. <b>It is not shown again.</b>
+        Copy the token now. <b>It is not shown again.</b>
       </Text>
       <code className={styles.line}>{token}</code>
       <Group justify="flex-end" gap="xs">
@@ -122,7 +126,7 @@ function Secret({ token, onClose }: { token: string; onClose: () => void }) {
         >
           {clipboard.copied ? 'Copied' : 'Copy'}
         </Button>
-        <Button onClick={onClose}>I have it</Button>
+        <Button onClick={onClose}>Finish</Button>
       </Group>
     </Stack>
   );

@@ -1,4 +1,4 @@
-/** Every token without its secret, with the button that revokes it. */
+/** Lists every token without its secret, each with a button that revokes it. */
 import { Button } from '@mantine/core';
 import { IconEye, IconKey, IconTool, IconTransfer } from '@tabler/icons-react';
 import { useMemo } from 'react';
@@ -19,7 +19,7 @@ const roleLooks: Record<TokenRole, Look> = {
 
 interface Props {
   tokens: Token[];
-  /** The token in use; revoking it would end its own session. */
+  /** The id of the token of this session. */
   own: string;
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
@@ -30,7 +30,7 @@ const columnsFor = (own: string, onRevoke: Props['onRevoke']): Column<Token>[] =
   {
     key: 'name',
     heading: 'Name',
-    by: ({ name }) => name,
+    sortValue: ({ name }) => name,
     cell: ({ name, token_id }) => (
       <span>
         <b>{name}</b> {token_id === own && '(you)'}
@@ -40,31 +40,31 @@ const columnsFor = (own: string, onRevoke: Props['onRevoke']): Column<Token>[] =
   {
     key: 'role',
     heading: 'Role',
-    by: ({ role }) => role,
+    sortValue: ({ role }) => role,
     cell: ({ role }) => <StatusBadge look={roleLooks[role]} status={role} means={roleWords[role]} />,
   },
   {
     key: 'tenant',
     heading: 'Tenant',
-    by: ({ tenant }) => tenant ?? '',
+    sortValue: ({ tenant }) => tenant ?? '',
     cell: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? 'all')),
   },
   {
     key: 'created',
-    heading: 'Made',
-    by: ({ created_at }) => created_at,
+    heading: 'Created',
+    sortValue: ({ created_at }) => created_at,
     cell: ({ created_at }) => <Ago at={created_at} />,
   },
   {
     key: 'used',
     heading: 'Last use',
-    by: ({ last_used_at }) => last_used_at ?? '',
+    sortValue: ({ last_used_at }) => last_used_at ?? '',
     cell: ({ last_used_at }) => (last_used_at ? <Ago at={last_used_at} /> : 'never'),
   },
   {
     key: 'expires',
     heading: 'Ends',
-    by: ({ expires_at }) => expires_at ?? '~',
+    sortValue: ({ expires_at }) => expires_at ?? '~',
     cell: ({ expires_at }) => (expires_at ? <Ago at={expires_at} /> : 'when revoked'),
   },
   { key: 'id', heading: 'Id', cell: ({ token_id }) => <CopyId id={token_id} short />, wideOnly: true },

@@ -1,4 +1,4 @@
-/** Ends a session. */
+/** The action that ends a console session. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { ConsoleSession } from '../../../../src/contract/security/token.ts';
 import { keys } from '../../api/cache/keys.ts';
@@ -7,7 +7,7 @@ import type { Action } from '../actions/action.ts';
 
 export const revokeSessionAction = ({ session_id, name, current }: ConsoleSession, cache: QueryClient): Action => ({
   title: `Revoke session · ${name}`,
-  says: current
+  description: current
     ? 'This is your session. You are signed out at once.'
     : 'That browser is signed out at once. The token stays valid.',
   button: 'Revoke',
@@ -16,6 +16,6 @@ export const revokeSessionAction = ({ session_id, name, current }: ConsoleSessio
   run: async (_, key) => {
     await revokeSession(session_id, key);
     await cache.invalidateQueries({ queryKey: keys.sessions() });
-    return { says: `The session of ${name} has ended` };
+    return { notice: `The session of ${name} has ended` };
   },
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { settingRows, sourcedRows, whereFrom } from './words.ts';
 
-it('settings become rows by path, without unset ones', () => {
+it('lists settings by path and omits unset ones', () => {
   expect(
     settingRows({ port: 7070, tls: null, brake: { fraction: 0.2, deep: { on: true } }, hosts: ['a', 'b'] }),
   ).toEqual([

@@ -1,11 +1,11 @@
-/** Settings as rows, with nested ones named by their path as in the settings file. Pure. */
+/** Renders settings as rows, named by their path in the settings file. Pure. */
 
 const isGroup = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const words = (value: unknown): string =>
+const textOf = (value: unknown): string =>
   Array.isArray(value)
-    ? value.map(words).join(', ')
+    ? value.map(textOf).join(', ')
     : typeof value === 'object'
       ? JSON.stringify(value)
       : String(value);
@@ -14,13 +14,13 @@ const words = (value: unknown): string =>
 export const settingRows = (settings: Record<string, unknown>, path = ''): [string, string][] =>
   Object.entries(settings).flatMap(([name, value]): [string, string][] => {
     if (value === null || value === undefined) return [];
-    return isGroup(value) ? settingRows(value, `${path}${name}.`) : [[`${path}${name}`, words(value)]];
+    return isGroup(value) ? settingRows(value, `${path}${name}.`) : [[`${path}${name}`, textOf(value)]];
   });
 
 /** Adds where each setting comes from. */
 export const sourcedRows = (settings: Record<string, unknown>, sources: Record<string, string>): [string, string][] =>
   settingRows(settings).map(([name, value]) => [name, sources[name] ? `${value} (${sources[name]})` : value]);
 
-/** Names the settings file, for settings that have no flag. */
+/** Names the source of the settings that have no flag. */
 export const whereFrom = (file: unknown): string =>
-  typeof file === 'string' ? `from ${file}, and defaults for the rest` : 'defaults; no settings file was given';
+  typeof file === 'string' ? `from ${file}, otherwise defaults` : 'defaults; no settings file was given';

@@ -1,5 +1,5 @@
 /**
- * Shows on every page that verdicts are held: a count in the navigation, and a banner above the
+ * Shows that verdicts are held: a count in the navigation of every page, and a banner above the
  * fleet.
  */
 import { IconPlayerPause } from '@tabler/icons-react';
@@ -11,11 +11,11 @@ import { toneStyle } from '../../ui/theme.ts';
 import styles from './HeldVerdicts.module.css';
 import { heldCount, heldHeadline, isOpenHold } from './words.ts';
 
-/** Replaces `otherwise`, so that nothing moves. */
-export function HeldMark({ otherwise }: { otherwise: ReactNode }) {
+/** Replaces the fallback, so that nothing moves. */
+export function HeldMark({ fallback }: { fallback: ReactNode }) {
   const brake = useBrake();
   const count = brake ? heldCount(brake) : null;
-  if (count === null) return otherwise;
+  if (count === null) return fallback;
   return (
     <span className={styles.mark} style={toneStyle('held')}>
       {count}

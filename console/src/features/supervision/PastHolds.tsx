@@ -1,4 +1,4 @@
-/** Past holds, and gaps in which the control plane was down. */
+/** Tables of past holds, and of gaps in which the control plane was down. */
 import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
 import { Ago } from '../../ui/time/Ago.tsx';
@@ -27,7 +27,7 @@ function End({ hold: { resumed_at, resumed_by, ended_at } }: { hold: Hold }) {
   return (
     ended_at && (
       <span>
-        over <Ago at={ended_at} />
+        ended <Ago at={ended_at} />
       </span>
     )
   );

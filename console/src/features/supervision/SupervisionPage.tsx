@@ -19,7 +19,7 @@ import { HoldList } from './HoldList.tsx';
 import { MaintenanceTable } from './MaintenanceTable.tsx';
 import { GapTable, PastHolds } from './PastHolds.tsx';
 import { SweepTable } from './SweepTable.tsx';
-import { hearingWords, heldHeadline, isOpenHold } from './words.ts';
+import { heartbeatWords, heldHeadline, isOpenHold } from './words.ts';
 
 const route = getRouteApi('/frame/supervision');
 
@@ -35,7 +35,7 @@ export function SupervisionPage() {
       <PageHeader
         title="Supervision"
         tab="Supervision"
-        below={brake.data && <span>{`${heldHeadline(brake.data)}. ${hearingWords(brake.data)}`}</span>}
+        below={brake.data && <span>{`${heldHeadline(brake.data)}. ${heartbeatWords(brake.data)}`}</span>}
       />
       <div className={columns.stack}>
         {brake.error && <FailurePanel error={brake.error} />}
@@ -52,11 +52,7 @@ export function SupervisionPage() {
           </Panel>
         )}
         {sweeps.error && <FailurePanel error={sweeps.error} />}
-        <Panel
-          title="Rules at work"
-          aside={sweeps.data && <Text size="xs">replica {sweeps.data.replica_id}</Text>}
-          flush
-        >
+        <Panel title="Rules" aside={sweeps.data && <Text size="xs">replica {sweeps.data.replica_id}</Text>} flush>
           {sweeps.data ? (
             <SweepTable
               sweeps={sweeps.data.items}
@@ -81,7 +77,7 @@ function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) =
     <Empty icon={IconShieldCheck} title={heldHeadline(brake)}>
       <p>
         {brake.holding
-          ? 'Because of maintenance, or because a provider does not answer. Each node page says which. Verdicts resume when that ends.'
+          ? 'The cause is maintenance, or a provider that does not answer. Each node page shows which. Verdicts resume afterwards.'
           : 'Rules decide without delay. If many machines fail at once, further verdicts are held here.'}
       </p>
     </Empty>
@@ -90,25 +86,25 @@ function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) =
 
 const maxPast = 5;
 
-const newest = (all: unknown[]) =>
+const countNote = (all: unknown[]) =>
   all.length > maxPast && (
     <Text size="xs" c="dimmed">
       the newest {maxPast} of {all.length}
     </Text>
   );
 
-/** Each part only if it has entries. */
+/** Shows each table only if it has entries. */
 function Past({ brake }: { brake: Brake }) {
   const past = brake.holds.filter((hold) => !isOpenHold(hold));
   return (
     <>
       {past.length > 0 && (
-        <Panel title="Earlier" aside={newest(past)} flush>
+        <Panel title="Earlier holds" aside={countNote(past)} flush>
           <PastHolds holds={past.slice(0, maxPast)} />
         </Panel>
       )}
       {brake.gaps.length > 0 && (
-        <Panel title="Gaps of the control plane" aside={newest(brake.gaps)} flush>
+        <Panel title="Gaps of the control plane" aside={countNote(brake.gaps)} flush>
           <GapTable gaps={brake.gaps.slice(0, maxPast)} />
         </Panel>
       )}

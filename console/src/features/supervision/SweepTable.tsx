@@ -1,4 +1,4 @@
-/** The rules at work: last run, lateness, and results. */
+/** Lists the rules with their last run, lateness and results. */
 import type { ReplyOf } from '../../../../src/contract/route.ts';
 import type { Routes } from '../../../../src/contract/routes.ts';
 import { type Column, DataTable } from '../../ui/table/DataTable.tsx';
@@ -9,52 +9,53 @@ import styles from './SweepTable.module.css';
 
 type SweepRun = ReplyOf<Routes['sweep-list']>['items'][number];
 
-const words = (value: number) => (value < 1 ? `${Math.max(1, Math.round(value * 1000))} ms` : precise(value));
-const seconds = (value: number | null) => (value === null ? null : <span className="tabular">{words(value)}</span>);
-const counted = (count: number) => count > 0 && <span className="tabular">{count}</span>;
+const durationWords = (value: number) => (value < 1 ? `${Math.max(1, Math.round(value * 1000))} ms` : precise(value));
+const seconds = (value: number | null) =>
+  value === null ? null : <span className="tabular">{durationWords(value)}</span>;
+const countCell = (count: number) => count > 0 && <span className="tabular">{count}</span>;
 
 const columns: Column<SweepRun>[] = [
-  { key: 'rule', heading: 'Rule', by: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
+  { key: 'rule', heading: 'Rule', sortValue: ({ name }) => name, cell: ({ name }) => <code>{name}</code> },
   {
     key: 'ran',
     heading: 'Last run',
-    by: ({ last_run_at }) => last_run_at ?? '',
+    sortValue: ({ last_run_at }) => last_run_at ?? '',
     cell: ({ last_run_at }) => (last_run_at ? <Ago at={last_run_at} /> : 'not yet'),
   },
   {
     key: 'late',
     heading: 'Late by',
-    by: ({ lateness_seconds }) => lateness_seconds ?? -1,
+    sortValue: ({ lateness_seconds }) => lateness_seconds ?? -1,
     cell: ({ lateness_seconds }) => seconds(lateness_seconds),
     end: true,
   },
   {
     key: 'decided',
     heading: 'Decided',
-    by: ({ decided }) => decided,
-    cell: ({ decided }) => counted(decided),
+    sortValue: ({ decided }) => decided,
+    cell: ({ decided }) => countCell(decided),
     end: true,
   },
-  { key: 'held', heading: 'Held', by: ({ held }) => held, cell: ({ held }) => counted(held), end: true },
+  { key: 'held', heading: 'Held', sortValue: ({ held }) => held, cell: ({ held }) => countCell(held), end: true },
   {
     key: 'would',
     heading: 'Would have',
-    by: ({ would_have }) => would_have,
-    cell: ({ would_have }) => counted(would_have),
+    sortValue: ({ would_have }) => would_have,
+    cell: ({ would_have }) => countCell(would_have),
     end: true,
   },
   { key: 'took', heading: 'Took', cell: ({ last_seconds }) => seconds(last_seconds), end: true, wideOnly: true },
-  { key: 'trouble', heading: 'Trouble', cell: (sweep) => <Trouble sweep={sweep} /> },
+  { key: 'trouble', heading: 'Problem', cell: (sweep) => <Problem sweep={sweep} /> },
 ];
 
-function Trouble({ sweep: { error, failed_at, waiting } }: { sweep: SweepRun }) {
+function Problem({ sweep: { error, failed_at, waiting } }: { sweep: SweepRun }) {
   if (error)
     return (
       <span className={styles.error} style={toneStyle('bad')}>
         failed {failed_at && <Ago at={failed_at} />}: {error}
       </span>
     );
-  return waiting && 'waits: this replica may have missed heartbeats';
+  return waiting && 'waiting: this replica may have missed heartbeats';
 }
 
 interface Props {
@@ -64,12 +65,5 @@ interface Props {
 }
 
 export const SweepTable = ({ sweeps, sort, onSort }: Props) => (
-  <DataTable
-    label="Rules at work"
-    columns={columns}
-    rows={sweeps}
-    rowKey={({ name }) => name}
-    sort={sort}
-    onSort={onSort}
-  />
+  <DataTable label="Rules" columns={columns} rows={sweeps} rowKey={({ name }) => name} sort={sort} onSort={onSort} />
 );

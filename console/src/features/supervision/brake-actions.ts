@@ -1,16 +1,16 @@
-/** Resumes a hold of the brake. */
+/** The action that ends a hold of the brake early. */
 import { resumeBrake } from '../../api/queries/supervision.ts';
 import { type Action, thenNotify } from '../actions/action.ts';
 import type { Hold } from './words.ts';
 
 const consequences: Record<Hold['effect'], string> = {
-  hold: 'Held verdicts take effect within seconds on all machines that are still silent. Make sure that the machines are gone, not the network.',
-  'pause-launches': 'New machines are launched there again, whatever caused the failures.',
+  hold: 'Held verdicts take effect within seconds on all machines that are still silent. First make sure that the network works and the machines are really gone.',
+  'pause-launches': 'New machines are launched there again. First make sure that the cause of the failures is fixed.',
 };
 
 export const resumeAction = (hold: Hold): Action => ({
   title: `Resume ${hold.rule} in ${hold.scope} ${hold.name}?`,
-  says: consequences[hold.effect],
+  description: consequences[hold.effect],
   button: 'Resume',
   destructive: hold.effect === 'hold',
   needsReason: true,

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { hearingWords, heldCount, heldHeadline } from './words.ts';
+import { heartbeatWords, heldCount, heldHeadline } from './words.ts';
 
 const held = (...nodes: number[]) => nodes.map((count) => ({ rule: 'liveness', kind: 'mass-failure', nodes: count }));
 
-it('describes how much is held, short and as a sentence', () => {
+it('counts held verdicts, as a label and as a headline', () => {
   const nothing = { holding: false, held: [] };
   const one = { holding: true, held: held(1) };
   const many = { holding: true, held: held(7, 1) };
@@ -17,9 +17,9 @@ it('describes how much is held, short and as a sentence', () => {
   ]);
 });
 
-it('says when heartbeats are missing', () => {
+it('reports heartbeats that have not arrived', () => {
   const at = '2026-01-01T12:01:00Z';
-  expect(hearingWords({ at, heard_through: '2026-01-01T12:00:59Z' })).toContain('All heartbeats');
-  expect(hearingWords({ at, heard_through: '2026-01-01T12:00:00Z' })).toContain('of the last 60 s have not arrived');
-  expect(hearingWords({ at, heard_through: null })).toContain('No replica');
+  expect(heartbeatWords({ at, heard_through: '2026-01-01T12:00:59Z' })).toContain('All heartbeats');
+  expect(heartbeatWords({ at, heard_through: '2026-01-01T12:00:00Z' })).toContain('of the last 60 s have not arrived');
+  expect(heartbeatWords({ at, heard_through: null })).toContain('No replica');
 });

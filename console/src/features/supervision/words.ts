@@ -1,4 +1,4 @@
-/** Describes the brake: the verdicts it holds, the effect, and how a hold ends. Pure. */
+/** Describes the brake: how many verdicts it holds, the effect of a hold, and its end. Pure. */
 import type { Brake } from '../../../../src/contract/supervision/supervision.ts';
 
 export type Hold = Brake['holds'][number];
@@ -22,22 +22,22 @@ export function heldHeadline(brake: Pick<Brake, 'held' | 'holding'>): string {
 }
 
 export const effectWords: Record<Hold['effect'], string> = {
-  hold: 'Its verdicts wait, so it gives up no machine. A machine that comes back is released from the hold.',
-  'pause-launches': 'The failures stand, and no new machine is launched there.',
+  hold: 'The verdicts of this rule wait, so no machine is given up. A machine that comes back leaves the hold.',
+  'pause-launches': 'The failed machines stay failed, and no new machine is launched there.',
 };
 
 export const afterwardsWords: Record<Hold['effect'], string> = {
-  hold: 'then it resumes slowly, a few a minute',
+  hold: 'then the verdicts resume, a few a minute',
   'pause-launches': 'or until a machine comes up there',
 };
 
-/** Heartbeats arrive several times a second; a longer delay is worth showing. */
-const quietSeconds = 10;
+/** Heartbeats arrive several times a second; show a delay that is longer than this. */
+const maxDelaySeconds = 10;
 
-export function hearingWords({ heard_through, at }: Pick<Brake, 'heard_through' | 'at'>): string {
+export function heartbeatWords({ heard_through, at }: Pick<Brake, 'heard_through' | 'at'>): string {
   if (heard_through === null) return 'No replica has reported its heartbeats yet.';
-  const behind = (Date.parse(at) - Date.parse(heard_through)) / 1000;
-  return behind < quietSeconds
+  const delaySeconds = (Date.parse(at) - Date.parse(heard_through)) / 1000;
+  return delaySeconds < maxDelaySeconds
     ? 'All heartbeats have been received.'
-    : `Heartbeats of the last ${Math.floor(behind)} s have not arrived at every replica. No machine is called silent for it.`;
+    : `Heartbeats of the last ${Math.floor(delaySeconds)} s have not arrived at every replica. No machine is declared silent meanwhile.`;
 }

@@ -1,4 +1,4 @@
-/** The end of every dialog form: the error, and the two buttons. */
+/** A form in a dialog, with the error and the two buttons at its end. */
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
 import { FailurePanel } from '../layout/FailurePanel.tsx';

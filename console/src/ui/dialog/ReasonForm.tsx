@@ -1,4 +1,4 @@
-/** A form that takes a reason. */
+/** A dialog form with a field for the reason. */
 import { Textarea } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { DialogForm } from './DialogForm.tsx';
@@ -10,7 +10,7 @@ interface Props {
   onReason: (reason: string) => void;
   takesReason?: boolean | undefined;
   needsReason?: boolean | undefined;
-  /** All fields but the reason are valid. */
+  /** All fields except the reason are valid. */
   isReady: boolean;
   button: string;
   destructive?: boolean | undefined;

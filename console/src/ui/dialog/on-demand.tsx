@@ -5,24 +5,24 @@ import { part, usePart } from '../loading/lazy-part.tsx';
 import { isDialogOpen, useOpenDialog } from './open-dialogs.ts';
 
 /**
- * Mantine restores the focus, but not if the dialog loaded after it was opened or its opener is
- * gone.
+ * Mantine restores the focus itself, unless the dialog loaded after it was opened or its opener is
+ * gone. Wait this long for Mantine first.
  */
-const givenBackMs = 30;
+const restoreFocusMs = 30;
 
 /** Returns the focus to where it was before the dialog opened. */
-function useFocusBack(isOpen: boolean): void {
+function useFocusRestore(isOpen: boolean): void {
   const opener = useRef<Element | null>(null);
   useLayoutEffect(() => {
     if (isOpen) opener.current = document.activeElement;
   }, [isOpen]);
   useEffect(() => {
     if (isOpen || !opener.current) return;
-    return systemClock.after(givenBackMs, () => {
+    return systemClock.after(restoreFocusMs, () => {
       const active = document.activeElement;
       if (isDialogOpen() || (active !== document.body && !active?.closest('[role="dialog"]'))) return;
-      const back = opener.current?.isConnected ? opener.current : document.getElementById('page');
-      if (back instanceof HTMLElement) back.focus({ preventScroll: true });
+      const target = opener.current?.isConnected ? opener.current : document.getElementById('page');
+      if (target instanceof HTMLElement) target.focus({ preventScroll: true });
     });
   }, [isOpen]);
 }
@@ -31,14 +31,14 @@ export function onDemand<Props extends object>(
   isOpen: (props: Props) => boolean,
   load: () => Promise<ComponentType<Props>>,
 ) {
-  const its = part(load);
+  const lazyPart = part(load);
   return function OnDemand(props: Props) {
-    const [wanted, setWanted] = useState(false);
-    // Stays mounted after the first opening, so that it can animate its close.
-    if (!wanted && isOpen(props)) setWanted(true);
-    useFocusBack(isOpen(props));
+    const [wasOpened, setWasOpened] = useState(false);
+    // Stay mounted after the first opening, so that closing is animated.
+    if (!wasOpened && isOpen(props)) setWasOpened(true);
+    useFocusRestore(isOpen(props));
     useOpenDialog(isOpen(props));
-    const { Part } = usePart(its, wanted);
-    return wanted && Part ? <Part {...props} /> : null;
+    const { Part } = usePart(lazyPart, wasOpened);
+    return wasOpened && Part ? <Part {...props} /> : null;
   };
 }

@@ -1,19 +1,19 @@
 /**
- * Counts open dialogs. The DOM is no source: a closed dialog stays in it for some frames and would
- * swallow the next keys.
+ * Counts open dialogs. The DOM cannot answer this: a closed dialog stays in it for some frames, and
+ * the keys pressed then would be ignored.
  */
 import { useLayoutEffect } from 'react';
 
-let open = 0;
+let openCount = 0;
 
-export const isDialogOpen = (): boolean => open > 0;
+export const isDialogOpen = (): boolean => openCount > 0;
 
 export function useOpenDialog(isOpen: boolean): void {
   useLayoutEffect(() => {
     if (!isOpen) return;
-    open++;
+    openCount++;
     return () => {
-      open--;
+      openCount--;
     };
   }, [isOpen]);
 }

@@ -1,4 +1,4 @@
-/** An id that copies with one click, whole even if shortened. */
+/** An id that one click copies, always in full, even if it is shortened on screen. */
 import { UnstyledButton } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
@@ -6,20 +6,20 @@ import styles from './CopyId.module.css';
 
 interface Props {
   id: string;
-  /** Shows `…` and the end: sortable ids share their beginning. */
+  /** Shows only the prefix and the end, because sortable ids share their beginning. */
   short?: boolean;
 }
 
-const tail = 6;
+const tailLength = 6;
 
 export const shortId = (id: string): string => {
   const mark = id.indexOf('_');
-  return id.length <= tail + mark + 3 ? id : `${id.slice(0, mark + 1)}…${id.slice(-tail)}`;
+  return id.length <= tailLength + mark + 3 ? id : `${id.slice(0, mark + 1)}…${id.slice(-tailLength)}`;
 };
 
 export function CopyId({ id, short }: Props) {
   const clipboard = useClipboard({ timeout: 1500 });
-  const shown = short ? shortId(id) : id;
+  const label = short ? shortId(id) : id;
   const Icon = clipboard.copied ? IconCheck : IconCopy;
   return (
     <UnstyledButton
@@ -30,9 +30,9 @@ export function CopyId({ id, short }: Props) {
         clipboard.copy(id);
       }}
       title={`${id} (click to copy)`}
-      aria-label={`${shown}: ${clipboard.copied ? 'copied' : 'copy'} ${id}`}
+      aria-label={`${label}: ${clipboard.copied ? 'copied' : 'copy'} ${id}`}
     >
-      <span className={styles.text}>{shown}</span>
+      <span className={styles.text}>{label}</span>
       <Icon size={13} className={styles.icon} data-copied={clipboard.copied || undefined} aria-hidden />
     </UnstyledButton>
   );

@@ -1,4 +1,4 @@
-/** An empty state with a reason. */
+/** Shown in place of an empty list, with an explanation. */
 import { Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { StatusIcon } from '../status/status-looks.ts';

@@ -1,4 +1,4 @@
-/** Names and values; leaves out unknown values. */
+/** A list of names and values. Unknown values are left out. */
 import { Fragment, type ReactNode } from 'react';
 import styles from './Facts.module.css';
 

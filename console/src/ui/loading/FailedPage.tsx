@@ -1,4 +1,4 @@
-/** Shown instead of a page that failed. Retries by itself once the server answers. */
+/** Shown instead of a page that failed. Retries by itself when the server answers again. */
 import { Button, Center, Stack } from '@mantine/core';
 import { useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
@@ -7,19 +7,19 @@ import { failureOf, retryAfterSeconds } from '../../api/failure.ts';
 import { untilServerAnswers } from '../../api/server-back.ts';
 import { FailurePanel } from '../layout/FailurePanel.tsx';
 
-const silentSeconds = 2;
+const unreachableRetrySeconds = 2;
 
 export function FailedPage({ error }: { error: unknown }) {
   const router = useRouter();
   useEffect(() => {
-    const isSilence = failureOf(error).owner_layer === 'transport';
-    const againSeconds = isSilence ? silentSeconds : retryAfterSeconds(error);
-    if (againSeconds === null) return;
-    const left = new AbortController();
-    void untilServerAnswers(systemClock, againSeconds * 1000, left.signal).then(() => {
-      if (!left.signal.aborted) void router.invalidate();
+    const isUnreachable = failureOf(error).owner_layer === 'transport';
+    const retrySeconds = isUnreachable ? unreachableRetrySeconds : retryAfterSeconds(error);
+    if (retrySeconds === null) return;
+    const unmounted = new AbortController();
+    void untilServerAnswers(systemClock, retrySeconds * 1000, unmounted.signal).then(() => {
+      if (!unmounted.signal.aborted) void router.invalidate();
     });
-    return () => left.abort();
+    return () => unmounted.abort();
   }, [error, router]);
   return (
     <Center mih="60vh" p="md">

@@ -1,4 +1,4 @@
-/** Shown when a page takes noticeably long. */
+/** Shown while a page takes noticeably long to load. */
 import { Center, Loader } from '@mantine/core';
 
 export function LoadingPage() {

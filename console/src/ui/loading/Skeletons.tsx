@@ -1,4 +1,4 @@
-/** Placeholders in the shape of the page, so that nothing jumps. */
+/** Placeholders with the shape of the page, so that nothing jumps when it loads. */
 import { Skeleton } from '@mantine/core';
 import columns from '../layout/Columns.module.css';
 

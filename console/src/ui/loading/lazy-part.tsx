@@ -1,6 +1,6 @@
 /**
- * Parts of the console that load on demand. If one fails, it is retried in place as soon as the
- * server answers; the page around it stays.
+ * Loads parts of the console on demand. A part that fails to load is retried in place as soon as the
+ * server answers. The page around it stays usable.
  */
 import { type ComponentType, type ReactNode, useEffect, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
@@ -10,17 +10,17 @@ import { FailedPage } from './FailedPage.tsx';
 import { LoadingPage } from './LoadingPage.tsx';
 
 export interface Part<Props> {
-  now(): ComponentType<Props> | undefined;
+  loaded(): ComponentType<Props> | undefined;
   load(): Promise<void>;
 }
 
 export function part<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Props> {
-  let known: ComponentType<Props> | undefined;
+  let component: ComponentType<Props> | undefined;
   return {
-    now: () => known,
+    loaded: () => component,
     load: async () => {
       try {
-        known ??= await fetch();
+        component ??= await fetch();
       } catch (error) {
         throw new PartNotLoaded(error);
       }
@@ -29,7 +29,8 @@ export function part<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Pr
 }
 
 /**
- * After an update of the server the chunks of this page are gone; only a reload finds the new ones.
+ * After an update of the server, the chunks of this page no longer exist. Only a reload loads the new
+ * ones.
  */
 const reloadedKey = 'slipway_reloaded_for';
 function reloadOnce(error: unknown): boolean {
@@ -40,49 +41,49 @@ function reloadOnce(error: unknown): boolean {
   return true;
 }
 
-const againMs = 2000;
+const retryMs = 2000;
 
-/** The part once it is loaded, and the error while it is not. */
+/** Returns the part after it has loaded, and the error of the last failed load. */
 export function usePart<Props>(
-  of: Part<Props>,
+  lazyPart: Part<Props>,
   wanted: boolean,
 ): { Part: ComponentType<Props> | undefined; error: unknown } {
   const [error, setError] = useState<unknown>(null);
-  const [, arrived] = useState(0);
+  const [, rerender] = useState(0);
   useEffect(() => {
-    if (!wanted || of.now()) return;
-    const left = new AbortController();
+    if (!wanted || lazyPart.loaded()) return;
+    const unmounted = new AbortController();
     const attempt = async (serverAnswers: boolean): Promise<void> => {
       try {
-        await of.load();
-        if (!left.signal.aborted) arrived((times) => times + 1);
+        await lazyPart.load();
+        if (!unmounted.signal.aborted) rerender((times) => times + 1);
       } catch (failure) {
-        if (left.signal.aborted || (serverAnswers && reloadOnce(failure))) return;
+        if (unmounted.signal.aborted || (serverAnswers && reloadOnce(failure))) return;
         setError(failure);
-        await untilServerAnswers(systemClock, againMs, left.signal);
-        if (!left.signal.aborted) await attempt(true);
+        await untilServerAnswers(systemClock, retryMs, unmounted.signal);
+        if (!unmounted.signal.aborted) await attempt(true);
       }
     };
     void attempt(false);
-    return () => left.abort();
-  }, [of, wanted]);
-  return { Part: of.now(), error };
+    return () => unmounted.abort();
+  }, [lazyPart, wanted]);
+  return { Part: lazyPart.loaded(), error };
 }
 
 /**
- * A page for the router, which preloads it; if that fails, the error shows in its place. Its type
- * omits the page: pages use the router's types, which would be a cycle.
+ * A page that the router can preload. If loading fails, the error is shown in place of the page. The
+ * type omits the props of the page, because pages use the router's types and that would be a cycle.
  */
 export function page(fetch: () => Promise<object>, name: string): (() => ReactNode) & { preload: () => Promise<void> } {
-  const its = part(async () => {
-    const found = ((await fetch()) as Record<string, ComponentType | undefined>)[name];
-    if (!found) throw new Error(`there is no page called ${name}`);
-    return found;
+  const pagePart = part(async () => {
+    const component = ((await fetch()) as Record<string, ComponentType | undefined>)[name];
+    if (!component) throw new Error(`there is no page called ${name}`);
+    return component;
   });
   function Page() {
-    const { Part, error } = usePart(its, true);
+    const { Part, error } = usePart(pagePart, true);
     if (Part) return <Part />;
     return error ? <FailedPage error={error} /> : <LoadingPage />;
   }
-  return Object.assign(Page, { preload: () => its.load().catch(() => {}) });
+  return Object.assign(Page, { preload: () => pagePart.load().catch(() => {}) });
 }

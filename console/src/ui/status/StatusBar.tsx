@@ -1,4 +1,4 @@
-/** The composition of a group as a thin bar. The numbers are shown elsewhere. */
+/** Shows the statuses of a group as a thin bar. The numbers are shown elsewhere. */
 import { type NodeStatus, nodeStatusNames } from '../../../../src/lifecycle/model/states.ts';
 import { toneStyle } from '../theme.ts';
 import styles from './StatusBar.module.css';

@@ -12,7 +12,7 @@ interface Props {
   means: ReactNode;
   because: ReactNode;
   next: ReactNode;
-  /** Shown first. */
+  /** Shown above the three cells. */
   notice?: ReactNode;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Trouble of a machine that an active allocation runs on, which the allocation's own status hides.
- * Pure.
+ * Finds active allocations whose machine is in trouble, because the status of the allocation hides
+ * that. Pure.
  */
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import type { Node } from '../../../../src/contract/node.ts';
@@ -14,10 +14,10 @@ export interface MachineTrouble {
 }
 
 export const troubleWords: Record<TroubleStatus, { label: string; sentence: string }> = {
-  offline: { label: 'machine silent', sentence: 'Its machine is silent and may not answer.' },
+  offline: { label: 'machine silent', sentence: 'The machine is silent and may not answer.' },
   quarantined: {
-    label: 'machine set aside',
-    sentence: 'Its machine is set aside; a person decides whether it serves again.',
+    label: 'machine quarantined',
+    sentence: 'The machine is quarantined. A person decides whether it serves again.',
   },
 };
 
@@ -30,12 +30,12 @@ export const troubleByAllocation = (nodes: readonly Node[]): ReadonlyMap<string,
     ),
   );
 
-/** Only `active` hides the trouble; every other status of an allocation already reports its own. */
+/** Only the status `active` hides trouble; the other statuses have reasons of their own. */
 export const troubleOf = (
   { allocation_id, status }: Pick<Allocation, 'allocation_id' | 'status'>,
   troubles: ReadonlyMap<string, MachineTrouble>,
 ): MachineTrouble | null => (status === 'active' ? (troubles.get(allocation_id) ?? null) : null);
 
-/** The reason of the allocation says that it became ready, which no longer explains it. */
+/** In trouble, the stored reason of an allocation (that it became ready) would mislead. */
 export const reasonOf = ({ reason }: Pick<Allocation, 'reason'>, trouble: MachineTrouble | null): string | null =>
   trouble ? troubleWords[trouble.status].sentence : reason;

@@ -4,7 +4,7 @@ import { allocationLooks, findingLooks, nodeLooks, operationLooks, residueLooks,
 describe.each(Object.entries({ nodeLooks, allocationLooks, operationLooks, stepLooks, findingLooks, residueLooks }))(
   '%s',
   (_, looks) => {
-    it('statuses of one tone differ in icon or word, and every letter is unique', () => {
+    it('every status has a unique letter and a unique combination of tone, icon and emphasis', () => {
       const all = Object.values(looks);
       expect(new Set(all.map(({ letter }) => letter)).size).toBe(all.length);
       const signs = all.map(({ tone, icon, loud }) => [tone, icon.displayName, loud].join());

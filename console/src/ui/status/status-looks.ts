@@ -36,7 +36,7 @@ export interface Look {
   tone: Tone;
   icon: StatusIcon;
   letter: string;
-  /** Drawn as a solid fill, to be seen first. */
+  /** Drawn as a solid fill, so that people see it first. */
   loud?: boolean;
 }
 

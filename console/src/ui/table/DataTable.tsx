@@ -11,13 +11,13 @@ export interface Column<Row> {
   key: string;
   heading: string;
   cell: (row: Row) => ReactNode;
-  /** The sort value; without it, the column does not sort. */
-  by?: (row: Row) => string | number;
-  /** Aligned right, for numbers. */
+  /** The value to sort by. Without this function, the column cannot be sorted. */
+  sortValue?: (row: Row) => string | number;
+  /** Align right, for numbers. */
   end?: boolean;
-  /** Hidden on phones. */
+  /** Hide on phones. */
   wideOnly?: boolean;
-  /** Hidden first when space is short. */
+  /** Hide first when space is short. */
   roomyOnly?: boolean;
 }
 
@@ -33,17 +33,17 @@ interface Props<Row> {
 
 function sorted<Row>(rows: Row[], columns: Column<Row>[], sort: string | undefined): Row[] {
   const descending = sort?.startsWith('-') ?? false;
-  const by = columns.find(({ key }) => key === sort?.replace(/^-/, ''))?.by;
-  if (!by) return rows;
+  const sortValue = columns.find(({ key }) => key === sort?.replace(/^-/, ''))?.sortValue;
+  if (!sortValue) return rows;
   const sign = descending ? -1 : 1;
   return rows.toSorted((a, b) => {
-    const [left, right] = [by(a), by(b)];
+    const [left, right] = [sortValue(a), sortValue(b)];
     return sign * (left < right ? -1 : left > right ? 1 : 0);
   });
 }
 
 export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: Props<Row>) {
-  const shown = useMemo(() => sorted(rows, columns, sort), [rows, columns, sort]);
+  const sortedRows = useMemo(() => sorted(rows, columns, sort), [rows, columns, sort]);
   return (
     <div className={styles.scroll}>
       <table className={styles.table} aria-label={label}>
@@ -55,7 +55,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: P
           </tr>
         </thead>
         <tbody>
-          {shown.map((row) => (
+          {sortedRows.map((row) => (
             <tr key={rowKey(row)}>
               {columns.map(({ key, heading, cell, end, wideOnly, roomyOnly }) => (
                 <td
@@ -82,7 +82,11 @@ interface HeadingProps<Row> {
   onSort: (sort: string | undefined) => void;
 }
 
-function Heading<Row>({ column: { key, heading, by, end, wideOnly, roomyOnly }, sort, onSort }: HeadingProps<Row>) {
+function Heading<Row>({
+  column: { key, heading, sortValue, end, wideOnly, roomyOnly },
+  sort,
+  onSort,
+}: HeadingProps<Row>) {
   const direction = sort === key ? 'ascending' : sort === `-${key}` ? 'descending' : undefined;
   const next = direction === undefined ? key : direction === 'ascending' ? `-${key}` : undefined;
   return (
@@ -93,7 +97,7 @@ function Heading<Row>({ column: { key, heading, by, end, wideOnly, roomyOnly }, 
       data-wide-only={wideOnly || undefined}
       data-roomy-only={roomyOnly || undefined}
     >
-      {by ? (
+      {sortValue ? (
         <UnstyledButton className={styles.sort} onClick={() => onSort(next)}>
           {heading}
           {direction === 'ascending' && <IconArrowUp size={13} aria-hidden />}

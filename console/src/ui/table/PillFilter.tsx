@@ -1,4 +1,4 @@
-/** Pills that filter a list, optionally with counts. Several may be chosen; none means all. */
+/** Buttons that filter a list, optionally with counts. Choosing none shows everything. */
 import { UnstyledButton } from '@mantine/core';
 import type { StatusIcon } from '../status/status-looks.ts';
 import { type Tone, toneStyle } from '../theme.ts';
@@ -7,7 +7,7 @@ import styles from './PillFilter.module.css';
 interface Props<Name extends string> {
   label: string;
   looks: Record<Name, { icon: StatusIcon; tone: Tone; means?: string }>;
-  /** A pill without a count is hidden, unless it is chosen or in `always`. */
+  /** A button without a count is hidden, unless it is chosen or in `always`. */
   counts?: Partial<Record<Name, number>>;
   always?: readonly Name[];
   chosen: ReadonlySet<Name>;

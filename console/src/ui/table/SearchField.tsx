@@ -15,7 +15,7 @@ interface Props {
 
 export function SearchField({ label, value, onChange }: Props) {
   const [typed, setTyped] = useState(value ?? '');
-  // The address may change without typing: a link, the back button.
+  // A link or the back button may change the address without typing.
   useEffect(() => setTyped(value ?? ''), [value]);
   const set = (next: string) => {
     setTyped(next);

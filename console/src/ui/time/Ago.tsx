@@ -6,7 +6,7 @@ interface Props {
   at: string;
   /** `3m` instead of `3m ago`. */
   asAge?: boolean;
-  /** For the future: `now` once it is due, instead of `just now`. */
+  /** For a future moment: shows `now` when it is due, instead of `just now`. */
   asDue?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** How long an operation took, or has taken so far. */
+/** Shows how long an operation took, or has taken so far. */
 import type { Operation } from '../../../../src/contract/operation.ts';
 import { useTicking } from '../../api/server-clock.ts';
 import { elapsed, precise } from './durations.ts';

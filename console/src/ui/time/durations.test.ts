@@ -9,7 +9,7 @@ describe('durations', () => {
     [252, '4m 12s'],
     [3840, '1h 04m'],
     [273_600, '3d 4h'],
-  ])('%s seconds have taken %s', (seconds, words) => expect(elapsed(seconds)).toBe(words));
+  ])('%s seconds elapsed are shown as %s', (seconds, words) => expect(elapsed(seconds)).toBe(words));
 
   it.each([
     [300, 600, '5–10 min'],
@@ -17,7 +17,7 @@ describe('durations', () => {
     [290, 310, '5 min'],
     [0.2, 0.9, '0.2–0.9 s'],
     [1800, 7200, '0.5–2 h'],
-  ])('%s to %s seconds are usually %s', (low, high, words) => expect(range(low, high)).toBe(words));
+  ])('a range from %s to %s seconds is shown as %s', (low, high, words) => expect(range(low, high)).toBe(words));
 
   it('rounds to one unit', () => {
     expect([5, 100, 720, 7200, 200_000].map(roughly)).toEqual(['5 s', '2 min', '12 min', '2 h', '2 d']);

@@ -15,7 +15,7 @@ export function elapsed(seconds: number): string {
   return `${Math.floor(whole / day)}d ${Math.floor((whole % day) / hour)}h`;
 }
 
-/** Short durations keep a fraction: `0.8s`, `12.4s`; longer ones as `elapsed`. */
+/** Keeps a fraction below one minute: `0.80s`, `12.4s`. Above, the same as `elapsed`. */
 export const precise = (seconds: number): string =>
   seconds < minute ? `${seconds.toFixed(seconds < 10 ? 2 : 1)}s` : elapsed(seconds);
 
@@ -40,7 +40,8 @@ export function roughly(seconds: number): string {
 }
 
 /**
- * A range in the unit of the larger value: `5–10 min`, `20–45 s`; one number if both round to it.
+ * A range in the unit of the larger value: `5–10 min`, `20–45 s`. One number if both round to the
+ * same.
  */
 export function range(low: number, high: number): string {
   const unit = unitOf(high);

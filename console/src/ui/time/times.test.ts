@@ -2,34 +2,34 @@ import { describe, expect, it } from 'vitest';
 import { absolute, age, due, relative, withLocalTimes } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
-const before = (seconds: number) => now - seconds * 1000;
+const secondsBefore = (seconds: number) => now - seconds * 1000;
 
-describe('times', () => {
+describe('a moment', () => {
   it('is coarse for the past and exact for the future', () => {
-    expect(relative(before(1), now)).toBe('just now');
-    expect(relative(before(59), now)).toBe('59s ago');
-    expect(relative(before(252), now)).toBe('4m ago');
-    expect(relative(before(3840), now)).toBe('1h 04m ago');
-    expect(relative(before(-252), now)).toBe('in 4m 12s');
+    expect(relative(secondsBefore(1), now)).toBe('just now');
+    expect(relative(secondsBefore(59), now)).toBe('59s ago');
+    expect(relative(secondsBefore(252), now)).toBe('4m ago');
+    expect(relative(secondsBefore(3840), now)).toBe('1h 04m ago');
+    expect(relative(secondsBefore(-252), now)).toBe('in 4m 12s');
   });
 
-  it('says now for what is due, never a past time', () => {
-    expect(due(before(-252), now)).toBe('in 4m 12s');
-    for (const seconds of [-0.4, 0, 5]) expect(due(before(seconds), now)).toBe('now');
+  it('is shown as now when it is due, never as past', () => {
+    expect(due(secondsBefore(-252), now)).toBe('in 4m 12s');
+    for (const seconds of [-0.4, 0, 5]) expect(due(secondsBefore(seconds), now)).toBe('now');
   });
 
-  it('never returns a negative age', () => {
-    expect(age(before(-5), now)).toBe('0s');
-    expect(age(before(90), now)).toBe('1m');
+  it('never has a negative age', () => {
+    expect(age(secondsBefore(-5), now)).toBe('0s');
+    expect(age(secondsBefore(90), now)).toBe('1m');
   });
 
-  it('includes UTC in the absolute time', () => {
+  it('includes UTC in its absolute time', () => {
     expect(absolute('2026-03-01T12:00:00.123Z')).toContain('2026-03-01T12:00:00.123Z');
   });
 });
 
 describe('timestamps in a sentence of the server', () => {
-  it('become local times, and the rest stays', () => {
+  it('become local times; other text is unchanged', () => {
     const at = '2026-03-04T05:06:07.890Z';
     const local = withLocalTimes(`it has until ${at}`);
     expect(local).toMatch(/^it has until .*2026/);

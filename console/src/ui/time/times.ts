@@ -1,4 +1,4 @@
-/** Formats moments. Pure: the present is a parameter. */
+/** Formats moments. Pure: callers pass the current time. */
 import { moment } from '../../../../src/base/clock.ts';
 import { elapsed } from './durations.ts';
 
@@ -9,13 +9,13 @@ export function relative(atMs: number, nowMs: number): string {
   return seconds > 0 ? `${coarse(seconds)} ago` : `in ${elapsed(-seconds)}`;
 }
 
-/** The future: `in 4m 12s`, and `now` once it is due. */
+/** For a future moment: `in 4m 12s`, and `now` when it is due. */
 export const due = (atMs: number, nowMs: number): string => (atMs - nowMs < 1000 ? 'now' : relative(atMs, nowMs));
 
 /** Age: `38s`, `4m`, `1h 04m`. */
 export const age = (atMs: number, nowMs: number): string => coarse(Math.max(0, (nowMs - atMs) / 1000));
 
-/** No seconds beyond a minute, so that tables do not tick everywhere. */
+/** Leaves out seconds beyond a minute, so that tables do not change all the time. */
 function coarse(seconds: number): string {
   if (seconds < 60) return `${Math.floor(seconds)}s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
@@ -26,7 +26,7 @@ function coarse(seconds: number): string {
 /** With the time zone and a 24-hour clock. */
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long', hourCycle: 'h23' });
 
-/** For moments stored as numbers. */
+/** Formats a moment that is stored as a number. */
 export const isoOf = (ms: number): string => moment(ms).toISOString();
 
 /** For the tooltip: local time with its zone, and UTC as in logs. */
@@ -34,7 +34,7 @@ export const absolute = (iso: string): string => `${local.format(Date.parse(iso)
 
 const iso = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)/g;
 
-/** Sentences of the server carry ISO timestamps; show them in local time. */
+/** Replaces the ISO timestamps in a sentence of the server with local times. */
 export const withLocalTimes = (sentence: string): string =>
   sentence.replaceAll(iso, (at) => local.format(Date.parse(at)));
 

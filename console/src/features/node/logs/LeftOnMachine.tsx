@@ -1,4 +1,7 @@
-/** Output that a machine never sent, collected by its provider when the machine was given up. */
+/**
+ * Shows output that a machine never sent, in place of its empty log. The provider collected it when
+ * the machine was given up.
+ */
 
 import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -11,7 +14,6 @@ import { Ago } from '../../../ui/time/Ago.tsx';
 import { LogRow } from './LogRow.tsx';
 import styles from './Logs.module.css';
 
-/** Shown in the log, because people look there first. */
 export function LeftOnMachine({ node }: { node: Node }) {
   const { data: fact, isPending, error } = useQuery(leftOnMachineQuery(node));
   if (isPending) return null;
@@ -21,16 +23,16 @@ export function LeftOnMachine({ node }: { node: Node }) {
   if (!fact || lines.length === 0)
     return (
       <Empty icon={IconFileText} title="No lines yet">
-        <p>The agent sends its own output and that of its command.</p>
+        <p>The agent sends its own output and the output of its command.</p>
       </Empty>
     );
   return (
     <>
       <p className={styles.found}>
-        It sent nothing. The provider collected this <Ago at={fact.at} />:
+        The machine sent nothing. The provider collected this <Ago at={fact.at} />:
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard */}
-      <div className={styles.box} role="log" aria-label={`Found on ${node.name}`} tabIndex={0}>
+      <div className={styles.box} role="log" aria-label={`Output found on ${node.name}`} tabIndex={0}>
         {lines.map((line, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the lines never change
           <LogRow key={i} line={{ ...line, seq: i + 1, node_instance_id }} />

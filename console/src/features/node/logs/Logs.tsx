@@ -1,6 +1,6 @@
 /**
- * The log of every instance of a node, kept after the machine is gone. Follows the end until you
- * scroll up.
+ * Shows the log of every instance of a node, even after the machine is gone. Follows new lines until
+ * you scroll up.
  */
 import { Button, Group, Select, Switch, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
@@ -32,13 +32,13 @@ export function Logs({ node, instance, q, onChange }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const search = useDebouncedCallback((value: string) => onChange({ instance, q: value || undefined }), 300);
 
-  const toEnd = () => {
+  const scrollToEnd = () => {
     const element = box.current;
     if (element) element.scrollTop = element.scrollHeight;
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: new lines are what it scrolls for
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new lines must trigger the scroll
   useLayoutEffect(() => {
-    if (follow && atEnd) toEnd();
+    if (follow && atEnd) scrollToEnd();
   }, [lines, follow, atEnd]);
 
   const instances = [...new Set([node.node_instance_id, ...lines.map((line) => line.node_instance_id), instance])]
@@ -99,7 +99,7 @@ export function Logs({ node, instance, q, onChange }: Props) {
             aria-label={`Log of ${node.name}`}
             aria-busy={!loaded}
             aria-live="off"
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboards must reach what scrolls
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
             tabIndex={0}
             onScroll={({ currentTarget: box }) =>
               setAtEnd(box.scrollHeight - box.scrollTop - box.clientHeight < nearEndPx)
@@ -114,9 +114,9 @@ export function Logs({ node, instance, q, onChange }: Props) {
               size="compact-xs"
               className={styles.toEnd}
               leftSection={<IconArrowDown size={13} aria-hidden />}
-              onClick={toEnd}
+              onClick={scrollToEnd}
             >
-              Latest
+              Show latest
             </Button>
           )}
         </div>

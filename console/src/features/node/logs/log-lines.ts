@@ -10,8 +10,8 @@ export interface ReadableLine {
 const escapeCode = String.fromCharCode(27);
 const terminalCodes = new RegExp(`${escapeCode}(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\\u0007]*\\u0007|[@-_])`, 'g');
 
-/** Shown by the page or in columns of their own; the tooltip has the whole line. */
-const saidElsewhere = new Set([
+/** Fields that the page shows elsewhere. The tooltip shows the whole line. */
+const shownElsewhere = new Set([
   'at',
   'time',
   'level',
@@ -30,7 +30,7 @@ export function readableLine(line: string): ReadableLine {
   const fields = fieldsOf(line);
   if (!fields) return { level: null, text: line.replaceAll(terminalCodes, ''), more: '' };
   const more = Object.entries(fields)
-    .filter(([name]) => !saidElsewhere.has(name))
+    .filter(([name]) => !shownElsewhere.has(name))
     .map(([name, value]) => `${name}=${asText(value)}`)
     .join(' ');
   return { level: levelOf(fields.level), text: asText(fields.msg ?? fields.message), more };
@@ -39,7 +39,7 @@ export function readableLine(line: string): ReadableLine {
 const asText = (value: unknown): string =>
   (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).slice(0, maxValueLength);
 
-/** A name, or pino's number. */
+/** `level` is a name, or a number as pino writes it. */
 function levelOf(level: unknown): ReadableLine['level'] {
   if (level === 'error' || level === 'fatal' || (typeof level === 'number' && level >= 50)) return 'error';
   if (level === 'warn' || level === 40) return 'warn';
@@ -52,7 +52,7 @@ function fieldsOf(line: string): Record<string, unknown> | null {
     const parsed: Record<string, unknown> = JSON.parse(line);
     return typeof (parsed.msg ?? parsed.message) === 'string' ? parsed : null;
   } catch (error) {
-    // Shows a line as it is if it is not JSON after all.
+    // The line only looked like JSON; show it unchanged.
     if (error instanceof SyntaxError) return null;
     throw error;
   }
