@@ -1,8 +1,8 @@
 /**
- * Heartbeats in batches of a hundred, as relays send them: how many per second are accepted and
- * stored, compared with the bare upsert of the same rows in the same run, in turns. Also reports
- * how long after its answer a heartbeat is in the table, how many updates were HOT, and the cost
- * per heartbeat for the server and PostgreSQL.
+ * Measures how many heartbeats per second are accepted and stored in batches of a hundred, as
+ * relays send them. The baseline is a bare upsert of the same rows, in alternating rounds. Also
+ * reports how long after its answer a heartbeat is in the table, how many updates were HOT, and the
+ * cost per heartbeat for the server and PostgreSQL.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -24,7 +24,7 @@ const { quick, rounds, nodes } = options;
 const batch = 100;
 const batches = quick ? 600 : 1_500;
 // No node beats twice in a round, so that each heartbeat is its own row.
-if (nodes < batches * batch) throw new Error(`for a round of ${batches * batch} beats there must be as many nodes`);
+if (nodes < batches * batch) throw new Error(`a round of ${batches * batch} beats needs at least as many nodes`);
 const connections = 8;
 /** How long to wait for an answered heartbeat to appear in the table. */
 const lostAfterSeconds = 30;
@@ -39,7 +39,7 @@ const bareUpsert = `
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
     stale_seconds = excluded.stale_seconds, reported = excluded.reported`;
 
-/** Spread numbers, so that no neighbours in the table beat together. */
+/** Spreads consecutive turns over the table, so that neighbouring rows do not beat together. */
 const numberOf = (turn: number) => (turn * 7919) % nodes;
 
 interface Hot {
@@ -66,25 +66,32 @@ const countSince = async (db: Database, since: Date): Promise<number> =>
 const startedMs = () => systemClock.monotonicMs();
 const secondsSince = (ms: number) => (systemClock.monotonicMs() - ms) / 1000;
 
-/** Rows per second. */
+/** Returns rows per second. */
 async function bareRound(db: Database, ids: string[], from: number): Promise<number> {
   const began = startedMs();
   const rows = batches * batch;
   for (let first = 0; first < rows; first += rowsAtOnce) {
     const count = Math.min(rowsAtOnce, rows - first);
-    const whose = Array.from({ length: count }, (_, i) => ids[numberOf(from + first + i)] as string);
-    const same = <T>(value: T) => whose.map(() => value);
+    const beatingIds = Array.from({ length: count }, (_, i) => ids[numberOf(from + first + i)] as string);
+    const repeated = <T>(value: T) => beatingIds.map(() => value);
     await db.transaction(async (tx) => {
       await tx.query('set local synchronous_commit = off');
       const at = new Date(systemClock.nowMs());
-      await tx.query(bareUpsert, [whose, same(at), same(10.1), same(30.3), same(JSON.stringify(reported))]);
+      await tx.query(bareUpsert, [
+        beatingIds,
+        repeated(at),
+        repeated(10.1),
+        repeated(30.3),
+        repeated(JSON.stringify(reported)),
+      ]);
     });
   }
   return rows / secondsSince(began);
 }
 
 /**
- * How long after its answer the last heartbeat of a batch is in the table, for a sample of batches.
+ * Measures, for a sample of batches, how long after its answer the last heartbeat of a batch is in
+ * the table.
  */
 async function watchLag(
   db: Database,
@@ -94,14 +101,14 @@ async function watchLag(
   lags: number[],
   until: () => boolean,
 ) {
-  let looked = -1;
+  let lastSampledTurn = -1;
   while (!until()) {
     const { turn, atMs } = answered;
-    if (turn === looked || turn < 0) {
+    if (turn === lastSampledTurn || turn < 0) {
       await pause(systemClock, 5);
       continue;
     }
-    looked = turn;
+    lastSampledTurn = turn;
     const id = ids[numberOf(turn * batch + batch - 1)];
     // No node beats twice in a round, so any newer time is the expected heartbeat.
     const seen = async () =>

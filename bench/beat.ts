@@ -1,8 +1,8 @@
 /**
- * The cost of a single heartbeat: CPU time of the server process per request, compared with a bare
- * Fastify server with the same body, validation and reply. Both run in their own process, in short
- * alternating turns, so that other load slows both. PostgreSQL's time is reported separately, and
- * the server's idle load is subtracted.
+ * Measures the cost of a single heartbeat: CPU time of the server process per request, compared
+ * with a bare Fastify server with the same body, validation and reply. Both run in their own
+ * process, in short alternating turns, so that other load slows both. PostgreSQL's time is reported
+ * separately, and the server's idle load is subtracted.
  */
 import { loadavg } from 'node:os';
 import { pause, systemClock } from '../src/base/clock.ts';
@@ -31,34 +31,34 @@ const { quick, rounds, nodes: sizes } = options;
 const beatsInTurn = 5_000;
 const turnsInRound = quick ? 4 : 10;
 const beatsInRound = beatsInTurn * turnsInRound;
-/** Enough turns for both to be warm. */
+/** Enough turns to warm up both servers. */
 const warmTurns = quick ? 6 : 10;
 const restSeconds = quick ? 3 : 5;
 const connections = 32;
 const batch = 1_000;
-/** Bodies as our agents send them. */
-const said = Array.from({ length: 10 }, (_, active_tasks) =>
+/** Heartbeat bodies as our agents send them. */
+const bodies = Array.from({ length: 10 }, (_, active_tasks) =>
   JSON.stringify({ status: 'ready', health_score: 100, error_rate: 0, active_tasks }),
 );
-/** Spread numbers, so that no neighbours in a table beat together. */
-const whose = (turn: number, nodes: number) => credentialOf(1 + ((turn * 7919) % nodes));
+/** Spreads consecutive turns over the table, so that neighbouring rows do not beat together. */
+const credentialFor = (turn: number, nodes: number) => credentialOf(1 + ((turn * 7919) % nodes));
 
-/** Every node beats once first, so that all sessions are loaded. */
-const learn = (port: number, nodes: number) =>
+/** Sends one heartbeat for every node, so that all sessions are loaded before measuring. */
+const loadSessions = (port: number, nodes: number) =>
   send(port, nodes / batch, 4, (turn) => {
     const beats = Array.from({ length: batch }, (_, i) => ({ credential: credentialOf(1 + turn * batch + i) }));
     return post(port, '/v1/agent/heartbeats', JSON.stringify({ beats }));
   });
 
 interface Cost {
-  /** In CPUs. */
+  /** The idle load, in CPUs. */
   rest: number;
   server: number[];
   database: number[];
   raw: number[];
 }
 
-/** In seconds. */
+/** CPU time and elapsed time, in seconds. */
 interface Spent {
   server: number;
   database: number;
@@ -95,7 +95,7 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
     const database = readProcessors([], store.pid()).database;
     const before = processorSeconds(served.pid);
     await send(served.port, beatsInTurn, connections, () =>
-      post(served.port, '/v1/agent/heartbeat', said[sent % said.length] ?? '', whose(sent++, nodes)),
+      post(served.port, '/v1/agent/heartbeat', bodies[sent % bodies.length] ?? '', credentialFor(sent++, nodes)),
     );
     return {
       server: processorSeconds(served.pid) - before,
@@ -111,7 +111,7 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
     return spent;
   };
   try {
-    await learn(ours.port, nodes);
+    await loadSessions(ours.port, nodes);
     await round(warmTurns);
     const restBefore = await atRest(restSeconds);
     const taken = [];

@@ -1,8 +1,8 @@
 /**
- * The cost of a heartbeat in a small and a large fleet: the same rate, in batches, to a replica
- * with ten thousand nodes and to one with a million, each node in turn. Counts all CPU time of the
- * server and its database, including supervision. Both are measured side by side in short turns, so
- * that other load slows both.
+ * Measures the cost of a heartbeat in a small and a large fleet. It sends batches at the same rate
+ * to a replica with ten thousand nodes and to one with a million, each node in turn. Counts all CPU
+ * time of the server and its database, including supervision. Both are measured side by side in
+ * short turns, so that other load slows both.
  */
 import { loadavg } from 'node:os';
 import { offer } from './fleet/offer.ts';
@@ -24,8 +24,8 @@ const small = { nodes: 10_000, turnSeconds: 4 };
 const large = { nodes: quick ? 100_000 : 1_000_000, turnSeconds: 12 };
 const rounds = quick ? 3 : 7;
 /**
- * Until every node was heard twice. The first heartbeat loads the agent's session, and its garbage
- * is collected during the next ones; neither is part of a heartbeat's cost.
+ * Warms up until every node has beaten twice. The first heartbeat loads the agent's session, and
+ * the garbage of that is collected during the next ones. Neither is part of a heartbeat's cost.
  */
 const settleSeconds = (nodes: number) => Math.max(20, (2 * nodes) / rate);
 const band = 1.2;
@@ -41,7 +41,7 @@ interface Fleet {
   from: number;
 }
 
-/** Microseconds per heartbeat. */
+/** Returns microseconds per heartbeat. */
 interface Cost {
   server: number;
   database: number;
@@ -89,8 +89,8 @@ try {
 }
 
 /**
- * The mean of all turns, not the median: rare work such as garbage collection falls into a few
- * turns.
+ * Uses the mean of all turns, not the median, because rare work such as garbage collection falls
+ * into only a few turns.
  */
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const figureOf = (what: string, samples: number[]): Figure => ({ what, value: mean(samples), unit: 'µs', samples });

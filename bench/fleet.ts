@@ -1,9 +1,9 @@
 /**
- * A million agents in this process against real servers with the embedded database. They beat at
- * the assigned interval, through relays, streams and calls; some die, restart, falter or join.
- * Judged by the evidence: no healthy machine was given up, every death was found, and how late.
- * Loopback only, bounded in time. Exits with 1 if a verdict was false or missing, or an
- * acknowledged change is lost.
+ * Runs a million agents in this process against real servers with the embedded database. The agents
+ * beat at the assigned interval, through relays, streams and calls. Some die, restart, falter or
+ * join. The evidence then shows whether a healthy machine was given up, whether every death was
+ * found, and how late. Uses loopback only and is bounded in time. Exits with 1 if a verdict was
+ * false or missing, or an acknowledged change is lost.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -41,7 +41,7 @@ progress(`filling a store with ${options.nodes} nodes`);
 const store = await openStore(directory, options);
 const stage: Stage = { directory, store, options, replicas: [], progress };
 const { replicas } = stage;
-/** Each agent calls one of the current replicas, chosen by its number. */
+/** The replica that an agent calls, chosen by the agent's number. */
 const urlOf = (number: number) => replicas[number % replicas.length]?.url ?? '';
 try {
   const count = story?.replicas ?? 1;

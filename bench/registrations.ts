@@ -1,7 +1,8 @@
 /**
- * The cost of a machine that joins a small and a large pool: registrations by join token and the
- * first ready heartbeat, at a steady rate, then a whole rack at once. Counts CPU time of server and
- * database without their idle load. The fleet is written in bulk and does not beat meanwhile.
+ * Measures the cost of a machine that joins a small and a large pool: registrations by join token
+ * and the first ready heartbeat, at a steady rate, then a whole rack at once. Counts CPU time of
+ * server and database without their idle load. The fleet is written in bulk and does not beat
+ * meanwhile.
  */
 import { Agent } from 'node:http';
 import { loadavg } from 'node:os';
@@ -40,7 +41,7 @@ interface Spent {
   database: number;
 }
 
-/** Milliseconds of CPU time per action, without the idle load. */
+/** Returns milliseconds of CPU time per action, without the idle load. */
 type Cost = Spent & { waitedMs: number };
 
 interface Costs {

@@ -26,7 +26,7 @@ const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [8_000, 16_000, 32_000, 48
 const stepSeconds = quick ? 8 : 20;
 const kept = 0.97;
 
-/** Names the party that was the limit. */
+/** Names the process that was the bottleneck. */
 function limitOf({ use }: Offered): string {
   const parties = [
     ...use.servers.map((share, place) => ({ who: `replica ${place + 1}`, share })),
@@ -61,7 +61,7 @@ const figuresOf = (count: number, steps: Offered[]): { best: number; figures: Fi
 
 const loadBefore = loadavg();
 const directory = await freshDirectory();
-/** The server must not ask for slower heartbeats. */
+/** A rate high enough that the server never asks for slower heartbeats. */
 const tireless = 1_000_000;
 const fleet = { nodes, rate: tireless };
 const store = await openStore(directory, fleet);

@@ -1,6 +1,6 @@
 /**
- * Memory per agent session in a replica, and the time to load all sessions. The store is simulated
- * with rows of realistic length, so that only sessions are measured.
+ * Measures the memory per agent session in a replica and the time to load all sessions. The store
+ * is simulated with rows of realistic length, so that only sessions are measured.
  */
 import { loadavg } from 'node:os';
 import { setFlagsFromString } from 'node:v8';

@@ -87,7 +87,7 @@ describe('a run', () => {
   test.for([
     [{ ...noFindings, false_verdicts: ['one'] }, [], 'a false verdict: one'],
     [{ ...noFindings, held: ['one'] }, [], 'a verdict was held back: one'],
-    [{ ...noFindings, missed: ['one'] }, [], 'died, and nobody noticed: one'],
+    [{ ...noFindings, missed: ['one'] }, [], 'died without a verdict: one'],
     [noFindings, ['one'], 'acknowledged and lost: one'],
   ] as const)('fails with a single finding: %o, %o', ([{ false_verdicts, held, missed }, lost, message]) => {
     const judged = { false_verdicts: [...false_verdicts], held: [...held], missed: [...missed] };

@@ -1,7 +1,7 @@
 /**
- * The cost of a heartbeat over a stream: CPU time of the server process, compared with the same
- * heartbeat as a call in the same run, and the memory of an open stream. Both include the server's
- * idle load.
+ * Measures the cost of a heartbeat over a stream: CPU time of the server process, compared with the
+ * same heartbeat as a call in the same run, and the memory of an open stream. Both include the
+ * server's idle load.
  */
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -23,7 +23,7 @@ const { quick, rounds } = options;
 const nodes = 10_000;
 const streams = quick ? 1_000 : 4_000;
 const beatsInRound = quick ? 10_000 : 30_000;
-/** Requests in flight, in both cases. */
+/** Requests in flight, by call and by stream. */
 const atOnce = 32;
 const beat = JSON.stringify({ status: 'ready', health_score: 97, error_rate: 0.01, active_tasks: 3 });
 
@@ -43,7 +43,7 @@ async function openAll(port: number): Promise<WebSocket[]> {
   return opened;
 }
 
-/** Sends each heartbeat on the next stream, a new one after each answer. */
+/** Sends heartbeats over the streams in turn, and the next one after each answer. */
 function beatBy(sockets: WebSocket[], count: number): Promise<void> {
   return new Promise((resolve) => {
     let sent = 0;

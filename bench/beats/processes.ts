@@ -15,7 +15,7 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-function answers(port: number): Promise<boolean> {
+function acceptsConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
@@ -30,7 +30,7 @@ async function serve(command: string, args: string[], port: number): Promise<Ser
   });
   const child: ChildProcess = spawn(command, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
-  while (!(await answers(port))) {
+  while (!(await acceptsConnections(port))) {
     if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}`);
     await pause(systemClock, 20);
   }
@@ -46,8 +46,8 @@ async function serve(command: string, args: string[], port: number): Promise<Ser
 }
 
 /**
- * With the same young generation as the server; otherwise part of the difference would come from
- * it.
+ * Uses the same size of the young generation as the server, so that garbage collection does not
+ * cause part of the difference.
  */
 export async function serveRaw(): Promise<Served> {
   const port = await freePort();

@@ -1,10 +1,10 @@
 /**
- * CPU time of a process and all its threads, in nanoseconds; ticks of 10 ms are too coarse for
- * short turns.
+ * Reads the CPU time of a process and all its threads in nanoseconds, because the usual ticks of 10
+ * ms are too coarse for short turns.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The first of the scheduler's figures is the time on a CPU. */
+/** The first number in `schedstat` is the time on a CPU. */
 function nanosecondsOf(pid: number, thread: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);

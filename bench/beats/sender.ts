@@ -1,26 +1,26 @@
 /**
- * A minimal client: raw requests over persistent sockets, one at a time on each, reading every
- * answer completely.
+ * A minimal HTTP client. It sends raw requests over persistent sockets, one at a time on each
+ * socket, and reads every answer completely.
  */
 import { connect, type Socket } from 'node:net';
 
 const endOfHead = Buffer.from('\r\n\r\n');
 
-/** The length of an answer, once its head is complete. */
+/** The length of an answer, or undefined until its head has arrived. */
 function lengthOf(bytes: Buffer): number | undefined {
   const end = bytes.indexOf(endOfHead);
   if (end === -1) return undefined;
   const head = bytes.toString('latin1', 0, end);
   const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
   if (!head.startsWith('HTTP/1.1 200') || length === undefined)
-    throw new Error(`not the answer that was expected: ${bytes.toString()}`);
+    throw new Error(`unexpected answer: ${bytes.toString()}`);
   return end + endOfHead.length + Number(length);
 }
 
-/** Sends `count` requests, each made when its turn comes. */
+/** Sends requests on one socket until `next` returns undefined. */
 function sendOn(socket: Socket, next: () => string | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    let got: Buffer = Buffer.alloc(0);
+    let received: Buffer = Buffer.alloc(0);
     const turn = () => {
       const request = next();
       if (request === undefined) {
@@ -32,14 +32,14 @@ function sendOn(socket: Socket, next: () => string | undefined): Promise<void> {
     socket.on('error', reject);
     socket.on('close', () => reject(new Error('the server closed a connection')));
     socket.on('data', (bytes: Buffer) => {
-      got = got.length === 0 ? bytes : Buffer.concat([got, bytes]);
+      received = received.length === 0 ? bytes : Buffer.concat([received, bytes]);
       try {
-        if (got.length < (lengthOf(got) ?? Number.POSITIVE_INFINITY)) return;
+        if (received.length < (lengthOf(received) ?? Number.POSITIVE_INFINITY)) return;
       } catch (error) {
         reject(error);
         return;
       }
-      got = Buffer.alloc(0);
+      received = Buffer.alloc(0);
       turn();
     });
     socket.once('connect', turn);

@@ -1,6 +1,6 @@
 /**
- * Evidence of a fleet that has run for three months, in the partitions that housekeeping would have
- * created.
+ * Writes the evidence of a fleet that has run for three months, into the partitions that
+ * housekeeping would have created.
  */
 import { type Clock, now, secondsLater } from '../../src/base/clock.ts';
 import { evidenceLayers } from '../../src/contract/evidence/evidence-layers.ts';
@@ -13,7 +13,9 @@ const batch = 50_000;
 const daySeconds = 24 * 3600;
 export const days = 100;
 
-/** Each node has the same amount of evidence whatever the fleet size; one has very much. */
+/**
+ * Every node has the same amount of evidence, regardless of fleet size. `talkative` has far more.
+ */
 export const nodeOf = (i: number) => `node_${String(i).padStart(20, '0')}`;
 export const talkative = 'node_talkative';
 export const correlationOf = (i: number) => `correlation-${String(i).padStart(20, '0')}`;
@@ -21,7 +23,7 @@ export const operationOf = (i: number) => `op_${String(i).padStart(20, '0')}`;
 
 const layer = `(array[${evidenceLayers.map((each) => `'${each}'`).join(', ')}])[1 + (i * 7 + i / 13) % ${evidenceLayers.length}]`;
 
-/** Evidence in order of time, nodes in turn; ten rows in sequence belong to one request. */
+/** Writes evidence in order of time, node by node. Ten consecutive rows belong to one request. */
 const rows = `
   insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
   select $1::timestamptz + make_interval(secs => i * $2::double precision), ${layer}, 'node.told', 'boot stage packages took 12.3 s after ' || i || ' others',
@@ -36,7 +38,7 @@ const indexes = `select indexrelid::regclass::text as name, pg_get_indexdef(inde
 export async function fillEvidence(db: Database, clock: Clock, count: number): Promise<{ nodes: number }> {
   const nodes = count / factsEach;
   const began = secondsLater(now(clock), -days * daySeconds);
-  // One row at the start, so that the partitions begin there.
+  // Write one row at the start of the period, so that the partitions begin there.
   for (const each of evidenceLayers)
     await db.query(`insert into evidence (at, layer, kind, summary) values ($1, $2, 'bench.began', 'began')`, [
       began,

@@ -1,6 +1,6 @@
 /**
- * The cost of sealing evidence: rows per second at full speed, CPU time of the server process, the
- * share of a core at the given write rate, and the cost of writing while sealing.
+ * Measures the cost of sealing evidence: rows per second at full speed, CPU time of the server
+ * process, the share of a core at the given write rate, and the cost of writing while sealing.
  */
 import { loadavg } from 'node:os';
 import { now, systemClock } from '../../src/base/clock.ts';
@@ -19,7 +19,7 @@ const options = readOptions(import.meta.url, {
 const { quick, rounds } = options;
 const facts = quick ? 5_000 : 20_000;
 const together = 100;
-/** A fleet with this many changes is large. */
+/** The write rate of a large fleet. */
 const busyFactsPerSecond = 1_000;
 
 const write = async (db: Database, count: number) => {

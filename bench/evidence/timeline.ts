@@ -1,6 +1,6 @@
 /**
- * The cost of a timeline page, whether it depends on the amount of evidence, and the cost of
- * partitions for writers and followers. Exits with 1 if a page gets slower with the size of the
+ * Measures the cost of a timeline page, whether it depends on the amount of evidence, and the cost
+ * of partitions for writers and followers. Exits with 1 if a page gets slower with the size of the
  * store.
  */
 import { loadavg } from 'node:os';
@@ -42,7 +42,7 @@ interface Store {
   head: Cursor;
 }
 
-/** The query of the tail. */
+/** The query with which followers read new evidence. */
 const lately = () => ({
   since: secondsLater(now(systemClock), -30 * 24 * 3600),
   until: secondsLater(now(systemClock), 24 * 3600),

@@ -1,24 +1,24 @@
 /**
- * The state of a million agents, in numeric arrays. Values that follow from an agent's number are
- * computed, not stored: its credential, its relay, its report.
+ * Holds the state of a million agents in numeric arrays. Values that follow from an agent's number,
+ * such as its credential, relay and report, are computed and not stored.
  */
 import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
-/** The behaviour of an agent when it is due. */
+/** What an agent does when its next heartbeat is due. */
 export const doing = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
 
 export interface Agents {
   wheel: Wheel;
-  /** The current number; agents that join come after the initial ones. */
+  /** The current number of agents. Agents that join come after the initial ones. */
   count(): number;
   state: Uint8Array;
-  /** When its last answered heartbeat was sent, and when it was answered. */
+  /** When each agent's last answered heartbeat was sent, and when it was answered. */
   sentMs: Float64Array;
   answeredMs: Float64Array;
-  /** The interval last assigned. */
+  /** The interval that the server assigned last. */
   interval: Float32Array;
-  /** When it was due; waiting times count from here. */
+  /** When the current heartbeat was due; waiting times count from here. */
   dueMs: Float64Array;
   credential(agent: number): string;
   /** The body of a heartbeat, as our agent sends it, without the credential. */

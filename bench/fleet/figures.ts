@@ -21,7 +21,7 @@ export interface Run {
   /** Times of the concurrent reader, if there was one. */
   reads: ReadTimes | undefined;
   judgement: Judgement;
-  /** Figures of a story, and the outcome of changes made meanwhile. */
+  /** Figures of a story, and the outcome of the changes that the writer made. */
   storyFigures: Figure[];
   written: Written | undefined;
 }
@@ -41,7 +41,7 @@ const spread = (what: string, values: number[], unit: 's' | 'ms', target?: numbe
         ...(share === 0.99 && target !== undefined && { target }),
       }));
 
-/** Names the party that was the limit. */
+/** Names the process that was the bottleneck. */
 function limitOf(use: Use, answered: number, wanted: number): string {
   if (answered >= kept * wanted) return 'nothing: the rate was kept';
   if (Math.max(...use.servers) >= busy) return 'the server: its one thread was always at work';

@@ -9,9 +9,9 @@ export interface Judgement {
   false_verdicts: string[];
   /** Deaths that were not found. */
   missed: string[];
-  /** From the end of a dead machine's stale time to the evidence of it. */
+  /** Seconds from the end of a dead machine's stale time to the evidence of its death. */
   lateness_seconds: number[];
-  /** Held back by the brake; each would otherwise have been a verdict. */
+  /** Verdicts that the brake held back. */
   held: string[];
   /** Gaps of the control plane and their cause. */
   gaps: { seconds: number; cause: string }[];
@@ -32,7 +32,7 @@ export interface VerdictRow {
   stale_seconds: number | null;
 }
 
-/** Transitions to unhealthy states. Others do not occur here. */
+/** Kinds of evidence for transitions to unhealthy states. Other kinds do not occur here. */
 const verdicts = `
   select node.name, fact.kind, fact.at, fact.summary, (fact.data -> 'evidence' ->> 'last_seen_at')::timestamptz as last_seen_at,
     (fact.data -> 'evidence' ->> 'gap_end')::timestamptz as gap_end, (fact.data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds
@@ -47,7 +47,7 @@ const page = 50_000;
  */
 const toleratedMs = 1_000;
 
-/** A heartbeat that was answered but is newer than the stored one. */
+/** Finds heartbeats that were answered but are newer than the stored ones. */
 export const isLost = (seenMs: number, answeredSentMs: number): boolean => seenMs < answeredSentMs - toleratedMs;
 
 async function lostBeats(db: Database, agents: Agents): Promise<number> {
@@ -86,7 +86,7 @@ const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
 const latenessOf = ({ at, last_seen_at, gap_end, stale_seconds }: VerdictRow): number | null =>
   last_seen_at && stale_seconds !== null ? secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds : null;
 
-/** Times have milliseconds, stale times fractions of them. */
+/** Stored times are rounded to milliseconds, but stale times are not. */
 const isEarly = (lateness: number | null) => lateness !== null && lateness <= -0.001;
 
 /** `diedAt` is the time of each death, by name. */
@@ -100,7 +100,7 @@ export function judgeVerdicts(
     const { name, kind, at, summary } = row;
     const died_at = diedAt.get(name);
     const lateness = latenessOf(row);
-    // Given up while healthy, or too early to be known.
+    // The machine was given up while healthy, or before its stale time was over.
     if (!died_at || at < died_at || isEarly(lateness)) false_verdicts.push(`${name} ${kind}: ${summary}`);
     else if (kind === 'node.offline' && lateness !== null) {
       missed.delete(name);
@@ -117,7 +117,7 @@ export const brokenBy = (
 ): string[] => [
   ...false_verdicts.map((each) => `a false verdict: ${each}`),
   ...held.map((each) => `a verdict was held back: ${each}`),
-  ...missed.map((each) => `died, and nobody noticed: ${each}`),
+  ...missed.map((each) => `died without a verdict: ${each}`),
   ...(written?.lost ?? []).map((each) => `acknowledged and lost: ${each}`),
 ];
 

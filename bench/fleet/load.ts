@@ -19,9 +19,9 @@ const retrySeconds = 5;
 export interface LoadOptions {
   agents: Agents;
   relays: number;
-  /** The first agents, each with its own stream. */
+  /** The number of agents with a stream of their own. They are the first agents. */
   streams: number;
-  /** Of the others, one in this many sends calls; 0: none. */
+  /** Of the other agents, one in this many sends calls; 0 means none. */
   one_calls_in: number;
   /** The current address for a relay or an agent, by its number. */
   urlOf(number: number): string;

@@ -1,7 +1,7 @@
-/** Options: fleet size, heartbeat rate, and events. */
+/** Declares the options of the fleet benchmark: fleet size, heartbeat rate and events. */
 import { common, readOptions } from '../harness/options.ts';
 
-/** A size for trying out, and the real one. */
+/** The sizes with and without `--quick`. */
 const sizes = {
   quick: { nodes: 20_000, minutes: 1.5, rate: 2_000, deaths: 100, restarts: 100, faltering: 200, joins: 200 },
   story: { nodes: 20_000, minutes: 4, rate: 2_000, deaths: 100, restarts: 100, faltering: 0, joins: 200 },

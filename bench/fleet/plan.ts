@@ -1,5 +1,5 @@
 /**
- * The events of a run, drawn in advance: deaths, restarts, agents that falter for most of their
+ * Draws the events of a run in advance: deaths, restarts, agents that falter for most of their
  * stale time, late boots and their durations.
  */
 import { seededRandom } from '../../test/properties/support/random.ts';
@@ -8,7 +8,7 @@ import type { FleetOptions } from './options.ts';
 export interface Planned {
   atSeconds: number;
   act: 'dies' | 'restarts' | 'falters' | 'joins';
-  /** The agent; for joins, its place among those. */
+  /** The number of the agent. For a join, its position among the joins. */
   agent: number;
 }
 
@@ -31,7 +31,7 @@ export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[]
   const seconds = options.minutes * 60;
   const lastDeath = seconds - staleSeconds - settleSeconds;
   if (deaths > 0 && lastDeath < firstSeconds)
-    throw new Error(`in ${seconds} s nobody who dies can be missed, for one may be silent for ${staleSeconds} s`);
+    throw new Error(`${seconds} s is too short to detect a death: an agent may be silent for ${staleSeconds} s`);
   const { next: random } = seededRandom(options.seed);
   const taken = new Set<number>();
   const somebody = () => {

@@ -1,6 +1,6 @@
 /**
- * CPU use of the servers, the database with all its children, and the fleet itself, and what was
- * left.
+ * Measures the CPU use of the servers, of the database with all its children and of the fleet
+ * itself, and how much CPU time remained idle.
  */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -56,7 +56,7 @@ export function readProcessors(servers: readonly number[], postmaster: number): 
   };
 }
 
-/** In CPUs: 1 is one CPU fully busy. */
+/** CPU use; 1 means one fully busy CPU. */
 export interface Use {
   servers: number[];
   database: number;

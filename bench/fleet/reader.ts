@@ -15,7 +15,7 @@ interface ReaderSettings {
   url: string;
   token: string;
   everyMs: number;
-  /** After this time every node was heard once, and first contact is over. */
+  /** After this time, every node has beaten once and first contact is over. */
   metAfterMs: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * A relay: batches the heartbeats of its agents and sends them over a few persistent connections.
- * Unanswered batches are retried with backoff, so a slow server is never sent more than it answers.
+ * Simulates a relay. It batches the heartbeats of its agents and sends them over a few persistent
+ * connections. Unanswered batches are retried with backoff, so a slow server is never sent more
+ * than it answers.
  */
 import { Agent } from 'node:http';
 import { pause, systemClock } from '../../src/base/clock.ts';
@@ -15,7 +16,7 @@ const retry = { firstMs: 500, maxMs: 10_000 };
 export interface Tally {
   sent: number;
   answered: number;
-  /** The heartbeats among them that came as calls. */
+  /** How many of the answered heartbeats came as calls. */
   called: number;
   /** Requests that failed or were refused as a whole, by error. */
   failed: Map<string, number>;

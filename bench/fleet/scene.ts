@@ -11,7 +11,7 @@ import { type Store, startStore } from './store.ts';
 
 const leastIntervalSeconds = 10;
 const jitter = 0.1;
-/** The inputs of the interval. */
+/** The values that determine the heartbeat interval. */
 export interface FleetSize {
   nodes: number;
   /** The configured heartbeats per second. */
@@ -28,8 +28,8 @@ export const longestStaleSeconds = (size: FleetSize): number =>
   effectiveStaleSeconds(0, intervalSeconds(size) * (1 + jitter));
 
 /**
- * A replica that received heartbeats until then and has ended: the run is a restart and begins with
- * the gap of filling the store.
+ * Records a replica that received heartbeats until then and has ended. The run is then a restart
+ * and begins with a gap as long as it took to fill the store.
  */
 async function formerReplica(store: Store, at: Date): Promise<void> {
   const db = store.open();

@@ -1,6 +1,6 @@
 /**
- * Stories: failures of the servers and their store while the fleet beats. Each returns when things
- * happened, in seconds.
+ * Stories: failures of the servers and their store while the fleet beats. Each returns the
+ * moments of its events, in seconds.
  */
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export interface Stage {
   progress(what: string): void;
 }
 
-/** Until every node was heard, so that the gap of filling the store excuses none. */
+/** Waits until every node has beaten, so that the gap of filling the store excuses no node. */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;
 const upSeconds = 20;

@@ -1,6 +1,6 @@
 /**
- * The next due time of a million agents in eight bytes each: a timing wheel with slots as lists in
- * one numeric array. Setting a time and taking due agents have constant cost.
+ * Holds the next due time of a million agents in eight bytes each. It is a timing wheel whose slots
+ * are lists in one numeric array. Setting a time and taking due agents have constant cost.
  */
 const slotMs = 50;
 const slots = 1 << 16;

@@ -1,6 +1,6 @@
 /**
  * A client that makes changes throughout: requests machines and announces new ones. Every
- * acknowledged change must exist at the end; others may.
+ * acknowledged change must exist at the end. Changes without an answer may exist or not.
  */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { createClient } from '../../src/contract/client.ts';
@@ -16,9 +16,9 @@ const settleMs = 90_000;
 export interface Written {
   acknowledged: number;
   refused: number;
-  /** Acknowledged, but not found. */
+  /** Changes that were acknowledged but do not exist. */
   lost: string[];
-  /** Requested and acknowledged, but still not active. */
+  /** Allocations that were acknowledged but are not active yet. */
   unfinished: string[];
 }
 

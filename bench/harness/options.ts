@@ -110,11 +110,11 @@ export function parseOptions<const O extends Options>(options: O, words: string[
   const refused: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'option' && token.name === 'help') return { help: true };
-    if (token.kind === 'positional') refused.push(`nothing is known of ${token.value}`);
+    if (token.kind === 'positional') refused.push(`unexpected argument ${token.value}`);
     if (token.kind !== 'option') continue;
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
     const value = option && heard(option, token.value);
-    if (!option) refused.push(`there is no option ${token.rawName}`);
+    if (!option) refused.push(`unknown option ${token.rawName}`);
     else if (value === undefined)
       refused.push(`${token.rawName} takes ${mustBe(option)}, and not ${token.value || 'nothing'}`);
     else values[token.name] = value;
@@ -158,7 +158,7 @@ export function listed(options: Options): string {
 }
 
 interface Program<O extends Options> {
-  /** Its duration, as text. */
+  /** How long the benchmark takes, as text. */
   takes: string;
   options: O;
 }

@@ -1,6 +1,7 @@
 /**
- * A fleet at rest: nodes that are ready and beat, with some in flight spread evenly among them, as
- * after months of use. Written in bulk without transitions, because only what follows is measured.
+ * Writes a fleet at rest: ready nodes that beat, with some nodes in flight spread evenly among
+ * them, as after months of use. Rows are written in bulk without transitions, because creating the
+ * fleet is not measured.
  */
 import { now as present } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
@@ -61,7 +62,7 @@ const statements = (flies: string, pools: number, { interval_seconds, stale_seco
 
 const tables = ['nodes', 'instances', 'heartbeats', 'allocations'];
 
-/** All except those of constraints. */
+/** All indexes except those of constraints. */
 const secondaryIndexes = `
   select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index
   where indrelid = any($1::regclass[]) and not exists (select 1 from pg_constraint where conindid = indexrelid)`;

@@ -41,8 +41,8 @@ export async function startWithNpm(data_dir: string, more: string[] = []): Promi
   const stop = whenOver(async () => {
     if (group === 0) return;
     const pid = findServer(data_dir);
-    // If the server is not running yet, it never will be once npm and its shell are gone; those
-    // form their own process group.
+    // npm and its shell form their own process group. If the server is not running yet, ending that
+    // group keeps it from starting.
     sendSignal(pid ?? -group, 'SIGTERM');
     const isLate = await Promise.race([ended, pause(systemClock, stopWithinMs).then(() => true as const)]);
     if (isLate === true) sendSignal(-group, 'SIGKILL');
@@ -69,7 +69,7 @@ export interface Replica {
   url: string;
   pid: number;
   ended: Promise<unknown>;
-  /** Stops it gracefully, or kills it. */
+  /** Stops the server gracefully, or kills it. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 

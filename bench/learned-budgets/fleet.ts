@@ -9,12 +9,12 @@ export const daySeconds = 86_400;
 const weekSeconds = 7 * daySeconds;
 export const totalSeconds = fleet.weeks * weekSeconds;
 
-/** In order of start. Columns, since there are millions. */
+/** Boots in order of start, stored as columns because there are millions. */
 export interface Boots {
   count: number;
-  /** Seconds of virtual time. */
+  /** The start of each boot, in seconds of virtual time. */
   begins: Float64Array;
-  /** Its duration; infinite if stuck. */
+  /** The duration of each boot; infinite if stuck. */
   takes: Float64Array;
   /** The number of progress signs per boot in this pool. */
   words: number;

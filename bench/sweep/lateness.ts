@@ -13,7 +13,7 @@ const settleSeconds = 3;
 const lookEveryMs = 100;
 const patienceSeconds = 30;
 
-/** In seconds, from the deadline. */
+/** Seconds after the deadline. */
 export interface Late {
   /** Until the deciding pass began, as in the verdict itself. */
   judged: number[];

@@ -7,13 +7,13 @@ import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../../src/store/pg/database.ts';
 
 export interface MeasuredRule {
-  /** As in the registry; unknown rules are skipped. */
+  /** The name in the registry; a rule that is not registered is skipped. */
   name: string;
   from: NodeStatus;
   to: NodeStatus;
-  /** By their own deadline, or only by silence. */
+  /** Whether nodes fall due by a deadline of their own or by silence. */
   dueBy: 'deadline' | 'silence';
-  /** Whether they still beat when due. */
+  /** Whether the nodes still beat when they fall due. */
   beats: boolean;
   /** Each node has an allocation, which fails with it. This holds for later rules too. */
   allocated?: boolean;
@@ -46,7 +46,7 @@ export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise
   await db.query('vacuum (analyze) allocations');
 }
 
-/** They fell due within the last second, one after the other. */
+/** Makes nodes fall due within the last second, one after another. */
 export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   const byDeadline = rule.dueBy === 'deadline';
   await db.query(
@@ -59,7 +59,7 @@ export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], 
   if (!rule.beats) await hearOf(db, ids, secondsLater(now, -daySeconds));
 }
 
-/** Among many others in the same phase that are not due, so that it is no mass failure. */
+/** Adds many nodes in the same phase that are not due, so that the brake sees no mass failure. */
 export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
     `update nodes set status = $4, status_since = $3, registered_at = case when $4 <> 'provisioning' then $3::timestamptz end,

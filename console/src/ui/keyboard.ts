@@ -1,6 +1,6 @@
 /**
- * Global keys: `/` searches, `g` and a letter opens a page (`g i` finds any id), `?` shows help. They
- * are ignored while you type.
+ * Global keys: `/` searches, `g` and a letter opens a page (`g i` finds any id), `?` shows help.
+ * They are ignored while you type.
  */
 import { useEffect, useRef } from 'react';
 import { isDialogOpen } from './dialog/open-dialogs.ts';

@@ -1,6 +1,6 @@
 /**
- * Shows short notices, which disappear by themselves unless they report a failure. The library loads
- * with the first notice.
+ * Shows short notices, which disappear by themselves unless they report a failure. The library
+ * loads with the first notice.
  */
 import { failureOf } from '../api/failure.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Remembers when a progress object arrived. Its elapsed time was correct at that moment. The console
- * counts on from there, so the banner ticks without another request.
+ * Remembers when a progress object arrived. Its elapsed time was correct at that moment. The
+ * console counts on from there, so the banner ticks without another request.
  */
 import type { Progress } from '../../../../src/contract/progress.ts';
 import { serverNowMs } from '../server-clock.ts';

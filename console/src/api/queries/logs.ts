@@ -72,7 +72,7 @@ export function useLog({ node_id, instance, q, follow }: LogRequest): Log {
   }, [node_id, instance, q]);
 
   const { loaded } = log;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart the effect
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new cursor must not restart it
   useEffect(() => {
     if (!following || !loaded) return;
     const stop = new AbortController();

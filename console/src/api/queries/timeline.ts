@@ -42,8 +42,8 @@ export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): 
 }
 
 /**
- * The fact that set the current status of an allocation. It holds the reason even if no rule decided.
- * The key includes the status, so a cached answer never goes stale.
+ * The fact that set the current status of an allocation. It holds the reason even if no rule
+ * decided. The key includes the status, so a cached answer never goes stale.
  */
 export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({

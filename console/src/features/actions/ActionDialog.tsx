@@ -48,7 +48,9 @@ export function ActionDialog({ action, onClose }: Props) {
 /** Wait until typing stops before requesting a prediction. */
 const typingMs = 300;
 
-/** `isKnown` means that the prediction matches the input. It is always true without a prediction. */
+/**
+ * `isKnown` means that the prediction matches the input. It is always true without a prediction.
+ */
 function usePrediction(action: Action, extras: Extras, key: string) {
   const [settled] = useDebouncedValue(extras, typingMs);
   const prediction = useQuery({

@@ -1,6 +1,6 @@
 /**
- * The title of a finding. In a file of its own, so that the catalogue of findings is not loaded with
- * the first page. Pure.
+ * The title of a finding. In a file of its own, so that the catalogue of findings is not loaded
+ * with the first page. Pure.
  */
 import type { Finding } from '../../../../src/contract/supervision/finding.ts';
 import { findingCatalogue } from '../../../../src/lifecycle/findings/findings.ts';

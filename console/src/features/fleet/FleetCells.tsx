@@ -1,4 +1,6 @@
-/** Draws the cells of one group on a canvas. Redraws only changed cells. Arrow keys move the focus. */
+/**
+ * Draws the cells of one group on a canvas. Redraws only changed cells. Arrow keys move the focus.
+ */
 import { useComputedColorScheme } from '@mantine/core';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useRef, useState } from 'react';

@@ -192,7 +192,8 @@ const maxRows = 500;
 const failedReleases = { status: 'release_failed' };
 
 /**
- * Nodes with a failed release, and why. Their own status is only `cleaning`, which hides the failure.
+ * Nodes with a failed release, and why. Their own status is only `cleaning`, which hides the
+ * failure.
  */
 function useStuckReleases(): ReadonlyMap<string, string> {
   const { data } = useInfiniteQuery(allocationsQuery(failedReleases));

@@ -27,8 +27,8 @@ function searchTextOf(node: FleetNode): string {
 export const wordsOf = (q: string | undefined): string[] => q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
 
 /**
- * Applies every filter except the status, because the status filter shows the counts of the matches.
- * Retired nodes match only if that status is chosen.
+ * Applies every filter except the status, because the status filter shows the counts of the
+ * matches. Retired nodes match only if that status is chosen.
  */
 export const isMatching = (node: FleetNode, { pool, statuses }: FleetFilter, words: readonly string[]): boolean =>
   (node.status !== 'retired' || statuses.has('retired')) &&

@@ -1,6 +1,7 @@
 /**
- * The groups of cells that the fleet page draws, in order of creation, and their counts. Each change
- * updates them in place, so it costs the same in a fleet of fifty and of fifty thousand. Pure.
+ * The groups of cells that the fleet page draws, in order of creation, and their counts. Each
+ * change updates them in place, so it costs the same in a fleet of fifty and of fifty thousand.
+ * Pure.
  */
 import type { NodeStatus } from '../../../../src/lifecycle/model/states.ts';
 import type { FleetNode } from '../../api/cache/fleet-node.ts';

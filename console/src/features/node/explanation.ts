@@ -12,8 +12,8 @@ type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null || would_have !== null;
 
 /**
- * Whether to list a step. In doubt, steps that were already due are hidden, because their verdict is
- * held or only observed. The notice shows the end of a hold.
+ * Whether to list a step. In doubt, steps that were already due are hidden, because their verdict
+ * is held or only observed. The notice shows the end of a hold.
  */
 export const isAhead = (at: string | null, doubt: Doubt, nowMs: number): boolean =>
   at === null || !isInDoubt(doubt) || (Date.parse(at) > nowMs && at !== doubt.held?.held_until);

@@ -1,6 +1,6 @@
 /**
- * The actions for a machine in trouble; the action that usually helps comes first. Attention and the
- * node page share this table. Pure.
+ * The actions for a machine in trouble; the action that usually helps comes first. Attention and
+ * the node page share this table. Pure.
  */
 import type { Node } from '../../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../../src/lifecycle/actions/actions.ts';

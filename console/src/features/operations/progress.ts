@@ -20,8 +20,8 @@ export const labelOf = ({ status, kind, label, phase }: SparseProgress): string 
   status === 'succeeded' ? `${humanize(kind ?? 'operation')} done` : label || humanize(phase);
 
 /**
- * `agent · registering`, `targets ×3 · under way`, or `systempool · Succeeded · 1n` for a node pool.
- * The CLI prints the same text.
+ * `agent · registering`, `targets ×3 · under way`, or `systempool · Succeeded · 1n` for a node
+ * pool. The CLI prints the same text.
  */
 export const partWords = ({ kind, name, state, count }: ProgressPart): string => {
   if (count === undefined) return `${name} · ${state}`;

@@ -1,6 +1,6 @@
 /**
- * Loads parts of the console on demand. A part that fails to load is retried in place as soon as the
- * server answers. The page around it stays usable.
+ * Loads parts of the console on demand. A part that fails to load is retried in place as soon as
+ * the server answers. The page around it stays usable.
  */
 import { type ComponentType, type ReactNode, useEffect, useState } from 'react';
 import { systemClock } from '../../../../src/base/clock.ts';
@@ -29,8 +29,8 @@ export function part<Props>(fetch: () => Promise<ComponentType<Props>>): Part<Pr
 }
 
 /**
- * After an update of the server, the chunks of this page no longer exist. Only a reload loads the new
- * ones.
+ * After an update of the server, the chunks of this page no longer exist. Only a reload loads the
+ * new ones.
  */
 const reloadedKey = 'slipway_reloaded_for';
 function reloadOnce(error: unknown): boolean {
@@ -71,8 +71,9 @@ export function usePart<Props>(
 }
 
 /**
- * A page that the router can preload. If loading fails, the error is shown in place of the page. The
- * type omits the props of the page, because pages use the router's types and that would be a cycle.
+ * A page that the router can preload. If loading fails, the error is shown in place of the page.
+ * The type omits the props of the page, because pages use the router's types and that would be a
+ * cycle.
  */
 export function page(fetch: () => Promise<object>, name: string): (() => ReactNode) & { preload: () => Promise<void> } {
   const pagePart = part(async () => {

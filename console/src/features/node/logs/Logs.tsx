@@ -1,6 +1,6 @@
 /**
- * Shows the log of every instance of a node, even after the machine is gone. Follows new lines until
- * you scroll up.
+ * Shows the log of every instance of a node, even after the machine is gone. Follows new lines
+ * until you scroll up.
  */
 import { Button, Group, Select, Switch, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
@@ -99,7 +99,7 @@ export function Logs({ node, instance, q, onChange }: Props) {
             aria-label={`Log of ${node.name}`}
             aria-busy={!loaded}
             aria-live="off"
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboards must reach it
             tabIndex={0}
             onScroll={({ currentTarget: box }) =>
               setAtEnd(box.scrollHeight - box.scrollTop - box.clientHeight < nearEndPx)
