@@ -114,10 +114,10 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
     await loadSessions(ours.port, nodes);
     await round(warmTurns);
     const restBefore = await atRest(restSeconds);
-    const taken = [];
-    for (let turn = 0; turn < rounds; turn++) taken.push(await round(turnsInRound));
+    const roundCosts = [];
+    for (let turn = 0; turn < rounds; turn++) roundCosts.push(await round(turnsInRound));
     cost.rest = (restBefore + (await atRest(restSeconds))) / 2;
-    for (const spent of taken) {
+    for (const spent of roundCosts) {
       cost.server.push(perBeat(spent.ours.server - cost.rest * spent.ours.elapsed));
       cost.database.push(perBeat(spent.ours.database));
       cost.raw.push(perBeat(spent.raw.server));

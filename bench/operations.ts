@@ -75,7 +75,7 @@ try {
   const rates: number[] = [];
   const acknowledged: number[] = [];
   const spent: { server: number; database: number }[] = [];
-  const taken: Record<string, number[]> = {};
+  const durations: Record<string, number[]> = {};
   for (let turn = 0; turn < turns; turn++) {
     const before = readProcessors([server.pid], postgres.pid);
     const ids: string[] = [];
@@ -93,7 +93,7 @@ try {
     const whole = (after.atMs - before.atMs) / 1000;
     spent.push({ server: ((use.servers[0] ?? 0) * whole) / count, database: (use.database * whole) / count });
     for (const row of await db.query<Record<string, number>>(parts, [ids]))
-      for (const [part, value] of Object.entries(row)) taken[part] = [...(taken[part] ?? []), value];
+      for (const [part, value] of Object.entries(row)) durations[part] = [...(durations[part] ?? []), value];
   }
   const steps = await db.query<{ name: string; seconds: number }>(
     `select name, extract(epoch from sum(finished_at - started_at))::double precision / count(*) as seconds from steps where finished_at is not null group by 1`,
@@ -116,7 +116,7 @@ try {
     { what: 'processor of the server, an operation', value: 1000 * median(spent.map((s) => s.server)), unit: 'ms' },
     { what: '… of the database', value: 1000 * median(spent.map((s) => s.database)), unit: 'ms' },
     { what: 'asked, until it is acknowledged, p50', value: quantile(acknowledged, 0.5), unit: 'ms' },
-    ...Object.entries(taken).map(
+    ...Object.entries(durations).map(
       ([part, values]): Figure => ({
         what: `${part}, p50`,
         value: ms(values, 0.5),

@@ -24,7 +24,7 @@ const { quick } = options;
 const nodes = quick ? 20_000 : 40_000;
 const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [8_000, 16_000, 32_000, 48_000, 64_000, 80_000, 96_000, 128_000];
 const stepSeconds = quick ? 8 : 20;
-const kept = 0.97;
+const keptShare = 0.97;
 
 /** Names the process that was the bottleneck. */
 function limitOf({ use }: Offered): string {
@@ -46,7 +46,7 @@ const figuresOf = (count: number, steps: Offered[]): { best: number; figures: Fi
   const name = count === 1 ? 'one replica' : `${count} replicas`;
   const server = use.servers.reduce((sum, share) => sum + share, 0);
   const last = steps.at(-1) ?? most;
-  const isKept = last.answered >= kept * last.rate;
+  const isKept = last.answered >= keptShare * last.rate;
   return {
     best: answered,
     figures: [
@@ -80,7 +80,7 @@ try {
       from += rate * stepSeconds;
       process.stderr.write(`${count} of them, ${rate} offered: ${step.answered.toFixed(0)} beats/s answered\n`);
       steps.push(step);
-      if (step.answered < kept * rate) break;
+      if (step.answered < keptShare * rate) break;
     }
     measured.push(figuresOf(count, steps));
   }

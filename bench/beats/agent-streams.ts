@@ -79,9 +79,11 @@ try {
     const after = readProcessors([served.pid], store.pid());
     return (((after.servers[0] ?? 0) - (before.servers[0] ?? 0)) * 1e6) / beatsInRound;
   };
-  const whose = (turn: number) => credentialOf(1 + (turn % streams));
+  const credentialFor = (turn: number) => credentialOf(1 + (turn % streams));
   const byCall = () =>
-    send(served.port, beatsInRound, atOnce, (turn) => post(served.port, '/v1/agent/heartbeat', beat, whose(turn)));
+    send(served.port, beatsInRound, atOnce, (turn) =>
+      post(served.port, '/v1/agent/heartbeat', beat, credentialFor(turn)),
+    );
   await byCall();
   const before = residentMb(served);
   const sockets = await openAll(served.port);

@@ -29,7 +29,7 @@ export interface Run {
 const targets = { lateSeconds: 2, residentMb: 1500, readMs: 100 };
 /** The share of a core from which a single-threaded process counts as saturated. */
 const busy = 0.9;
-const kept = 0.97;
+const keptShare = 0.97;
 
 const spread = (what: string, values: number[], unit: 's' | 'ms', target?: number): Figure[] =>
   values.length === 0
@@ -43,7 +43,7 @@ const spread = (what: string, values: number[], unit: 's' | 'ms', target?: numbe
 
 /** Names the process that was the bottleneck. */
 function limitOf(use: Use, answered: number, wanted: number): string {
-  if (answered >= kept * wanted) return 'nothing: the rate was kept';
+  if (answered >= keptShare * wanted) return 'nothing: the rate was kept';
   if (Math.max(...use.servers) >= busy) return 'the server: its one thread was always at work';
   if (use.fleet >= busy) return 'the fleet: the generator could not send more';
   if (use.idle < (1 - busy) * cpus().length) return 'the machine: server, database, fleet and others share its cores';
@@ -58,7 +58,7 @@ function phase(name: string, from: Reading1 | undefined, to: Reading1 | undefine
   const perBeat = (processors: number) => (processors / answered) * 1e6;
   const server = use.servers.reduce((sum, each) => sum + each, 0);
   return [
-    { what: `${name}: beats answered`, value: answered, unit: 'beats/s', at_least: kept * wanted },
+    { what: `${name}: beats answered`, value: answered, unit: 'beats/s', at_least: keptShare * wanted },
     { what: '… processor of the server, a beat', value: perBeat(server), unit: 'µs' },
     { what: '… of the database, a beat', value: perBeat(use.database), unit: 'µs' },
     { what: '… of the fleet, a beat', value: perBeat(use.fleet), unit: 'µs' },

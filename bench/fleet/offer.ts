@@ -11,7 +11,7 @@ import { readProcessors, type Use, useBetween } from './processors.ts';
 
 const batch = 100;
 const inFlight = 16;
-const said = '"status":"ready","health_score":100,"error_rate":0,"active_tasks":0';
+const report = '"status":"ready","health_score":100,"error_rate":0,"active_tasks":0';
 /** Prime, so that consecutive nodes lie apart in the table and every node has a turn. */
 const stride = 7_919;
 
@@ -40,7 +40,7 @@ export async function offer({ replicas, postmaster, nodes, rate, seconds, from }
   const before = readProcessors(pids, postmaster);
   const startedMs = systemClock.monotonicMs();
   let [sent, answered, waiting] = [0, 0, 0];
-  const beatOf = (turn: number) => `{"credential":"${credentialOf(1 + ((turn * stride) % nodes))}",${said}}`;
+  const beatOf = (turn: number) => `{"credential":"${credentialOf(1 + ((turn * stride) % nodes))}",${report}}`;
   const send = async (first: number, url: string) => {
     waiting++;
     const beats = Array.from({ length: batch }, (_, place) => beatOf(first + place));

@@ -22,7 +22,7 @@ const sized = (name: keyof (typeof sizes)['whole'], what: string) =>
 
 export const storyNames = ['restart', 'store-down', 'rolling', 'crash-loop'] as const;
 
-const given = readOptions(new URL('../fleet.ts', import.meta.url).href, {
+const commandLine = readOptions(new URL('../fleet.ts', import.meta.url).href, {
   takes: 'about twelve minutes; with --quick two minutes; a story five',
   options: {
     json: common.json,
@@ -52,19 +52,19 @@ const given = readOptions(new URL('../fleet.ts', import.meta.url).href, {
 });
 
 /** A story takes its own time; its fleet can be smaller. */
-const defaults = sizes[given.story ? 'story' : given.quick ? 'quick' : 'whole'];
+const defaults = sizes[commandLine.story ? 'story' : commandLine.quick ? 'quick' : 'whole'];
 
-const chosen = (name: keyof typeof defaults): number => given[name] ?? defaults[name];
+const optionOrDefault = (name: keyof typeof defaults): number => commandLine[name] ?? defaults[name];
 
 export const options = {
   ...given,
-  nodes: chosen('nodes'),
-  minutes: chosen('minutes'),
-  rate: chosen('rate'),
-  deaths: chosen('deaths'),
-  restarts: chosen('restarts'),
-  faltering: chosen('faltering'),
-  joins: chosen('joins'),
+  nodes: optionOrDefault('nodes'),
+  minutes: optionOrDefault('minutes'),
+  rate: optionOrDefault('rate'),
+  deaths: optionOrDefault('deaths'),
+  restarts: optionOrDefault('restarts'),
+  faltering: optionOrDefault('faltering'),
+  joins: optionOrDefault('joins'),
 };
 
 export type FleetOptions = typeof options;

@@ -75,14 +75,14 @@ export interface Reader {
 
 export function startReader(settings: ReaderSettings): Reader {
   const worker = new Worker(new URL(import.meta.url), { workerData: settings });
-  const said = new Promise<ReadTimes>((resolve, reject) => {
+  const reply = new Promise<ReadTimes>((resolve, reject) => {
     worker.once('message', resolve);
     worker.once('error', reject);
   });
   return {
     end() {
       worker.postMessage('over');
-      return said;
+      return reply;
     },
   };
 }

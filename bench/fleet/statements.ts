@@ -3,7 +3,7 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 
 const everyMs = 100;
-const shown = 12;
+const maxStatements = 12;
 
 export interface Sampling {
   /** The most frequent statements, as text. */
@@ -37,7 +37,7 @@ export function sampleStatements(db: Database): Sampling {
       await running;
       return [...counts]
         .toSorted(([, a], [, b]) => b - a)
-        .slice(0, shown)
+        .slice(0, maxStatements)
         .map(([what, count]) => `${((100 * count) / Math.max(1, looks)).toFixed(1)} % ${what}`);
     },
   };

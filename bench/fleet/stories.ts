@@ -55,14 +55,14 @@ async function crashLoop({ store, directory, options, replicas, progress }: Stag
   await rest(settleSeconds(options));
   const away: number[] = [];
   for (let crash = 1; crash <= crashes; crash++) {
-    const gone = await seconds(async () => {
+    const awaySeconds = await seconds(async () => {
       await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
       for (const place of replicas.keys())
         replicas[place] = await startServer(directory, store, options.rate, `server-${place}`);
     });
-    progress(`killed and back after ${gone.toFixed(1)} s, ${crash} of ${crashes}`);
-    away.push(gone);
-    if (crash < crashes) await rest(Math.max(0, crashEverySeconds - gone));
+    progress(`killed and back after ${awaySeconds.toFixed(1)} s, ${crash} of ${crashes}`);
+    away.push(awaySeconds);
+    if (crash < crashes) await rest(Math.max(0, crashEverySeconds - awaySeconds));
   }
   return [
     { what: 'times that the servers were killed', value: crashes, unit: '' },

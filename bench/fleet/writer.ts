@@ -59,8 +59,8 @@ export function startWriter(urlNow: () => string): Writer {
 
   const missing = async (db: Database, table: string, key: string, ids: string[]): Promise<string[]> => {
     const rows = await db.query<{ id: string }>(`select ${key} as id from ${table} where ${key} = any($1)`, [ids]);
-    const found = new Set(rows.map(({ id }) => id));
-    return ids.filter((id) => !found.has(id));
+    const existingIds = new Set(rows.map(({ id }) => id));
+    return ids.filter((id) => !existingIds.has(id));
   };
   const notActive = async (db: Database): Promise<string[]> => {
     const rows = await db.query<{ id: string }>(

@@ -12,7 +12,7 @@ import { processes, readOr } from './process-table.ts';
 
 type End = () => Promise<void>;
 
-const left = new Set<End>();
+const cleanups = new Set<End>();
 const directories = new Map<string, End>();
 const goneWithinMs = 10_000;
 let isEnding = false;
@@ -32,10 +32,10 @@ export function whenOver(end: () => Promise<unknown>): End {
   listen();
   let cleanup: Promise<void> | undefined;
   const once = () => {
-    cleanup ??= end().then(() => void left.delete(once));
+    cleanup ??= end().then(() => void cleanups.delete(once));
     return cleanup;
   };
-  left.add(once);
+  cleanups.add(once);
   return once;
 }
 

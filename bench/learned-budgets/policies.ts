@@ -96,12 +96,12 @@ function sampleAt(boots: Boots, record: Record, boot: number, at: number): Timed
 /** The newest boots started by then, since the current make. */
 function samples(boots: Boots, record: Record, begun: number, at: number, since: number): TimedBoot[] {
   const oldest = Math.max(since, at - maxLearnedAgeSeconds);
-  const found: TimedBoot[] = [];
-  for (let boot = begun - 1; boot >= 0 && found.length < maxBootsLearnedFrom; boot--) {
+  const newestSamples: TimedBoot[] = [];
+  for (let boot = begun - 1; boot >= 0 && newestSamples.length < maxBootsLearnedFrom; boot--) {
     if ((boots.begins[boot] ?? 0) < oldest) break;
-    found.push(sampleAt(boots, record, boot, at));
+    newestSamples.push(sampleAt(boots, record, boot, at));
   }
-  return found;
+  return newestSamples;
 }
 
 interface Standing {

@@ -67,17 +67,17 @@ try {
   }
   const costs = new Map<string, number[]>();
   for (const [what, ask] of Object.entries(questions)) {
-    const taken = stores.map(() => [] as number[]);
+    const durations = stores.map(() => [] as number[]);
     for (let turn = -1; turn < samples; turn++)
       for (const [place, { db, boots }] of stores.entries()) {
         const ms = (await secondsOf(() => ask(db, boots))) * 1000;
-        if (turn >= 0) taken[place]?.push(ms);
+        if (turn >= 0) durations[place]?.push(ms);
       }
-    costs.set(what, taken.map(median));
+    costs.set(what, durations.map(median));
     for (const [place, { size }] of stores.entries()) {
-      const [value, before] = [median(taken[place] ?? []), median(taken[place - 1] ?? [])];
+      const [value, before] = [median(durations[place] ?? []), median(durations[place - 1] ?? [])];
       const goal = size === targetAt && !what.startsWith('baseline') && { target: targetMs };
-      figures.push({ what: `${what}: ${size} boots`, value, unit: 'ms', samples: taken[place] ?? [], ...goal });
+      figures.push({ what: `${what}: ${size} boots`, value, unit: 'ms', samples: durations[place] ?? [], ...goal });
       if (place === 0) continue;
       figures.push({ what: '… for ten times the boots', value: value / before, unit: '×' });
       if (value / before > maxGrowth) broken.push(`${what} grows ${(value / before).toFixed(1)}× at ${size} boots`);

@@ -62,22 +62,22 @@ try {
     const medians: number[] = [];
     for (const count of clients) {
       const watchers = await openWatchers(server.url, token, count);
-      const taken: number[] = [];
+      const durations: number[] = [];
       for (let turn = -5; turn < publications; turn++) {
         const message = `word ${count}/${turn}.`;
         const waited = watchers.wait(message);
         await publishProgress(db, run, { message }, executor, now(systemClock));
         const all = await waited;
-        if (turn >= 0) taken.push(...all);
+        if (turn >= 0) durations.push(...all);
         await pause(systemClock, restMs);
       }
       watchers.close();
-      medians.push(median(taken));
-      slowest.push(quantile(taken, 0.99));
+      medians.push(median(durations));
+      slowest.push(quantile(durations, 0.99));
       figures.push(
-        { what: `${count} clients: from the call to a client, half of them`, value: median(taken), unit: 'ms' },
-        { what: '… 99 of 100', value: quantile(taken, 0.99), unit: 'ms', target: targetMs },
-        { what: '… all', value: quantile(taken, 1), unit: 'ms' },
+        { what: `${count} clients: from the call to a client, half of them`, value: median(durations), unit: 'ms' },
+        { what: '… 99 of 100', value: quantile(durations, 0.99), unit: 'ms', target: targetMs },
+        { what: '… all', value: quantile(durations, 1), unit: 'ms' },
       );
     }
     const [few = Number.NaN, many = Number.NaN] = medians;

@@ -29,9 +29,9 @@ export async function openWatchers(url: string, token: string, count: number): P
             // The text may span two pieces.
             let rest = '';
             const take = (chunk: string) => {
-              const heard = rest + chunk;
-              rest = heard.slice(-text.length);
-              if (!heard.includes(text)) return;
+              const received = rest + chunk;
+              rest = received.slice(-text.length);
+              if (!received.includes(text)) return;
               body.off('data', take);
               resolve(systemClock.monotonicMs() - startedMs);
             };

@@ -61,8 +61,9 @@ function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
 
 async function readBeats({ fleet, ids }: Round, at: Date): Promise<void> {
   const { db, ingest } = fleet.services;
-  const found = await scanSuspects(db, secondsLater(at, -ingest.tightestStaleSeconds() / 2), at);
-  if (found.length !== ids.length) throw new Error(`${found.length} of ${ids.length} were suspected of silence`);
+  const suspectsFound = await scanSuspects(db, secondsLater(at, -ingest.tightestStaleSeconds() / 2), at);
+  if (suspectsFound.length !== ids.length)
+    throw new Error(`${suspectsFound.length} of ${ids.length} were suspected of silence`);
 }
 
 async function measured(round: Round, act: Act): Promise<Spent> {
