@@ -57,7 +57,7 @@ const defaults = sizes[commandLine.story ? 'story' : commandLine.quick ? 'quick'
 const optionOrDefault = (name: keyof typeof defaults): number => commandLine[name] ?? defaults[name];
 
 export const options = {
-  ...given,
+  ...commandLine,
   nodes: optionOrDefault('nodes'),
   minutes: optionOrDefault('minutes'),
   rate: optionOrDefault('rate'),

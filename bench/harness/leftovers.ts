@@ -102,7 +102,7 @@ async function endAll(code: number): Promise<void> {
   if (isEnding) process.exit(code);
   isEnding = true;
   // A failed step does not stop the others; remaining processes are found by directory.
-  for (const end of [...left].toReversed())
+  for (const end of [...cleanups].toReversed())
     await end().catch((error: unknown) => void process.stderr.write(`while ending: ${error}\n`));
   process.exit(code);
 }
