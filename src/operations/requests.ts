@@ -28,11 +28,11 @@ import { type Caller, type Touched, visibleAllocation, visibleOperation } from '
 import type { OperationServices } from './runtime/services.ts';
 
 const repeatAction = (action: NodeActionName) =>
-  `Request the action \`${action}\` on its node again: it starts from the current state of the machine.`;
+  `Request the action \`${action}\` on the node again. It starts from the current state of the machine.`;
 
 const nextSteps: Readonly<Record<string, string>> = {
-  [nodeProvisionKind]: 'Retry the allocation instead: it needs a new instance, not the failed one again.',
-  [allocationForceReleaseKind]: 'Force the release of the allocation again: it requests a proof once more.',
+  [nodeProvisionKind]: 'Retry the allocation instead: a retry launches a new instance.',
+  [allocationForceReleaseKind]: 'Force the release of the allocation again: that requests another proof.',
   [nodeRetireKind]: repeatAction('retire'),
   [nodeReimageKind]: repeatAction('reimage'),
   [nodeReEnrollKind]: repeatAction('re-enroll'),
@@ -41,15 +41,15 @@ const nextSteps: Readonly<Record<string, string>> = {
   [nodeDiagnoseKind]: repeatAction('collect-diagnostics'),
 };
 
-/** The next step after a failed operation that cannot be retried itself. */
-const insteadOfRetry = (kind: string): string => nextSteps[kind] ?? 'Request the same again; it starts over.';
+/** Says what to do after a failed operation that cannot be retried itself. */
+const insteadOfRetry = (kind: string): string => nextSteps[kind] ?? 'Send the same request again. It starts over.';
 
 const defaultTenant = 'default';
 /**
- * Half of the connection pool, so that a burst of requests leaves connections for the work it
- * causes.
+ * Half of the connection pool, so that a burst of requests leaves connections for the operations
+ * that it queues.
  */
-const limited = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
+const limitRequests = limitConcurrency(8, (error) => error instanceof StoreUnavailable);
 
 export function requestAllocation(
   services: OperationServices,
@@ -79,7 +79,7 @@ export function requestAllocation(
         labels: wanted.labels ?? {},
       },
       pool.document,
-      { reason: `asked for a machine of pool ${pool.name}`, actor: caller.actor },
+      { reason: `a machine of pool ${pool.name} was requested`, actor: caller.actor },
       at,
       environment,
     );
@@ -92,12 +92,12 @@ export function requestAllocation(
     await queueProvision(tx, pool.document, services, provision, at);
     return { allocation_id, workflow_id };
   };
-  return limited(() => db.transaction(request));
+  return limitRequests(() => db.transaction(request));
 }
 
 /**
- * Returns the pool for a retry; throws if it was deleted or is paused. Also used to predict a
- * retry.
+ * Returns the pool for a retry; throws if the pool was deleted or is paused. Predictions of a retry
+ * call it too.
  */
 export async function retryingPool(db: Queryable, name: string): Promise<PoolRow> {
   const pool = await currentPool(db, name);
@@ -107,7 +107,7 @@ export async function retryingPool(db: Queryable, name: string): Promise<PoolRow
   return pool;
 }
 
-/** Retries a failed allocation. It stays `failed` until a new instance is launched. */
+/** Retries a failed allocation, which stays `failed` until it gets a machine. */
 export function requestRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
@@ -116,11 +116,11 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
     if (allocation.status !== 'failed')
       throw new ApiProblem(
         'action_illegal',
-        `The allocation is ${allocation.status}; only a failed one can be tried again.`,
+        `The allocation is ${allocation.status}; only a failed one can be retried.`,
       );
     const pool = await retryingPool(tx, allocation.pool);
-    // A repeated request returns the open retry. Ignore the failed operation, which may still be
-    // ending.
+    // A repeated request returns the open retry. An operation from before the failure may still be
+    // open, because it freezes evidence; that is not a retry.
     const open = await openOperationsOf(tx, allocation.allocation_id);
     const retry = open.find((operation) => operation.created_at > allocation.status_since);
     if (retry) return { allocation_id: allocation.allocation_id, workflow_id: retry.workflow_id };
@@ -139,7 +139,7 @@ export function requestRetry(services: OperationServices, id: string, caller: Ca
 }
 
 export async function requestCancel(services: OperationServices, id: string, caller: Caller): Promise<void> {
-  const found = await services.db.transaction(async (tx) => {
+  const operation = await services.db.transaction(async (tx) => {
     const operation = visibleOperation(await operationRow(tx, id, 'for update'), caller);
     if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem(
@@ -160,7 +160,7 @@ export async function requestCancel(services: OperationServices, id: string, cal
       throw new ApiProblem('operation_ended');
     return operation;
   });
-  await services.cancelRun(found.workflow_id, found.attempt);
+  await services.cancelRun(operation.workflow_id, operation.attempt);
 }
 
 export function requestOperationRetry(services: OperationServices, id: string, caller: Caller): Promise<void> {
@@ -170,11 +170,14 @@ export function requestOperationRetry(services: OperationServices, id: string, c
     if (operation.status !== 'failed')
       throw new ApiProblem(
         'operation_ended',
-        `The operation ${operation.status}; only a failed one can be tried again.`,
+        `The operation is ${operation.status}; only a failed one can be retried.`,
       );
     // An operation without allocation and node is a recovery of many machines.
     if (!operation.allocation_id && !operation.node_id)
-      throw new ApiProblem('action_illegal', 'Request a new recovery instead; it includes whatever has not recovered.');
+      throw new ApiProblem(
+        'action_illegal',
+        'Request a new recovery instead. It includes the machines that have not recovered.',
+      );
     if (operation.kind !== allocationReleaseKind || !operation.allocation_id)
       throw new ApiProblem('action_illegal', insteadOfRetry(operation.kind));
     const machine = operation.node_id ? await lockNode(tx, operation.node_id) : undefined;
@@ -195,7 +198,7 @@ export function requestOperationRetry(services: OperationServices, id: string, c
       services.environment,
     );
     if (!outcome?.moved)
-      throw new ApiProblem('action_illegal', `The allocation is ${outcome?.allocation?.status ?? 'gone'} by now.`);
+      throw new ApiProblem('action_illegal', `The allocation is ${outcome?.allocation?.status ?? 'gone'} now.`);
     await renewCleaning(tx, machine, caller, at);
     await requeue(tx, id, at, caller.actor);
   });

@@ -121,7 +121,7 @@ it('drains, quarantines and reactivates a machine, each with a preview', async (
 
   await foreseen(page).getByText('draining').waitFor();
   await foreseen(page)
-    .getByText(/it is set aside\.$/)
+    .getByText(/it is quarantined\.$/)
     .waitFor();
   await dialogOf(page).getByLabel('Retire the machine').click();
   await foreseen(page)
@@ -129,7 +129,7 @@ it('drains, quarantines and reactivates a machine, each with a preview', async (
     .waitFor();
   await dialogOf(page).getByLabel('Quarantine the machine').click();
   await foreseen(page)
-    .getByText(/it is set aside\.$/)
+    .getByText(/it is quarantined\.$/)
     .waitFor();
   await expectNoBarriers(page, 'the dialog');
   expect((await server.client.call('node-get', { params: { id: machine(0) } })).status).toBe('ready');

@@ -1,5 +1,6 @@
 /**
- * `accept-key`: a person accepts a key without a signature by the former key, by its fingerprint.
+ * `accept-key`: an agent's new key was not signed by its former key. A person accepts the new key
+ * by its fingerprint.
  */
 import { fingerprintOf } from '../../base/credentials/ed25519.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -7,14 +8,14 @@ import { ApiProblem } from '../../contract/errors/errors.ts';
 import { keyStanding, acceptKey as storeAcceptance } from '../../store/agents/agent-keys/key-change.ts';
 import { type Acting, type Action, changedMeanwhile } from './action.ts';
 
-interface KeyInDoubt {
+interface UnprovenKey {
   id: NodeInstanceId;
   key: string;
   fingerprint: string;
   since: Date;
 }
 
-async function keyInDoubt({ tx, node }: Acting): Promise<KeyInDoubt> {
+async function readUnprovenKey({ tx, node }: Acting): Promise<UnprovenKey> {
   const id = node.node_instance_id;
   const standing = id ? await keyStanding(tx, id) : undefined;
   if (!id || !standing?.agent_public_key || !standing.key_unproven_since) throw changedMeanwhile();
@@ -37,7 +38,7 @@ function requireSeenKey(seen: string | undefined, fingerprint: string): void {
 
 export const acceptKey: Action = {
   async predict(acting) {
-    const { fingerprint, since } = await keyInDoubt(acting);
+    const { fingerprint, since } = await readUnprovenKey(acting);
     const { status, deadline_at } = acting.node;
     return {
       status,
@@ -48,7 +49,7 @@ export const acceptKey: Action = {
     };
   },
   async act(acting) {
-    const { id, key, fingerprint } = await keyInDoubt(acting);
+    const { id, key, fingerprint } = await readUnprovenKey(acting);
     requireSeenKey(acting.request.fingerprint, fingerprint);
     if (!(await storeAcceptance(acting.tx, id, key))) throw changedMeanwhile();
     return undefined;

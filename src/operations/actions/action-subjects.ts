@@ -1,4 +1,4 @@
-/** Reads the facts by which the action tables decide which actions are open. */
+/** Reads the facts by which the action tables decide which actions are available. */
 import type { Node } from '../../contract/node.ts';
 import type { ActionSubject } from '../../lifecycle/actions/actions.ts';
 import type { AllocationSubject } from '../../lifecycle/actions/allocation-actions.ts';
@@ -14,12 +14,12 @@ import { currentDocuments } from '../../store/rows/pools.ts';
 
 /** Uses a fixed number of statements, however many nodes there are. */
 export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
-  const held = nodes.flatMap(({ allocation_id }) => allocation_id ?? []);
-  const [holders, circumstances] = await readAll(db, [() => statusesOf(db, held), () => circumstancesOf(db, nodes)]);
+  const allocations = nodes.flatMap(({ allocation_id }) => allocation_id ?? []);
+  const [statuses, factsOf] = await readAll(db, [() => statusesOf(db, allocations), () => readNodeFacts(db, nodes)]);
   return nodes.map((node) => ({
     ...node,
-    ...circumstances(node),
-    allocation_status: (node.allocation_id && holders.get(node.allocation_id)) || null,
+    ...factsOf(node),
+    allocation_status: (node.allocation_id && statuses.get(node.allocation_id)) || null,
   }));
 }
 
@@ -29,26 +29,26 @@ export async function nodeSubject(
   node: Node,
   allocation_status: AllocationStatus | null,
 ): Promise<ActionSubject> {
-  return { ...node, ...(await circumstancesOf(db, [node]))(node), allocation_status };
+  return { ...node, ...(await readNodeFacts(db, [node]))(node), allocation_status };
 }
 
-async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
+async function readNodeFacts(db: Queryable, nodes: readonly Node[]) {
   const ids = nodes.map(({ node_id }) => node_id);
   const instances = nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []);
-  const names = nodes.map(({ pool }) => pool);
-  const [works, voices, pools] = await readAll(db, [
+  const poolNames = nodes.map(({ pool }) => pool);
+  const [teardowns, instanceFacts, pools] = await readAll(db, [
     () => teardownsUnderWay(db, ids),
     () => instanceStandings(db, instances),
-    () => currentDocuments(db, names),
+    () => currentDocuments(db, poolNames),
   ]);
   return ({ node_id, node_instance_id, pool }: Node) => {
     const document = pools.get(pool);
-    const voice = node_instance_id === null ? undefined : voices.get(node_instance_id);
+    const instance = node_instance_id === null ? undefined : instanceFacts.get(node_instance_id);
     return {
-      instance_fenced: voice === undefined ? 'it has no instance' : voice.fenced,
-      agentless: voice?.agentless ?? false,
-      key_unproven: voice?.key_unproven ?? false,
-      taken_down_by: works.get(node_id) ?? null,
+      instance_fenced: instance === undefined ? 'it has no instance' : instance.fenced,
+      agentless: instance?.agentless ?? false,
+      key_unproven: instance?.key_unproven ?? false,
+      taken_down_by: teardowns.get(node_id) ?? null,
       external: document?.driver === 'external',
       ...(document && { reuse: reusesNodes(document) }),
     };
@@ -60,8 +60,8 @@ export interface AllocationFacts extends Pick<AllocationSubject, 'status' | 'dea
 }
 
 /**
- * Includes the node only if this allocation holds it. A former machine may serve another tenant by
- * now.
+ * Includes the node only if this allocation still holds it, because the node may serve another
+ * tenant now.
  */
 export async function allocationSubject(db: Queryable, allocation: AllocationFacts): Promise<AllocationSubject> {
   const { allocation_id, node_id, status, deadline_at } = allocation;

@@ -1,4 +1,4 @@
-/** The parts of an action: its request, its prediction, and the work that fulfils it. */
+/** The parts of an action: its request, its prediction, and the function that performs it. */
 import { secondsLater } from '../../base/clock.ts';
 import type { KnownIds, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -17,7 +17,7 @@ export interface ActionRequest {
   reason: string;
   dry_run?: boolean | undefined;
   seconds?: number | undefined;
-  /** After the drain the node is quarantined, or torn down for good. */
+  /** drain: whether the node is then quarantined (`hold`) or torn down for good (`retire`). */
   drain_then?: 'hold' | 'retire' | undefined;
   /** accept-key: the fingerprint that the person saw. */
   fingerprint?: string | undefined;
@@ -31,7 +31,7 @@ export interface Prediction<Status extends string = string> {
   fingerprint?: string;
   /** The queued operation. */
   workflow_id?: WorkflowId | undefined;
-  /** Returned once to the caller, and stored nowhere. */
+  /** Returned to the caller once and never stored. */
   enrollment_token?: string;
   /** More fields for the evidence. */
   data?: Record<string, unknown>;
@@ -59,10 +59,10 @@ export interface Action {
   act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | ActionResult>;
 }
 
-export const changedMeanwhile = (what = 'The node has changed meanwhile; look at it again.') =>
+export const changedMeanwhile = (what = 'The node has changed meanwhile. Look at it again.') =>
   new ApiProblem('action_illegal', what);
 
-/** The part of a transition that cites the person. */
+/** The fields of a transition that name the person and the reason. */
 export const citing = ({ request, caller }: Acting) => ({
   reason: request.reason,
   actor: caller.actor,
@@ -78,7 +78,7 @@ export function deadlineIn(status: NodeStatus, { node, pool, services, at }: Act
 
 export interface ActingOnAllocation {
   tx: Transaction;
-  /** Their `db` uses `tx`. */
+  /** The `db` of these services runs every statement in `tx`. */
   services: OperationServices;
   allocation: AllocationRow;
   request: ActionRequest;

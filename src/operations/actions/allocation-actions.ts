@@ -1,6 +1,6 @@
 /**
- * Actions on allocations; lifecycle/actions/allocation-actions.ts decides when they are open. They
- * work without a machine too.
+ * Performs actions on allocations, also on those without a machine.
+ * lifecycle/actions/allocation-actions.ts decides when an action is available.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { KnownIds, WorkflowId } from '../../base/ids.ts';
@@ -27,22 +27,22 @@ import { allocationSubject } from './action-subjects.ts';
 import { extendAllocation, predictExtension } from './extend-deadline.ts';
 import { actOnNode } from './node-actions.ts';
 
-type Predicted = Prediction<AllocationStatus>;
+type AllocationPrediction = Prediction<AllocationStatus>;
 
-interface OwnAction {
-  predict(acting: ActingOnAllocation): Predicted | Promise<Predicted>;
-  act(acting: ActingOnAllocation, prediction: Predicted): Promise<WorkflowId | undefined>;
+interface AllocationAction {
+  predict(acting: ActingOnAllocation): AllocationPrediction | Promise<AllocationPrediction>;
+  act(acting: ActingOnAllocation, prediction: AllocationPrediction): Promise<WorkflowId | undefined>;
 }
 
 type Request = (services: OperationServices, id: string, caller: Caller) => Promise<{ workflow_id: WorkflowId }>;
 
-/** A release has its deadline from the request on. Other actions get theirs when they start. */
+/** A release has a deadline as soon as it is requested. Other actions set one when they start. */
 async function releaseDeadline({ tx, services, allocation, at }: ActingOnAllocation): Promise<Date | null> {
   const pool = await currentPool(tx, allocation.pool);
   return pool ? secondsLater(at, budgetOf('release', pool.document, services.environment, null).seconds) : null;
 }
 
-const byRequest = (send: Request, leads_to: AllocationStatus, says: string): OwnAction => ({
+const requestAction = (send: Request, leads_to: AllocationStatus, says: string): AllocationAction => ({
   predict: async (acting) => ({
     status: leads_to,
     deadline_at: leads_to === 'releasing' ? await releaseDeadline(acting) : null,
@@ -52,91 +52,97 @@ const byRequest = (send: Request, leads_to: AllocationStatus, says: string): Own
     (await send(services, allocation.allocation_id, { ...caller, reason: request.reason })).workflow_id,
 });
 
-const retried = byRequest(
+const retryAction = requestAction(
   requestRetry,
   'provisioning',
-  'what is left of its machine is torn down, and a new one is brought up',
+  'the rest of its machine is torn down, and a new machine is brought up',
 );
 
-const released = byRequest(requestRelease, 'releasing', 'it is released, with proof');
+const releaseAction = requestAction(requestRelease, 'releasing', 'it is released, with proof');
 
-type OwnName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
+type AllocationOnlyName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
 
-const own: Record<OwnName, OwnAction> = {
+const allocationOnly: Record<AllocationOnlyName, AllocationAction> = {
   retry: {
-    ...retried,
+    ...retryAction,
     async predict(acting) {
       await retryingPool(acting.tx, acting.allocation.pool);
-      return retried.predict(acting);
+      return retryAction.predict(acting);
     },
   },
   release: {
-    ...released,
+    ...releaseAction,
     async predict(acting) {
       const { node } = await allocationSubject(acting.tx, acting.allocation);
-      return { ...(await released.predict(acting)), says: releaseEffect(node) };
+      return { ...(await releaseAction.predict(acting)), says: releaseEffect(node) };
     },
   },
-  'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is retried now'),
-  'force-release': byRequest(
+  'retry-release': requestAction(requestReleaseRetry, 'releasing', 'its release is retried now'),
+  'force-release': requestAction(
     requestForceRelease,
     'released',
-    'Slipway requests a proof once more. With proof the allocation ends clean. Without proof possible remains go on the residue ledger, and its machine is quarantined',
+    'Slipway requests a proof again. With proof the allocation ends clean. Without proof possible remains are recorded as residue, and its machine is quarantined',
   ),
   'extend-deadline': { predict: predictExtension, act: extendAllocation },
 };
 
-const isOwn = (action: AllocationActionName): action is OwnName => Object.hasOwn(own, action);
+const isAllocationOnly = (action: AllocationActionName): action is AllocationOnlyName =>
+  Object.hasOwn(allocationOnly, action);
 
-/** While the machine boots or may be rescued, both share the node's deadline. */
+/** While the machine boots or may be rescued, the allocation has the deadline of its node. */
 const sharesDeadline = ({ status }: AllocationRow) => status === 'provisioning' || status === 'failed';
 
 const actsOnMachine = (
   action: AllocationActionName,
   allocation: AllocationRow,
 ): action is AllocationActionName & NodeActionName =>
-  !isOwn(action) || (action === 'extend-deadline' && sharesDeadline(allocation));
+  !isAllocationOnly(action) || (action === 'extend-deadline' && sharesDeadline(allocation));
 
 /** Acts on the allocation's node, and returns the resulting status of the allocation. */
 async function actOnMachine(
   { services, allocation, request, caller }: ActingOnAllocation,
   action: NodeActionName,
-): Promise<Predicted> {
+): Promise<AllocationPrediction> {
   const { status, node_id } = allocation;
-  if (!node_id) throw new ApiProblem('action_illegal', 'It has no machine.');
-  const before = (await allocationSubject(services.db, allocation)).node?.status;
-  const done = await actOnNode(services, node_id, action, request, caller);
-  const paired = before && pairedWith(before, done.status).find(({ from }) => from === status);
-  return { ...done, status: paired ? paired.to : status };
+  if (!node_id) throw new ApiProblem('action_illegal', 'The allocation has no machine.');
+  const statusBefore = (await allocationSubject(services.db, allocation)).node?.status;
+  const result = await actOnNode(services, node_id, action, request, caller);
+  const paired = statusBefore && pairedWith(statusBefore, result.status).find(({ from }) => from === status);
+  return { ...result, status: paired ? paired.to : status };
 }
 
-async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<Predicted> {
+async function actOnAllocationOnly(
+  acting: ActingOnAllocation,
+  action: AllocationOnlyName,
+): Promise<AllocationPrediction> {
   const { tx, allocation, request, caller, at } = acting;
-  const prediction = await own[action].predict(acting);
+  const prediction = await allocationOnly[action].predict(acting);
   if (request.dry_run) return prediction;
-  const done = { ...prediction, workflow_id: await own[action].act(acting, prediction) };
+  const result = { ...prediction, workflow_id: await allocationOnly[action].act(acting, prediction) };
   const { allocation_id, node_id } = allocation;
   const ids = { target_id: allocation_id, allocation_id, node_id } satisfies KnownIds & { target_id: string };
-  await recordAction(tx, action, ids, request, caller, done, at);
-  return done;
+  await recordAction(tx, action, ids, request, caller, result, at);
+  return result;
 }
 
-/** With `dry_run` it only predicts. */
+/** Performs the action, or only predicts it with `dry_run`. */
 export function actOnAllocation(
   services: OperationServices,
   id: string,
   action: AllocationActionName,
   request: ActionRequest,
   caller: Caller,
-): Promise<Predicted> {
+): Promise<AllocationPrediction> {
   return services.db.transaction(async (tx) => {
     const allocation = visibleAllocation(await allocationRow(tx, id), caller);
     if (caller.visibility.kind !== 'fleet' && allocationActions[action].for === 'fleet')
       throw new ApiProblem('scope_insufficient', `Only operators of the whole fleet may ${action}.`);
     const why_not = whyNotOnAllocation(action, await allocationSubject(tx, allocation));
     if (why_not) throw new ApiProblem('action_illegal', why_not);
-    const within = { ...services, db: withinTransaction(services.db, tx) };
-    const acting = { tx, services: within, allocation, request, caller, at: now(services.clock) };
-    return actsOnMachine(action, allocation) ? actOnMachine(acting, action) : actItself(acting, action as OwnName);
+    const inTransaction = { ...services, db: withinTransaction(services.db, tx) };
+    const acting = { tx, services: inTransaction, allocation, request, caller, at: now(services.clock) };
+    return actsOnMachine(action, allocation)
+      ? actOnMachine(acting, action)
+      : actOnAllocationOnly(acting, action as AllocationOnlyName);
   });
 }

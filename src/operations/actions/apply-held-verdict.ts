@@ -10,11 +10,10 @@ import { transition } from '../../store/transitions/node-transition.ts';
 import { retireIn } from '../release/node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './action.ts';
 
-const noLongerFits = () =>
-  changedMeanwhile('The node has changed meanwhile; the verdict that was held back no longer fits.');
+const verdictOutdated = () => changedMeanwhile('The node has changed meanwhile. The held verdict no longer applies.');
 
 const heldOf = ({ node }: Acting): Held => {
-  if (!node.held) throw new ApiProblem('action_illegal', 'No verdict is held.');
+  if (!node.held) throw new ApiProblem('action_illegal', 'No verdict on this node is held.');
   return node.held;
 };
 
@@ -31,23 +30,23 @@ export const applyHeldVerdict: Action = {
     const { tx, services, node, request, caller, at } = acting;
     const held = heldOf(acting);
     const by = held.rule as Cause;
-    const cited = {
+    const cause = {
       by,
-      reason: `${held.rule}, held back since ${held.since}, applied by hand: ${request.reason}`,
+      reason: `${held.rule}, held since ${held.since}, applied by hand: ${request.reason}`,
       actor: caller.actor,
       data: { held },
     };
-    const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id, wholeFleet) : undefined;
-    if (life && isFresh({ ...life, probe_ok_at: null }, at))
-      throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
+    const current = held.rule === 'liveness' ? await joinedRow(tx, node.node_id, wholeFleet) : undefined;
+    if (current && isFresh({ ...current, probe_ok_at: null }, at))
+      throw new ApiProblem('action_illegal', 'The node sends heartbeats again. The held verdict no longer applies.');
     if (held.to === 'cleaning') {
-      const workflow_id = await retireIn(tx, services, node, cited as Parameters<typeof retireIn>[3], at);
-      if (!workflow_id) throw noLongerFits();
+      const workflow_id = await retireIn(tx, services, node, cause as Parameters<typeof retireIn>[3], at);
+      if (!workflow_id) throw verdictOutdated();
       return workflow_id;
     }
-    const move = { ...cited, node_id: node.node_id, from: [node.status], to: held.to as NodeStatus };
+    const move = { ...cause, node_id: node.node_id, from: [node.status], to: held.to as NodeStatus };
     const [outcome] = await transition(tx, [move], at, services.environment);
-    if (!outcome?.moved) throw noLongerFits();
+    if (!outcome?.moved) throw verdictOutdated();
     return undefined;
   },
 };

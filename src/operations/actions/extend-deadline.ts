@@ -1,5 +1,5 @@
 /**
- * `extend-deadline` of a node, and of an allocation that waits for a machine or for its release.
+ * `extend-deadline` for a node, and for an allocation that waits for a machine or for its release.
  */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -13,13 +13,13 @@ import { type ActingOnAllocation, type Action, changedMeanwhile, type Prediction
 const requireSeconds = (seconds: number | undefined): number => {
   if (seconds === undefined)
     throw new ApiProblem('invalid_request', {
-      detail: 'Say by how many `seconds` the deadline moves.',
+      detail: 'Pass the number of `seconds` to extend the deadline by.',
       errors: [{ path: '/body/seconds', message: 'is required' }],
     });
   return seconds;
 };
 
-/** Counts from the deadline, or from now if that has passed. */
+/** Adds the seconds to the deadline, or to now if the deadline has passed. */
 export const extended = (deadline_at: Date | null, seconds: number | undefined, at: Date): Date =>
   secondsLater(deadline_at && deadline_at > at ? deadline_at : at, requireSeconds(seconds));
 
@@ -46,13 +46,13 @@ export async function extendAllocation(
   { tx, allocation, request, caller, at }: ActingOnAllocation,
   { deadline_at }: Prediction,
 ): Promise<undefined> {
-  // Lock order: operations before the allocation.
-  const open = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
+  // Operations lock their own row before the allocation; the reverse order could deadlock.
+  const openOperations = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
   const locked = await lockAllocation(tx, allocation.allocation_id);
   if (!deadline_at || !locked || locked.status !== allocation.status)
-    throw changedMeanwhile('The allocation has changed meanwhile; look at it again.');
-  // The current step has its own limit, which would end the wait before the new deadline.
-  for (const { workflow_id } of open) await extendSteps(tx, workflow_id, request.seconds ?? 0);
+    throw changedMeanwhile('The allocation has changed meanwhile. Look at it again.');
+  // The current step has its own time limit, which would end the wait before the new deadline.
+  for (const { workflow_id } of openOperations) await extendSteps(tx, workflow_id, request.seconds ?? 0);
   const reason = `extended by ${request.seconds} s: ${request.reason}`;
   await moveAllocationDeadline(tx, locked, { deadline_at, reason }, { layer: 'operator', actor: caller.actor }, at);
 }

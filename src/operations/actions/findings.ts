@@ -21,7 +21,7 @@ export interface FindingRequest {
   dry_run?: boolean | undefined;
 }
 
-interface Deciding {
+interface DecisionContext {
   tx: Transaction;
   services: OperationServices;
   finding: FindingRow;
@@ -33,68 +33,68 @@ interface Deciding {
 interface Decision {
   says(finding: FindingRow): string;
   /**
-   * Throws if the decision no longer fits. Returns the queued operation, if any. The finding is
+   * Throws if the decision is outdated. Returns the queued operation, if any. The finding is
    * settled next.
    */
-  act(deciding: Deciding): Promise<WorkflowId | undefined>;
+  act(context: DecisionContext): Promise<WorkflowId | undefined>;
 }
 
-const agreesByNow = () =>
-  new ApiProblem('action_illegal', 'The sides agree by now; the finding closes with the next pass.');
+const differenceGone = () =>
+  new ApiProblem('action_illegal', 'The difference is gone. The finding closes with the next pass.');
 
 /** The row that the finding is about. */
-const rowOf = ({ finding: { allocation_id, subject }, request, caller }: Deciding) => ({
+const rowOf = ({ finding: { allocation_id, subject }, request, caller }: DecisionContext) => ({
   table: allocation_id === null ? ('nodes' as const) : ('allocations' as const),
   id: subject,
   reason: request.reason,
   actor: caller.actor,
 });
 
-async function takeDown({ tx, services, finding, request, caller, at }: Deciding): Promise<WorkflowId> {
+async function tearDownNode({ tx, services, finding, request, caller, at }: DecisionContext): Promise<WorkflowId> {
   const node = await lockNode(tx, finding.subject);
   const isExpected = expectedStatuses.some((status) => status === node?.status);
-  if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw agreesByNow();
-  const cited = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
-  const workflow_id = await retireIn(tx, services, node, cited, at);
-  if (!workflow_id) throw agreesByNow();
+  if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw differenceGone();
+  const cause = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
+  const workflow_id = await retireIn(tx, services, node, cause, at);
+  if (!workflow_id) throw differenceGone();
   return workflow_id;
 }
 
 /**
- * Retires the node by the recorded proof. A machine that its provider has shown since is torn down
- * again.
+ * Retires the node by the recorded proof. If the provider has shown the machine after the proof,
+ * the machine is torn down again instead.
  */
-async function retireByProof(deciding: Deciding): Promise<WorkflowId | undefined> {
-  const { tx, services, finding, request, caller, at } = deciding;
-  if (!(await lockNode(tx, finding.subject))) throw agreesByNow();
+async function retireByProof(context: DecisionContext): Promise<WorkflowId | undefined> {
+  const { tx, services, finding, request, caller, at } = context;
+  if (!(await lockNode(tx, finding.subject))) throw differenceGone();
   const [node] = await provenGoneNodes(tx, [finding.subject]);
-  if (!node) throw agreesByNow();
-  if (isSeenSince(node)) return takeDown(deciding);
-  const cited = { reason: request.reason, actor: caller.actor, workflow_id: null };
-  if (!(await retireProvenGone(tx, services, { ...node, ...cited }, at))) throw agreesByNow();
+  if (!node) throw differenceGone();
+  if (isSeenSince(node)) return tearDownNode(context);
+  const cause = { reason: request.reason, actor: caller.actor, workflow_id: null };
+  if (!(await retireProvenGone(tx, services, { ...node, ...cause }, at))) throw differenceGone();
   return undefined;
 }
 
-const notRepairable = (words: string): Decision => ({
+const notRepairable = (explanation: string): Decision => ({
   says: () => {
-    throw new ApiProblem('action_illegal', words);
+    throw new ApiProblem('action_illegal', explanation);
   },
   act: async () => undefined,
 });
 
-const notByItself = notRepairable(
-  'Only a change of the pool or of what it is made from fixes this. The finding closes when it no longer holds; accept it if you know of it.',
+const notAutomatically = notRepairable(
+  'Only a change of the pool or its image fixes this. The finding closes when the cause is gone. Accept it if it is known.',
 );
 
 const repairs: Record<FindingWhat, Decision> = {
   machine_absent: {
     says: () => 'the node is taken down with proof and retired; an allocation on it ends failed by node-lost',
-    act: takeDown,
+    act: tearDownNode,
   },
   row_differs: {
     says: ({ theirs }) => `the row is set to what its evidence says: ${JSON.stringify(theirs)}`,
-    async act(deciding) {
-      if (!(await restoreRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+    async act(context) {
+      if (!(await restoreRow(context.tx, rowOf(context), context.at))) throw differenceGone();
       return undefined;
     },
   },
@@ -105,40 +105,40 @@ const repairs: Record<FindingWhat, Decision> = {
         : 'the machine is taken down again, with proof, and the node is retired',
     act: retireByProof,
   },
-  node_provisions: notByItself,
-  pool_provisions: notByItself,
-  boots_slower: notByItself,
+  node_provisions: notAutomatically,
+  pool_provisions: notAutomatically,
+  boots_slower: notAutomatically,
   name_contested: notRepairable(
-    'An operator decides which machine is right: let the node enrol again, retire it, or accept the finding.',
+    'Decide which machine is the right one: enrol the node again, retire it, or accept the finding.',
   ),
   join_token_expiring: notRepairable(
-    'Make another join token and start the machines with it. The finding closes once none beats with the old one.',
+    'Create another join token and restart the machines with it. The finding closes when no machine uses the old token.',
   ),
   token_expiring: notRepairable(
-    'Make another token of the same name, role and scope, and use it instead. The finding closes once the new one is used.',
+    'Create another token with the same name, role and scope, and use it instead. The finding closes when the new token is used.',
   ),
 };
 
-const known: Decision = {
-  says: () => 'it is not reported again while it stays as it is',
+const acceptAsIs: Decision = {
+  says: () => 'the finding is not reported again while nothing changes',
   act: async () => undefined,
 };
 
 const acceptances: Record<FindingWhat, Decision> = {
-  machine_absent: known,
+  machine_absent: acceptAsIs,
   row_differs: {
     says: ({ ours }) => `the row holds as it stands, and becomes its evidence: ${JSON.stringify(ours)}`,
-    async act(deciding) {
-      if (!(await restateRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+    async act(context) {
+      if (!(await restateRow(context.tx, rowOf(context), context.at))) throw differenceGone();
       return undefined;
     },
   },
-  proven_gone: known,
-  node_provisions: known,
-  pool_provisions: known,
-  name_contested: known,
-  join_token_expiring: known,
-  token_expiring: known,
+  proven_gone: acceptAsIs,
+  node_provisions: acceptAsIs,
+  pool_provisions: acceptAsIs,
+  name_contested: acceptAsIs,
+  join_token_expiring: acceptAsIs,
+  token_expiring: acceptAsIs,
   boots_slower: {
     says: () => 'this pace counts as normal; only boots that get slower still are reported',
     act: async () => undefined,
@@ -155,7 +155,7 @@ function decide(
   services: OperationServices,
   id: string,
   decisions: Record<FindingWhat, Decision>,
-  settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'keep'>,
+  settlementOf: (finding: FindingRow) => Pick<Settled, 'status' | 'keep'>,
   request: FindingRequest,
   caller: Caller,
 ): Promise<FindingOutcome> {
@@ -169,9 +169,9 @@ function decide(
     const says = decision.says(finding);
     if (request.dry_run) return { finding, says };
     const workflow_id = await decision.act({ tx, services, finding, request, caller, at });
-    const settled = { reason: request.reason, actor: caller.actor, ...settledAs(finding) };
-    const closed = await settleFinding(tx, finding.finding_id, settled, at);
-    if (!closed) throw new ApiProblem('action_illegal', 'Somebody else has decided on it meanwhile.');
+    const settlement = { reason: request.reason, actor: caller.actor, ...settlementOf(finding) };
+    const closed = await settleFinding(tx, finding.finding_id, settlement, at);
+    if (!closed) throw new ApiProblem('action_illegal', 'Someone else has decided on the finding meanwhile.');
     return { finding: closed, says, workflow_id };
   });
 }
@@ -179,7 +179,7 @@ function decide(
 export const repairFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(services, id, repairs, () => ({ status: 'repaired' }), request, caller);
 
-/** An accepted finding stays on record until the sides agree, so that it is not opened again. */
+/** An accepted finding stays until the difference is gone, so that it is not opened again. */
 export const acceptFinding = (services: OperationServices, id: string, request: FindingRequest, caller: Caller) =>
   decide(
     services,

@@ -1,4 +1,4 @@
-/** `reimage` and `re-enroll`, which give a node a new instance, and `retire`, which ends it. */
+/** `reimage` and `re-enroll` give a node a new instance; `retire` ends the node. */
 import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { currentPool, type PoolRow } from '../../store/rows/pools.ts';
@@ -8,7 +8,7 @@ import { reimageIn } from '../provision/node-reimage.ts';
 import { retireIn } from '../release/node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './action.ts';
 
-/** The pool that the new instance is made from. */
+/** Returns the pool for the new instance; throws if the pool was deleted or is paused. */
 export async function launchingPool({ tx, node }: Acting): Promise<PoolRow> {
   const pool = await currentPool(tx, node.pool);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${node.pool} was deleted; retire the node instead.`);
@@ -35,12 +35,12 @@ export const reimage: Action = {
   },
 };
 
-const kept: Partial<Record<string, string>> = {
+const allocationEffect: Partial<Record<string, string>> = {
   occupied: '; its allocation stays active',
   reserved: '; its allocation waits for it again',
 };
 
-async function poolOf(acting: Acting) {
+async function readPool(acting: Acting) {
   const { tx, node, services } = acting;
   const pool = await currentPool(tx, node.pool);
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${node.pool} was deleted; retire the node instead.`);
@@ -50,25 +50,25 @@ async function poolOf(acting: Acting) {
 
 export const reEnroll: Action = {
   async predict(acting) {
-    const { pool, launches } = await poolOf(acting);
+    const { pool, launches } = await readPool(acting);
     const { services, shown, at } = acting;
     const { seconds } = budgetOf('provision', pool.document, services.environment, null);
     const says = launches
       ? 'its former instance is torn down with proof, and its driver launches its agent again'
-      : `it waits for an agent that is started with the token shown now, and only now${kept[shown.occupancy] ?? ''}`;
+      : `it waits for an agent that is started with the enrolment token, which is shown only once${allocationEffect[shown.occupancy] ?? ''}`;
     return { status: 'provisioning', deadline_at: secondsLater(at, seconds), says };
   },
   async act(acting) {
     const { tx, services, node, shown, request, caller, at } = acting;
-    const { pool } = await poolOf(acting);
-    const enrolled = await reEnrollIn(
+    const { pool } = await readPool(acting);
+    const enrolment = await reEnrollIn(
       tx,
       services,
       { node, shown, pool, caller: { ...caller, reason: request.reason } },
       at,
     );
-    if (!enrolled) throw changedMeanwhile();
-    return enrolled;
+    if (!enrolment) throw changedMeanwhile();
+    return enrolment;
   },
 };
 
@@ -79,8 +79,8 @@ export const retire: Action = {
     says: 'it is torn down with proof and retired',
   }),
   async act({ tx, services, node, request, caller, at }) {
-    const cited = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
-    const workflow_id = await retireIn(tx, services, node, cited, at);
+    const cause = { by: 'retire' as const, reason: request.reason, actor: caller.actor };
+    const workflow_id = await retireIn(tx, services, node, cause, at);
     if (!workflow_id) throw changedMeanwhile();
     return workflow_id;
   },

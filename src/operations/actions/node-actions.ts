@@ -28,22 +28,22 @@ import { reEnroll, reimage, retire } from './instance-actions.ts';
 import { collectDiagnostics, probe } from './question-actions.ts';
 import { drain, quarantine, reactivate, undrain } from './status-actions.ts';
 
-/** A prediction does not wait long for a driver that hangs. */
+/** Short, because a person waits for the prediction. */
 const predictWithinSeconds = 3;
 
-/** An action on a node that acts on its allocation. */
+/** An action that is offered on a node and performed on its allocation. */
 interface AllocationRequest {
-  /** Returns the resulting status and the effect in words. Throws if the action would. */
+  /** Returns the resulting status and the effect in words. Throws if the action would throw. */
   predict(services: OperationServices, node: Node): Promise<{ status: NodeStatus; says: string }>;
   act(services: OperationServices, allocation_id: string, caller: Caller): Promise<Touched>;
 }
 
 const forceEffect =
-  'Slipway requests a proof once more. If the machine is proven gone, the node is retired; if it is proven clean, it is reused. Without proof the allocation is released, possible remains go on the residue ledger, and the node is quarantined';
+  'Slipway requests a proof again. If the machine is proven gone, the node is retired; if it is proven clean, it is reused. Without proof the allocation is released, possible remains are recorded as residue, and the node is quarantined';
 
 /**
- * Predicts the status after a forced release. It looks for the same proofs as the action, except
- * that it asks no agent and revokes no credential; `forceEffect` names the agent's proof in words.
+ * Predicts the status after a forced release. It looks for the same proofs as the action, but asks
+ * no agent and revokes no credential. The text `forceEffect` mentions the agent's proof.
  */
 async function statusAfterForce(services: OperationServices, { node_id }: Node): Promise<'retired' | 'quarantined'> {
   const subject = await readSubject(services, services.db, node_id, {
@@ -59,8 +59,8 @@ async function statusAfterForce(services: OperationServices, { node_id }: Node):
   return proof ? 'retired' : 'quarantined';
 }
 
-/** If the driver fails, there is no proof; the prediction then is quarantined, not an error. */
-async function predictForced(services: OperationServices, node: Node) {
+/** A driver that fails gives no proof, so the prediction is `quarantined` and not an error. */
+async function predictForceRelease(services: OperationServices, node: Node) {
   const status = await statusAfterForce(services, node).catch((error: unknown) => {
     if (error instanceof StoreUnavailable) throw error;
     return 'quarantined' as const;
@@ -82,7 +82,7 @@ const allocationRequests: Partial<Record<NodeActionName, AllocationRequest>> = {
     act: requestReleaseRetry,
   },
   'force-release': {
-    predict: predictForced,
+    predict: predictForceRelease,
     act: requestForceRelease,
   },
 };
@@ -135,15 +135,15 @@ async function requestOnAllocation(
   const prediction = { ...(await predict(services, node)), deadline_at: null };
   if (request.dry_run) return prediction;
   return services.db.transaction(async (tx) => {
-    const within = { ...services, db: withinTransaction(services.db, tx) };
-    const { workflow_id } = await act(within, allocation_id, { ...caller, reason: request.reason });
-    const done = { ...prediction, workflow_id };
-    await recordAction(tx, action, idsOf(node), request, caller, done, now(services.clock));
-    return done;
+    const inTransaction = { ...services, db: withinTransaction(services.db, tx) };
+    const { workflow_id } = await act(inTransaction, allocation_id, { ...caller, reason: request.reason });
+    const result = { ...prediction, workflow_id };
+    await recordAction(tx, action, idsOf(node), request, caller, result, now(services.clock));
+    return result;
   });
 }
 
-/** With `dry_run` it only predicts. */
+/** Performs the action, or only predicts it with `dry_run`. */
 export async function actOnNode(
   services: OperationServices,
   id: string,
@@ -166,9 +166,9 @@ export async function actOnNode(
     const acting = { tx, services, node, pool, shown, request, caller, at };
     const prediction = await actions[action].predict(acting);
     if (request.dry_run) return prediction;
-    const result = await actions[action].act(acting, prediction);
-    const done = { ...prediction, ...(typeof result === 'object' ? result : { workflow_id: result }) };
-    await recordAction(tx, action, idsOf(shown), request, caller, done, at);
-    return done;
+    const effect = await actions[action].act(acting, prediction);
+    const result = { ...prediction, ...(typeof effect === 'object' ? effect : { workflow_id: effect }) };
+    await recordAction(tx, action, idsOf(shown), request, caller, result, at);
+    return result;
   });
 }

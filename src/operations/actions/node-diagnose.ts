@@ -1,6 +1,6 @@
 /**
- * Collects diagnostics from a machine's agent and its provider and stores them as evidence. Changes
- * nothing else. A dead agent costs one timeout.
+ * Collects diagnostics from a machine's agent and its provider, and stores them as evidence.
+ * Changes nothing else. A dead agent delays it by one timeout.
  */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import { isFenced } from '../../lifecycle/model/states.ts';
@@ -19,12 +19,12 @@ const nodeDiagnosePlan: PlanStep[] = [
 
 export const diagnoseQuestion = { kind: nodeDiagnoseKind, revision: 1, steps: nodeDiagnosePlan };
 
-const words = (agent: boolean, provider: boolean): string => {
+const resultMessage = (agent: boolean, provider: boolean): string => {
   if (agent && provider) return 'What its agent and its provider know was kept';
-  if (agent) return 'What its agent knows was kept; its provider had nothing to say';
+  if (agent) return 'What its agent knows was kept; its provider returned nothing';
   return provider
     ? 'What its provider knows was kept; its agent is silent'
-    : 'Nothing could be had: its agent is silent, and its provider had nothing to say';
+    : 'No diagnostics: its agent is silent, and its provider returned nothing';
 };
 
 export function nodeDiagnose(services: OperationServices): OperationDefinition {
@@ -34,16 +34,16 @@ export function nodeDiagnose(services: OperationServices): OperationDefinition {
     async run(context) {
       const subject = await nodeSubjectOf(services, context);
       const contact: AgentContact = { unreachable: false };
-      const kept = { agent: false, provider: false };
+      const stored = { agent: false, provider: false };
       // A fenced node accepts only tasks of its teardown, such as `release.freeze`.
       const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';
       await stage(context, services, 'ask-agent', async () => {
-        kept.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, contact, type);
+        stored.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, contact, type);
       });
       await stage(context, services, 'ask-provider', async () => {
-        kept.provider = await freezeFromDriver(context, services, 'ask-provider', subject);
+        stored.provider = await freezeFromDriver(context, services, 'ask-provider', subject);
       });
-      await context.emit({ message: words(kept.agent, kept.provider) });
+      await context.emit({ message: resultMessage(stored.agent, stored.provider) });
       return null;
     },
   };

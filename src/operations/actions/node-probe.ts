@@ -1,6 +1,6 @@
 /**
- * Probes a machine once: at its endpoint, or with a task if it has none. The result is stored like
- * that of any probe, so a machine that answers counts as alive.
+ * Probes a machine once: at its endpoint, or with a task if the machine has no endpoint. The result
+ * is stored like that of any probe, so a machine that answers counts as alive.
  */
 import { now } from '../../base/clock.ts';
 import type { OperationContext, OperationDefinition } from '../../engine/engine.ts';
@@ -20,7 +20,7 @@ const nodeProbePlan: PlanStep[] = [
 
 export const probeQuestion = { kind: nodeProbeKind, revision: 1, steps: nodeProbePlan };
 
-async function askEndpoint(
+async function probeEndpoint(
   context: OperationContext,
   services: OperationServices,
   { node, node_instance_id, pool, ids }: Subject,
@@ -29,21 +29,21 @@ async function askEndpoint(
   const { ok, detail } = await context.step('ask:endpoint', async () => {
     const answer = await services.probe(probeTargetOf(endpoint, pool.probe ?? null));
     const request_ids = { ...ids, workflow_id: context.workflow_id };
-    const kept = { node_id: node.node_id, node_instance_id, ...answer, request_ids };
-    await saveProbeResults(services.db, [kept], now(services.clock));
+    const result = { node_id: node.node_id, node_instance_id, ...answer, request_ids };
+    await saveProbeResults(services.db, [result], now(services.clock));
     return { ...answer };
   });
   return ok ? `It lives: ${endpoint} answered, ${detail}` : `It does not answer at ${endpoint}: ${detail}`;
 }
 
-async function askItsAgent(context: OperationContext, services: OperationServices, subject: Subject): Promise<string> {
+async function probeAgent(context: OperationContext, services: OperationServices, subject: Subject): Promise<string> {
   const contact: AgentContact = { unreachable: false };
   const task = { type: 'ping', wait_seconds: answerWithinSeconds };
   const answer = await askAgent(context, services, 'ask:agent', subject, contact, task);
-  if (!answer) return 'Its agent has not been heard from lately, so it was not asked';
+  if (!answer) return 'Its agent has sent no recent heartbeat, so no task was queued';
   if (answer.status === 'succeeded') return 'It lives: its agent took a task and answered it';
   return answer.status === 'failed'
-    ? `Its agent answered, but failed: ${answer.error?.message ?? 'it did not say why'}`
+    ? `Its agent answered, but failed: ${answer.error?.message ?? 'no reason was given'}`
     : `Its agent sends heartbeats, but took no task within ${answerWithinSeconds} s`;
 }
 
@@ -56,8 +56,8 @@ export function nodeProbe(services: OperationServices): OperationDefinition {
       await stage(context, services, 'ask', async () => {
         const { endpoint } = subject.node;
         const message = endpoint
-          ? await askEndpoint(context, services, subject, endpoint)
-          : await askItsAgent(context, services, subject);
+          ? await probeEndpoint(context, services, subject, endpoint)
+          : await probeAgent(context, services, subject);
         await context.emit({ message });
       });
       return null;

@@ -1,6 +1,6 @@
 /**
- * A ping outside of operations: checks whether a task reaches a machine and its signed answer
- * returns.
+ * Pings a machine outside of operations: checks whether a task reaches the machine and its signed
+ * answer arrives.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import { type CorrelationId, type NodeId, type NodeInstanceId, newTaskId } from '../../base/ids.ts';
@@ -12,8 +12,7 @@ import { holdersOf } from '../../store/rows/allocations.ts';
 import { isSignedByAgent } from '../release/proof.ts';
 import type { OperationServices } from '../runtime/services.ts';
 
-const usualSeconds = 10;
-
+const defaultTimeoutSeconds = 10;
 export interface Pinged {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
@@ -22,26 +21,26 @@ export interface Pinged {
 
 export async function queuePing(
   services: OperationServices,
-  who: Pinged,
-  within_seconds = usualSeconds,
+  target: Pinged,
+  within_seconds = defaultTimeoutSeconds,
 ): Promise<string> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
     // The row lock makes concurrent callers share one ping.
-    await instanceRow(tx, who.node_instance_id, 'for update');
-    const open = await openPingOf(tx, who.node_instance_id, at);
-    if (open) return open.task_id;
+    await instanceRow(tx, target.node_instance_id, 'for update');
+    const openPing = await openPingOf(tx, target.node_instance_id, at);
+    if (openPing) return openPing.task_id;
     const task_id = newTaskId(services.clock);
     await queueTask(
       tx,
       {
-        ...who,
+        ...target,
         task_id,
         type: 'ping',
         params: {},
         lease_seconds: within_seconds,
         expires_at: secondsLater(at, within_seconds),
-        allocation_id: (await holdersOf(tx, [who.node_id])).get(who.node_id) ?? null,
+        allocation_id: (await holdersOf(tx, [target.node_id])).get(target.node_id) ?? null,
         workflow_id: null,
       },
       at,
@@ -65,9 +64,9 @@ export async function readPing(
   if (task?.type !== 'ping' || task.node_instance_id !== node_instance_id) throw new ApiProblem('task_not_found');
   const instance = await instanceRow(db, node_instance_id);
   const answer = { task_id, status: 'succeeded', result: task.result, signature: task.result_signature } as const;
-  const signed =
+  const isSigned =
     task.status === 'succeeded' &&
     instance !== undefined &&
     isSignedByAgent({ node_instance_id: task.node_instance_id, instance }, answer);
-  return { task, checks: checkPing({ ...task, signed }, now(clock)) };
+  return { task, checks: checkPing({ ...task, signed: isSigned }, now(clock)) };
 }

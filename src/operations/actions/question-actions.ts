@@ -11,7 +11,8 @@ import { diagnoseQuestion } from './node-diagnose.ts';
 import { probeQuestion } from './node-probe.ts';
 
 /**
- * The caller holds the node's lock. Returns the open operation of the same kind, if there is one.
+ * Queues the operation and returns its id. If the node has an open operation of the same kind,
+ * returns that instead. The caller holds the node's lock, so that no second one is queued.
  */
 export async function askIn(
   tx: Transaction,
@@ -34,8 +35,8 @@ export async function askIn(
       tenant: null,
       correlation_id: caller.correlation_id,
       actor: caller.actor,
-      // Not the operation's `allocation_id`: releases and retries must not mistake this for a
-      // provision or release.
+      // The allocation is only in the parameters. In the operation's `allocation_id`, releases and
+      // retries would mistake this operation for a provision or release of the allocation.
       params: { allocation_id: node.allocation_id, reason: caller.reason ?? null },
     },
     at,

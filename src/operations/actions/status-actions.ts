@@ -16,9 +16,9 @@ interface Move {
   by: Cause;
   says(acting: Acting): string;
   set?(acting: Acting): NodeChanges;
-  /** The operation that follows the change. */
+  /** The operation to queue after the change. */
   followed_by?: Pick<NewOperation, 'kind' | 'revision' | 'tenant' | 'params' | 'steps'>;
-  /** More work in the same transaction. */
+  /** Further changes in the same transaction. */
   also?(acting: Acting): Promise<void>;
 }
 
@@ -47,23 +47,23 @@ export const moveTo = ({ to, by, says, set, also, followed_by }: Move): Action =
   },
 });
 
-const ends = { hold: 'set aside', retire: 'torn down for good' } as const;
+const drainEffect = { hold: 'quarantined', retire: 'torn down for good' } as const;
 
 export const drain = moveTo({
   to: 'draining',
   by: 'drain',
   says: ({ request, shown }) =>
-    `it takes no new work; ${shown.occupancy === 'free' ? 'it is empty, so' : 'once it is empty'} it is ${ends[request.drain_then ?? 'hold']}`,
+    `it takes no new work; ${shown.occupancy === 'free' ? 'it is empty, so' : 'once it is empty'} it is ${drainEffect[request.drain_then ?? 'hold']}`,
   set: ({ request }) => ({ drain_then: request.drain_then ?? 'hold' }),
 });
 
 export const undrain = moveTo({ to: 'ready', by: 'undrain', says: () => 'it takes work again' });
 
 /**
- * The effect of a quarantine. `keeps` applies if the pool reuses machines, because a release then
- * leaves the machine.
+ * The effect of a quarantine by occupancy. `keeps` is for pools that reuse machines, where a
+ * release leaves the machine. `loses` is for pools where a release tears it down.
  */
-const asideFor: Record<Occupancy, { keeps: string; loses: string }> = {
+const quarantineEffect: Record<Occupancy, { keeps: string; loses: string }> = {
   free: {
     keeps: 'it is quarantined as it is, until somebody reactivates or retires it',
     loses: 'it is quarantined as it is, until somebody reactivates or retires it',
@@ -90,7 +90,7 @@ const asideFor: Record<Occupancy, { keeps: string; loses: string }> = {
 export const quarantine = moveTo({
   to: 'quarantined',
   by: 'quarantine',
-  says: ({ shown, pool }) => asideFor[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
+  says: ({ shown, pool }) => quarantineEffect[shown.occupancy][reusesNodes(pool) ? 'keeps' : 'loses'],
   // Cancel teardowns, which would otherwise continue on the quarantined machine.
   async also({ tx, services, node, caller, at }) {
     for (const { workflow_id, attempt } of await openTeardownsOf(tx, node.node_id)) {

@@ -38,38 +38,38 @@ async function queue(name: string, document: Partial<PoolDocument>, free: number
   await fixture.declarePool(name, document);
   if (free > 0) await fixture.addNodes({ pool: name, count: free });
   const ids: WorkflowId[] = [];
-  for (let place = 0; place < count; place++) {
+  for (let index = 0; index < count; index++) {
     await fixture.clock.advance(5);
     ids.push(
-      (await requestAllocation(services, { pool: name, name: `${name}-${place}` }, caller)).workflow_id as WorkflowId,
+      (await requestAllocation(services, { pool: name, name: `${name}-${index}` }, caller)).workflow_id as WorkflowId,
     );
   }
   await fixture.db.query(`update operations set status = 'running', epoch = 1 where workflow_id = any($1)`, [ids]);
   return ids;
 }
 
-const lotsOf = (ids: WorkflowId[], serve: (tx: Transaction, ids: WorkflowId[]) => Promise<Assignment[]>) =>
+const inTransaction = (ids: WorkflowId[], serve: (tx: Transaction, ids: WorkflowId[]) => Promise<Assignment[]>) =>
   fixture.db.transaction((tx) => serve(tx, ids));
-const rowsOf = async (tx: Transaction, ids: WorkflowId[]) => {
+const lockOperations = async (tx: Transaction, ids: WorkflowId[]) => {
   const rows = await lockManyAsExecutor(tx, ids, services.executor);
   return ids.flatMap((id) => rows.find(({ workflow_id }) => workflow_id === id) ?? []);
 };
-const together = (ids: WorkflowId[]) =>
-  lotsOf(ids, async (tx) => assignNodes(tx, services, await rowsOf(tx, ids), fixture.at(60)));
-async function oneAfterAnother(ids: WorkflowId[]): Promise<Assignment[]> {
-  const answers: Assignment[] = [];
+const assignInBatch = (ids: WorkflowId[]) =>
+  inTransaction(ids, async (tx) => assignNodes(tx, services, await lockOperations(tx, ids), fixture.at(60)));
+async function assignOneByOne(ids: WorkflowId[]): Promise<Assignment[]> {
+  const assignments: Assignment[] = [];
   for (const id of ids)
-    answers.push(
-      ...(await lotsOf([id], async (tx) => {
-        const [row] = await rowsOf(tx, [id]);
+    assignments.push(
+      ...(await inTransaction([id], async (tx) => {
+        const [row] = await lockOperations(tx, [id]);
         return row ? [await assignNode(tx, services, row, fixture.at(60))] : [];
       })),
     );
-  return answers;
+  return assignments;
 }
 
-/** The outcome of each request, without generated ids. */
-async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): Promise<unknown> {
+/** Returns the outcome of each request without generated ids, so that two pools can be compared. */
+async function describeOutcomes(pool: string, ids: WorkflowId[], assignments: Assignment[]): Promise<unknown> {
   const facts = await fixture.db.query<{ workflow_id: string; kinds: string }>(
     `select workflow_id,
        string_agg(
@@ -81,7 +81,7 @@ async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): P
      group by 1`,
     [ids],
   );
-  const rows = await fixture.db.query<{ workflow_id: string; stands: string }>(
+  const rows = await fixture.db.query<{ workflow_id: string; outcome: string }>(
     `select operation.workflow_id,
        concat_ws(
          ' ', allocation.status, allocation.reason, allocation.active_at, node.status,
@@ -89,22 +89,22 @@ async function traces(pool: string, ids: WorkflowId[], answers: Assignment[]): P
          operation.node_instance_id = node.node_instance_id,
          node.workflow_id = operation.workflow_id,
          node.correlation_id
-       ) as stands
+       ) as outcome
      from operations operation
      join allocations allocation using (allocation_id)
      left join nodes node on node.node_id = allocation.node_id
      where operation.workflow_id = any($1)`,
     [ids],
   );
-  const plain = (text = '') => text.replaceAll(pool, 'pool').replaceAll(/pool-\w{8}\b/g, 'a new one');
-  return ids.map((id, place) => {
-    const { node_id: _, ...answer } = { node_id: '', ...answers[place] };
+  const withoutNames = (text = '') => text.replaceAll(pool, 'pool').replaceAll(/pool-\w{8}\b/g, 'a new one');
+  return ids.map((id, index) => {
+    const { node_id: _, ...answer } = { node_id: '', ...assignments[index] };
     const kinds = facts.find(({ workflow_id }) => workflow_id === id)?.kinds;
-    return [answer, kinds, plain(rows.find(({ workflow_id }) => workflow_id === id)?.stands)];
+    return [answer, kinds, withoutNames(rows.find(({ workflow_id }) => workflow_id === id)?.outcome)];
   });
 }
 
-const situations: { name: string; document: Partial<PoolDocument>; free: number; served: number }[] = [
+const cases: { name: string; document: Partial<PoolDocument>; free: number; served: number }[] = [
   { name: 'with free machines for some requests', document: {}, free: 3, served: 3 },
   { name: 'with free machines for all requests', document: {}, free: 9, served: 6 },
   { name: 'without machines', document: {}, free: 0, served: 0 },
@@ -118,85 +118,88 @@ const situations: { name: string; document: Partial<PoolDocument>; free: number;
   { name: 'with room for all requests', document: { driver: 'yard' }, free: 1, served: 6 },
 ];
 
-test.each(situations)(
-  'a pool $name assigns a batch as it assigns single requests',
+test.each(cases)(
+  'a pool $name assigns a batch with the same result as single requests',
   async ({ document, free, served }) => {
     const count = 6;
-    const unlike = `u${situations.findIndex((each) => each.document === document)}${free}`;
-    const lot = await queue(`${unlike}-lot`, document, free, count);
-    const line = await queue(`${unlike}-one`, document, free, count);
-    const answers = await together(lot);
-    expect(answers.filter(({ assigned }) => assigned)).toHaveLength(served);
-    const one = await traces(`${unlike}-one`, line, await oneAfterAnother(line));
-    expect(await traces(`${unlike}-lot`, lot, answers)).toEqual(one);
-    const given = answers.flatMap((answer) => (answer.assigned ? [answer.node_id] : []));
-    expect(new Set(given).size).toBe(served);
-    // A repeated call returns the same answers, as after a crash before they were recorded.
-    expect(await together(lot)).toEqual(answers);
+    const prefix = `u${cases.findIndex((each) => each.document === document)}${free}`;
+    const batchIds = await queue(`${prefix}-lot`, document, free, count);
+    const singleIds = await queue(`${prefix}-one`, document, free, count);
+    const assignments = await assignInBatch(batchIds);
+    expect(assignments.filter(({ assigned }) => assigned)).toHaveLength(served);
+    const expected = await describeOutcomes(`${prefix}-one`, singleIds, await assignOneByOne(singleIds));
+    expect(await describeOutcomes(`${prefix}-lot`, batchIds, assignments)).toEqual(expected);
+    const assignedNodes = assignments.flatMap((answer) => (answer.assigned ? [answer.node_id] : []));
+    expect(new Set(assignedNodes).size).toBe(served);
+    // A crash before the answers were recorded repeats the call, which must return the same
+    // answers.
+    expect(await assignInBatch(batchIds)).toEqual(assignments);
   },
 );
 
-test('keeps a machine for an older request that is not polling', async () => {
+test('keeps a free machine for an older request that is not polling', async () => {
   const ids = await queue('patient', {}, 2, 5);
-  const late = await together(ids.slice(1));
-  expect(late.map(({ assigned }) => assigned)).toEqual([true, false, false, false]);
-  expect(late[1]).toMatchObject({ waiting_for: 'a free machine in the pool, behind 1 other' });
-  expect((await together(ids.slice(0, 1)))[0]).toMatchObject({ assigned: true });
+  const younger = await assignInBatch(ids.slice(1));
+  expect(younger.map(({ assigned }) => assigned)).toEqual([true, false, false, false]);
+  expect(younger[1]).toMatchObject({ waiting_for: 'a free machine in the pool, behind 1 other' });
+  expect((await assignInBatch(ids.slice(0, 1)))[0]).toMatchObject({ assigned: true });
 });
 
-test('waits for a free machine whose row is locked, and launches none beyond the limit', async () => {
+test('lets a request wait while a free machine is locked, instead of launching beyond the limit', async () => {
   const ids = await queue('in-hand', { driver: 'yard', max_nodes: 3 }, 2, 3);
   await fixture.db.transaction(async (tx) => {
     await tx.query(`select from nodes where node_id = 'node_in-hand_1' for no key update`);
-    expect(await together(ids)).toEqual([
+    expect(await assignInBatch(ids)).toEqual([
       { assigned: true, node_id: 'node_in-hand_2', free: true },
       { assigned: true, node_id: expect.any(String), free: false },
       { assigned: false, waiting_for: 'a free machine that is locked right now' },
     ]);
   });
-  expect((await together(ids)).map((answer) => answer.assigned && answer.free)).toEqual([true, false, true]);
+  expect((await assignInBatch(ids)).map((answer) => answer.assigned && answer.free)).toEqual([true, false, true]);
 });
 
-test('fails only the request that cannot be stored, not its batch', async () => {
+test('fails only the request that cannot be stored, not the rest of its batch', async () => {
   const ids = await queue('counter', {}, 20, 20);
   await fixture.db.query(
     `alter table allocations add constraint unservable check (name <> 'counter-7' or status = 'requested') not valid`,
   );
   let transactions = 0;
-  const counted = { ...services, db: { ...fixture.db } };
-  counted.db.transaction = (work) => {
+  const countingServices = { ...services, db: { ...fixture.db } };
+  countingServices.db.transaction = (work) => {
     transactions++;
     return fixture.db.transaction(work);
   };
-  const turn = createAssigner(counted);
-  const answers = await Promise.allSettled(ids.map((workflow_id) => turn('counter', { workflow_id, retries: false })));
-  expect(answers.flatMap(({ status }, place) => (status === 'rejected' ? [place] : []))).toEqual([7]);
-  const given = answers.flatMap((each) =>
+  const assign = createAssigner(countingServices);
+  const assignments = await Promise.allSettled(
+    ids.map((workflow_id) => assign('counter', { workflow_id, retries: false })),
+  );
+  expect(assignments.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([7]);
+  const assignedNodes = assignments.flatMap((each) =>
     each.status === 'fulfilled' && each.value.assigned ? [each.value.node_id] : [],
   );
-  expect(new Set(given).size).toBe(19);
+  expect(new Set(assignedNodes).size).toBe(19);
   expect(transactions).toBeLessThan(12);
 });
 
-test('assigns the others of a batch before it waits for a locked operation', async () => {
+test('assigns the rest of a batch before it waits for a locked operation', async () => {
   const ids = await queue('held', {}, 5, 5);
   const [first = '' as WorkflowId, ...others] = ids;
-  const turn = createAssigner(services);
+  const assign = createAssigner(services);
   let all: Promise<Assignment[]> | undefined;
   await fixture.db.transaction(async (tx) => {
     await lockManyAsExecutor(tx, [first], services.executor);
-    all = Promise.all(ids.map((workflow_id) => turn('held', { workflow_id, retries: false })));
-    const served = async () =>
+    all = Promise.all(ids.map((workflow_id) => assign('held', { workflow_id, retries: false })));
+    const countAssigned = async () =>
       (await fixture.db.query('select 1 from operations where workflow_id = any($1) and node_id is not null', [others]))
         .length;
-    while ((await served()) < others.length);
+    while ((await countAssigned()) < others.length);
   });
   expect((await all)?.map(({ assigned }) => assigned)).toEqual(Array(5).fill(true));
 });
 
 test('an assignment blocks changes of the pool and other assignments, but no new requests', async () => {
   await fixture.declarePool('busy');
-  const waits = (ask: (tx: Transaction) => Promise<unknown>) =>
+  const isBlocked = (ask: (tx: Transaction) => Promise<unknown>) =>
     fixture.db
       .transaction(async (tx) => {
         await tx.query(`set local lock_timeout = '20ms'`);
@@ -209,8 +212,8 @@ test('an assignment blocks changes of the pool and other assignments, but no new
     expect(await requestAllocation(services, { pool: 'busy' }, caller)).toMatchObject({
       workflow_id: expect.any(String),
     });
-    expect(await waits((other) => currentPool(other, 'busy', 'for share of pool'))).toBe(false);
-    expect(await waits((other) => currentPool(other, 'busy', 'for update of pool'))).toBe(true);
-    expect(await waits((other) => lockPoolForAssignment(other, 'busy'))).toBe(true);
+    expect(await isBlocked((other) => currentPool(other, 'busy', 'for share of pool'))).toBe(false);
+    expect(await isBlocked((other) => currentPool(other, 'busy', 'for update of pool'))).toBe(true);
+    expect(await isBlocked((other) => lockPoolForAssignment(other, 'busy'))).toBe(true);
   });
 });

@@ -18,7 +18,7 @@ import { replaceInstance } from './new-instance.ts';
 import { queueTurn } from './queue-turn.ts';
 
 export type Assignment =
-  /** `free`: the machine was ready before. */
+  /** `free`: the machine was ready and unused, so nothing is launched. */
   | { assigned: true; node_id: string; free: boolean }
   | { assigned: false; waiting_for: string }
   /** The allocation was released or failed meanwhile, so there is nothing to assign. */
@@ -67,7 +67,7 @@ async function createNodeFor(
   return node;
 }
 
-/** Retries on the failed node. Its former instance is already destroyed and proven absent. */
+/** Gives the failed node a new instance. The former one is already destroyed and proven absent. */
 async function renewFailed(
   tx: Transaction,
   services: OperationServices,
@@ -78,7 +78,7 @@ async function renewFailed(
   const former = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
   // An instance whose credential is not revoked may still be running, so it must not be replaced.
   if (node.status !== 'failed' || (former && !former.revoked_at)) return undefined;
-  const why = typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : '';
+  const reasonSuffix = typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : '';
   const { workflow_id, correlation_id, actor } = operation;
   const replaced = await replaceInstance(
     tx,
@@ -86,7 +86,7 @@ async function renewFailed(
     node,
     {
       by: 'retry',
-      reason: `another try with a new instance${why}`,
+      reason: `another try with a new instance${reasonSuffix}`,
       fenced_because: 'another try replaces it',
       actor,
       workflow_id,
@@ -98,8 +98,8 @@ async function renewFailed(
 }
 
 /**
- * Ends the rescue window of the failed machine after its tenant got another one. Otherwise the
- * machine could come back as free, uncleaned, and go to the next tenant.
+ * Ends the rescue window of a failed machine whose tenant got another machine. Otherwise the failed
+ * one could come back as free without being cleaned, and go to the next tenant.
  */
 async function endRescueWindow(
   tx: Transaction,
@@ -109,7 +109,7 @@ async function endRescueWindow(
   operation: OperationRow,
   now: Date,
 ): Promise<void> {
-  // Another tenant may have failed on the same machine since, and may still wait for it.
+  // If another allocation failed on the same machine since, that one may still wait for it.
   const holder = (await holdersOf(tx, [failed.node_id])).get(failed.node_id);
   if (failed.status !== 'failed' || holder !== allocation_id) return;
   const reason = 'its rescue window ended: its tenant tried again and was given another machine';
@@ -123,6 +123,7 @@ interface AssignRequest {
   failed?: NodeRow;
 }
 
+/** A request and the machine found for it. */
 interface Place extends AssignRequest {
   node: NodeRow;
   isFree: boolean;
@@ -132,15 +133,16 @@ const isRetried = ({ operation, allocation }: AssignRequest) =>
   allocation.status === 'failed' && operation.params.retry === true;
 
 /**
- * The answer that needs no search. An operation that crashed after its assignment gets it again.
+ * Returns the answer if none has to be searched for. An operation that crashed after its assignment
+ * gets the same one again.
  */
 function knownAnswer({ operation, allocation }: { operation: OperationRow; allocation: AllocationRow | undefined }) {
   if (allocation?.status === 'provisioning' && allocation.node_id)
     return { assigned: true, node_id: allocation.node_id, free: false } as const;
-  const isServed = allocation?.status === 'active' && allocation.workflow_id === operation.workflow_id;
-  if (isServed && allocation.node_id && allocation.node_id === operation.node_id)
+  const isActive = allocation?.status === 'active' && allocation.workflow_id === operation.workflow_id;
+  if (isActive && allocation.node_id && allocation.node_id === operation.node_id)
     return { assigned: true, node_id: allocation.node_id, free: true } as const;
-  // Only a retry may revive a failed allocation. One that failed in the queue has lost its turn.
+  // Of failed allocations only a retried one gets a machine; one that failed in the queue does not.
   const isOpen = allocation && (allocation.status === 'requested' || isRetried({ operation, allocation }));
   return isOpen ? undefined : withdrawn(allocation);
 }
@@ -148,7 +150,7 @@ function knownAnswer({ operation, allocation }: { operation: OperationRow; alloc
 const byRequestOrder = (one: AssignRequest, other: AssignRequest) =>
   one.allocation.allocation_id < other.allocation.allocation_id ? -1 : 1;
 
-/** Hints from this replica's last searches. */
+/** Where this replica's last searches found free machines. */
 const hints = new WeakMap<Database, FreeNodeHints>();
 
 function hintsOf(db: Database): FreeNodeHints {
@@ -158,8 +160,8 @@ function hintsOf(db: Database): FreeNodeHints {
 }
 
 /**
- * Finds machines for the allocations whose turn it is: free ones for the first, new ones for the
- * others.
+ * Finds machines for the allocations whose turn it is: free machines for the first, new machines
+ * for the others. The rest wait.
  */
 async function findPlaces(
   tx: Transaction,
@@ -193,11 +195,11 @@ async function findPlaces(
   const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length, now, hintsOf(services.db)) : [];
   const assignable = Math.min(served.length, free.length + turn.room);
   for (const request of served.slice(0, assignable)) {
-    const found = free.shift();
-    const node = found ?? (await createNodeFor(tx, services, pool, request.allocation, request.operation, now));
-    places.push({ ...request, node, isFree: found !== undefined });
+    const freeNode = free.shift();
+    const node = freeNode ?? (await createNodeFor(tx, services, pool, request.allocation, request.operation, now));
+    places.push({ ...request, node, isFree: freeNode !== undefined });
   }
-  // Another transaction may hold the lock of a free machine right now.
+  // Fewer free machines than counted could be locked, because other transactions hold the others.
   for (const request of served.slice(assignable)) waiting.set(request, 'a free machine that is locked right now');
   for (const request of others)
     if (!served.includes(request)) waiting.set(request, turn.waitsFor(request.allocation, assignable));
@@ -241,8 +243,8 @@ async function assignPlaces(tx: Transaction, services: OperationServices, places
   );
   const outcomes = await moveAllocations(tx, [...moves, ...ready], now, services.environment);
   for (const [index, { allocation_id }] of moves.entries()) {
-    const moved = outcomes[index];
-    if (!moved?.moved) throw new Error(`allocation ${allocation_id} could not be assigned: ${moved?.because}`);
+    const outcome = outcomes[index];
+    if (!outcome?.moved) throw new Error(`allocation ${allocation_id} could not be assigned: ${outcome?.because}`);
   }
   await clearReports(
     tx,
@@ -257,8 +259,8 @@ async function assignPlaces(tx: Transaction, services: OperationServices, places
 }
 
 /**
- * Assigns machines to operations of one pool. The executor holds their locks. Answers in their
- * order.
+ * Assigns machines to operations of one pool, and returns the answers in the order of `operations`.
+ * The caller has locked the operations as their executor.
  */
 export async function assignNodes(
   tx: Transaction,
@@ -267,21 +269,21 @@ export async function assignNodes(
   now: Date,
 ): Promise<Assignment[]> {
   const ids = operations.flatMap(({ allocation_id }) => allocation_id ?? []);
-  const [any] = await allocationRows(tx, ids);
-  if (!any) return operations.map(() => withdrawn(undefined));
-  const pool = await lockPoolForAssignment(tx, any.pool);
-  // Read again under the pool's lock.
-  const found = new Map((await allocationRows(tx, ids)).map((row) => [row.allocation_id, row]));
+  const [anyAllocation] = await allocationRows(tx, ids);
+  if (!anyAllocation) return operations.map(() => withdrawn(undefined));
+  const pool = await lockPoolForAssignment(tx, anyAllocation.pool);
+  // Read again: the rows may have changed before the pool was locked.
+  const allocations = new Map((await allocationRows(tx, ids)).map((row) => [row.allocation_id, row]));
   const requests = operations.map((operation) => ({
     operation,
-    allocation: operation.allocation_id ? found.get(operation.allocation_id) : undefined,
+    allocation: operation.allocation_id ? allocations.get(operation.allocation_id) : undefined,
   }));
-  const open = requests.filter((request): request is AssignRequest => knownAnswer(request) === undefined);
+  const openRequests = requests.filter((request): request is AssignRequest => knownAnswer(request) === undefined);
   if (!pool) {
-    const waiting_for = `pool ${any.pool} to be declared again`;
+    const waiting_for = `pool ${anyAllocation.pool} to be declared again`;
     return requests.map((request) => knownAnswer(request) ?? { assigned: false, waiting_for });
   }
-  const { places, waiting } = await findPlaces(tx, services, pool, open, now);
+  const { places, waiting } = await findPlaces(tx, services, pool, openRequests, now);
   await leaveFailedMachines(tx, services, places, now);
   await assignPlaces(tx, services, places, now);
   const answers = new Map<OperationRow, Assignment>();

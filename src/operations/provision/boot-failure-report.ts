@@ -1,7 +1,7 @@
 /**
- * Records the report of an external watcher that a machine failed to boot, as a diagnosis. A
- * certain crash is also marked, which ends the operation that waits for the machine. It writes no
- * verdict.
+ * Records the report of an external watcher that a machine failed to boot, as a diagnosis. If the
+ * crash is certain, it also marks the instance as crashed, which ends the operation that waits for
+ * the machine. It writes no verdict.
  */
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId } from '../../base/ids.ts';
@@ -17,7 +17,7 @@ export interface BootFailure {
   log_tail: string;
 }
 
-const findingIn = ({ error, log_tail }: BootFailure): Diagnosis =>
+const diagnosisOf = ({ error, log_tail }: BootFailure): Diagnosis =>
   diagnose(`${error}\n${log_tail}`) ?? { code: 'bootstrap_failed', says: error, certain: false, line: error };
 
 export function reportBootFailure(
@@ -27,21 +27,21 @@ export function reportBootFailure(
   correlation_id: CorrelationId,
 ): Promise<void> {
   const at = now(services.clock);
-  const { code, says, certain, line } = findingIn(failure);
+  const { code, says, certain, line } = diagnosisOf(failure);
   return services.db.transaction(async (tx) => {
     const node = await lockNode(tx, node_id);
     if (!node?.node_instance_id) return;
     const { node_instance_id, workflow_id, deadline_at } = node;
     const kind = certain ? 'certain_failure' : 'reported_failure';
-    const fresh = await markSigns(tx, node_instance_id, [{ kind, code }], at);
-    if (fresh.length === 0) return;
+    const newSigns = await markSigns(tx, node_instance_id, [{ kind, code }], at);
+    if (newSigns.length === 0) return;
     const facts = [
       {
         at,
         layer: 'provider' as const,
         kind: 'bootstrap.diagnosis' as const,
         origin: 'report' as const,
-        summary: `its watcher says: ${says}`.slice(0, 1024),
+        summary: `its boot watcher reports: ${says}`.slice(0, 1024),
         data: { code, certain, line, ...failure, watching_until: deadline_at },
         node_id,
         node_instance_id,

@@ -1,6 +1,6 @@
 /**
- * The watcher stops at the node's deadline. A later finding explains the verdict and does not
- * preempt it.
+ * The watcher stops at the node's deadline. A crash found later is recorded as an explanation, and
+ * does not replace the verdict of the rule.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -14,8 +14,8 @@ import { bootstrapWatcher } from './bootstrap-watcher.ts';
 
 let fixture: RuleFixture;
 let subject: Subject;
-let looked: number;
-let diagnosing: () => Promise<void>;
+let observeCalls: number;
+let duringDiagnosis: () => Promise<void>;
 const budgetSeconds = 60;
 
 beforeEach(async () => {
@@ -23,16 +23,16 @@ beforeEach(async () => {
   await fixture.declarePool('p');
   const ids = await fixture.addNodes({ pool: 'p', count: 1, status: 'provisioning' });
   const [node] = await fixture.readNodes(ids);
-  if (!node?.node_instance_id) throw new Error('no node was placed');
-  looked = 0;
-  diagnosing = async () => {};
+  if (!node?.node_instance_id) throw new Error('the node does not exist');
+  observeCalls = 0;
+  duringDiagnosis = async () => {};
   const driver: Driver = simulatedDriver({
     observe: async () => {
-      looked++;
+      observeCalls++;
       return { state: 'exited', present: true, ready: false, detail: null };
     },
     diagnose: async () => {
-      await diagnosing();
+      await duringDiagnosis();
       return { summary: 'the machine went down at once', certain: true, attachments: [] };
     },
   });
@@ -44,24 +44,24 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const look = () => bootstrapWatcher(fixture.services, 'wf_1' as WorkflowId).look(subject);
-const found = () => fixture.db.query("select 1 from evidence where kind = 'bootstrap.diagnosis'");
+const inspect = () => bootstrapWatcher(fixture.services, 'wf_1' as WorkflowId).inspect(subject);
+const readDiagnoses = () => fixture.db.query("select 1 from evidence where kind = 'bootstrap.diagnosis'");
 
 test('returns a certain crash before the deadline', async () => {
-  expect(await look()).toEqual({ code: 'machine_crashed', message: 'the machine went down at once' });
-  expect(await found()).toHaveLength(1);
+  expect(await inspect()).toEqual({ code: 'machine_crashed', message: 'the machine went down at once' });
+  expect(await readDiagnoses()).toHaveLength(1);
 });
 
-test('inspects nothing after the deadline', async () => {
+test('does not inspect the machine after the deadline', async () => {
   await fixture.clock.advance((budgetSeconds + 1) * 1000);
-  expect(await look()).toBeUndefined();
-  expect(looked).toBe(0);
-  expect(await found()).toEqual([]);
+  expect(await inspect()).toBeUndefined();
+  expect(observeCalls).toBe(0);
+  expect(await readDiagnoses()).toEqual([]);
 });
 
 test('records a crash found while the deadline passes, but does not return it', async () => {
-  diagnosing = () => fixture.clock.advance((budgetSeconds + 1) * 1000);
-  expect(await look()).toBeUndefined();
-  expect(looked).toBe(1);
-  expect(await found()).toHaveLength(1);
+  duringDiagnosis = () => fixture.clock.advance((budgetSeconds + 1) * 1000);
+  expect(await inspect()).toBeUndefined();
+  expect(observeCalls).toBe(1);
+  expect(await readDiagnoses()).toHaveLength(1);
 });

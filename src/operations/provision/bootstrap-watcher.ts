@@ -1,7 +1,7 @@
 /**
- * Watches a machine boot until the deadline on the node's row, which is as long as the rules wait.
- * It reads the provider's state, the console and the agent's log lines, records diagnoses, and
- * returns a certain crash. It never writes a verdict.
+ * Watches a machine boot until the deadline on the node's row, when the deadline rule decides. It
+ * reads the provider's state, the console and the agent's log lines, records diagnoses, and returns
+ * a certain crash. It never writes a verdict.
  */
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -18,50 +18,51 @@ import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import type { Subject } from '../runtime/subject.ts';
 
-/** Reading a console costs more than reading a state. */
+/** Reading the console costs more than reading the state, so it is read less often. */
 const readEveryMs = 4_000;
 
 export interface BootstrapWatcher {
   /** Inspects the machine once. Returns a certain crash, which makes further waiting pointless. */
-  look(subject: Subject): Promise<Crash | undefined>;
+  inspect(subject: Subject): Promise<Crash | undefined>;
 }
 
 export function bootstrapWatcher(services: OperationServices, workflow_id: WorkflowId): BootstrapWatcher {
   let readMs = Number.NEGATIVE_INFINITY;
   return {
-    async look(subject) {
+    async inspect(subject) {
       const at = now(services.clock);
       const { deadline_at } = subject.node;
       if (!deadline_at || at > deadline_at) return undefined;
-      // Others watch machines that we did not launch; see boot-failure-report.ts.
+      // External watchers report the crash of a machine that we did not launch; see
+      // boot-failure-report.ts.
       if (!subject.driver.launches) return markedCrash(services.db, subject.node_instance_id);
       const observed = await subject.driver.observe(subject.target);
       // Without an answer from the provider there is no new state to record.
       if (!observed.unseen) await recordObservation(services, subject, observed.state);
-      const gone = !observed.present || observed.state === 'exited';
-      if (!gone && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
+      const hasEnded = !observed.present || observed.state === 'exited';
+      if (!hasEnded && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
       readMs = services.clock.monotonicMs();
       const diagnosis = await subject.driver.diagnose(subject.target);
       const lines = await lastLines(services.db, subject.node_instance_id);
       const sign = diagnose([...diagnosis.attachments.map(({ text }) => text), ...lines].join('\n'));
-      const crashed = gone && diagnosis.certain;
-      // Prefer the code that the agent left behind.
+      const hasCrashed = hasEnded && diagnosis.certain;
+      // The diagnosis has the code that the agent left behind, if any.
       const code = diagnosis.code ?? 'machine_crashed';
-      const finding: Diagnosis | undefined = crashed
+      const finding: Diagnosis | undefined = hasCrashed
         ? { code: sign?.code ?? code, says: diagnosis.summary, certain: true, line: sign?.line ?? '' }
         : sign;
       if (!finding) return undefined;
-      await attach(services, subject, workflow_id, finding);
-      // Diagnosing takes time. After the deadline the rule decides, and a finding only explains.
+      await recordDiagnosis(services, subject, workflow_id, finding);
+      // Diagnosing takes time. If the deadline has passed meanwhile, the rule decides.
       if (!finding.certain || now(services.clock) > deadline_at) return undefined;
-      const shown = crashed ? diagnosis.summary : `${finding.says}: ${finding.line}`;
-      return { code: crashed ? code : finding.code, message: shown };
+      const message = hasCrashed ? diagnosis.summary : `${finding.says}: ${finding.line}`;
+      return { code: hasCrashed ? code : finding.code, message };
     },
   };
 }
 
-/** Records each finding once, even if another replica takes over the watch. */
-function attach(
+/** Records each diagnosis once, even if another replica takes over the watch. */
+function recordDiagnosis(
   services: OperationServices,
   subject: Subject,
   workflow_id: WorkflowId,
@@ -69,10 +70,11 @@ function attach(
 ): Promise<void> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
-    // Record it again once it is certain: the same lines may be read before the exit is seen.
+    // A diagnosis is recorded again when it becomes certain: the console may show the error before
+    // the provider shows that the machine exited.
     const kind = certain ? 'certain_diagnosis' : 'diagnosis';
-    const fresh = await markSigns(tx, subject.node_instance_id, [{ kind, code }], at);
-    if (fresh.length === 0) return;
+    const newSigns = await markSigns(tx, subject.node_instance_id, [{ kind, code }], at);
+    if (newSigns.length === 0) return;
     await recordEvidence(tx, [
       {
         at,
@@ -108,7 +110,7 @@ async function recordObservation(services: OperationServices, subject: Subject, 
 export async function promoteIfReady(services: OperationServices, subject: Subject): Promise<void> {
   const { state, detail, ready, unseen } = await subject.driver.observe(subject.target);
   const at = now(services.clock);
-  if (unseen) return holdStarting(services.db, subject.node, detail ?? 'it cannot be seen from here', at);
+  if (unseen) return holdStarting(services.db, subject.node, detail ?? 'the machine cannot be seen from this host', at);
   await recordObservation(services, subject, state);
   if (!ready) return unholdStarting(services.db, subject.node, at);
   const move: NodeMove = {

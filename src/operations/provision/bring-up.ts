@@ -1,6 +1,7 @@
 /**
- * Brings up a node's instance: launch, wait for the registration, wait until ready. On failure it
- * gives the node up with a reason and queues the next attempt if the pool allows one.
+ * Brings up a node's instance: launches it, waits for its registration, and waits until it is
+ * ready. On failure the node fails with a reason, and the next attempt is queued if the pool allows
+ * one.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
@@ -28,7 +29,7 @@ import { launch, MachineEnded } from './launch.ts';
 import { queueProvision } from './provision-plan.ts';
 
 /**
- * Queues the next automatic attempt in the transaction that ends the last one, so that a failed
+ * Queues the next automatic attempt in the transaction that fails the last one, so that the
  * allocation is never without an operation in between.
  */
 async function queueNextAttempt(
@@ -43,13 +44,13 @@ async function queueNextAttempt(
   const pool = await currentPool(tx, allocation.pool);
   const maxAttempts = pool?.document.attempts ?? 1;
   if (!pool || pool.document.paused || pool.document.mode === 'observe') return;
-  const made = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
-  if (made >= maxAttempts) return;
+  const attempts = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
+  if (attempts >= maxAttempts) return;
   // While the brake holds the pool, only a person may retry.
   if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
-  const next_try = `attempt ${made + 1} of ${maxAttempts}`;
-  // No actor, since no person requested it.
+  const next_try = `attempt ${attempts + 1} of ${maxAttempts}`;
+  // The retry is automatic, so it has no actor.
   const { correlation_id } = operation;
   const provision = { workflow_id, allocation, correlation_id, actor: null, retry: { reason: next_try } };
   await queueProvision(tx, pool.document, services, provision, at);
@@ -59,10 +60,10 @@ async function queueNextAttempt(
 /** How often to ask the provider whether an agentless machine is ready. */
 const observeEverySeconds = 5;
 /**
- * A transition wakes the wait. Polling only detects a machine that crashed before it could report.
+ * A transition wakes the wait, so polling is only for machines that crash before they can report.
  */
 const watchEverySeconds = 2;
-/** Longer than any deadline, because the deadline rules end the wait. */
+/** The limit of waits that a deadline rule ends: longer than any deadline. */
 export const outlastSeconds = 365 * 24 * 3600;
 
 /** Waits until the node has left `status`, or its machine certainly crashed. */
@@ -74,21 +75,21 @@ async function awaitLeaving(
 ): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
   const watcher = bootstrapWatcher(services, context.workflow_id);
-  const agentless = isAgentless(await subjectOf(services, context));
+  const isWithoutAgent = isAgentless(await subjectOf(services, context));
   let lastMessage: string | null = null;
   const reportBoot = async ({ node, node_instance_id }: Subject) => {
-    const news = node.waiting_for
+    const message = node.waiting_for
       ? `Waiting for ${node.waiting_for}`
       : await latestBootNews(services.db, node_instance_id);
-    if (news === null || news === lastMessage) return;
-    lastMessage = news;
-    await context.emit({ message: news });
+    if (message === null || message === lastMessage) return;
+    lastMessage = message;
+    await context.emit({ message });
   };
   const recorded = await context.waitFor(
     `${name}:wait`,
     async () => {
       const subject = await subjectOf(services, context);
-      // Another operation works on the node and waits for another instance.
+      // Another operation has taken the node over and waits for its own instance.
       if (subject.node.workflow_id !== context.workflow_id) return { status: 'another', reason: null, rule: null };
       if (subject.node.status !== status)
         return {
@@ -102,37 +103,37 @@ async function awaitLeaving(
         return undefined;
       }
       await reportBoot(subject);
-      const crash = await watcher.look(subject);
+      const crash = await watcher.inspect(subject);
       return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
     },
-    { until, poll_seconds: agentless ? observeEverySeconds : watchEverySeconds },
+    { until, poll_seconds: isWithoutAgent ? observeEverySeconds : watchEverySeconds },
   );
-  const after = recorded as
+  const outcome = recorded as
     | { status: string; reason: string | null; rule: string | null; owner?: string | null }
     | undefined;
-  if (after?.status === 'crashed') {
+  if (outcome?.status === 'crashed') {
     throw new MachineEnded({
       step: name,
-      code: after.rule ?? 'machine_crashed',
+      code: outcome.rule ?? 'machine_crashed',
       owner_layer: 'node',
-      message: after.reason ?? 'the machine crashed',
+      message: outcome.reason ?? 'the machine crashed',
       tries: 1,
     });
   }
-  if (after?.status === 'failed') {
+  if (outcome?.status === 'failed') {
     throw new StepFailed({
       step: name,
-      code: after.rule ?? 'node_failed',
-      owner_layer: after.owner ?? 'node',
-      message: after.reason ?? 'the node failed',
+      code: outcome.rule ?? 'node_failed',
+      owner_layer: outcome.owner ?? 'node',
+      message: outcome.reason ?? 'the node failed',
       tries: 1,
     });
   }
-  if (after && ['another', 'cleaning', 'retired', 'quarantined', 'draining'].includes(after.status))
+  if (outcome && ['another', 'cleaning', 'retired', 'quarantined', 'draining'].includes(outcome.status))
     throw new OperationCancelled();
 }
 
-/** Makes the operation's error the verdict on the node, and through it on the allocation. */
+/** Fails the node with the operation's error as its verdict, and thereby the allocation. */
 async function giveUp(context: OperationContext, services: OperationServices, failure: StepFailed): Promise<void> {
   await context.step('give-up', async () => {
     const at = now(services.clock);
@@ -140,16 +141,16 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
       const reason = `${failure.message} (step ${stageOf(failure.step)}, owner ${failure.owner_layer})`;
       const { code, owner_layer, step, tries } = failure;
       const data = { code, owner_layer, step, tries, ...(failure instanceof MachineEnded && { certain: true }) };
-      const cited = { by: 'provision-error', reason, data } as const;
+      const cause = { by: 'provision-error', reason, data } as const;
       const node = operation.node_id && (await nodeRow(tx, operation.node_id));
       if (node && node.status === 'provisioning' && node.workflow_id === operation.workflow_id) {
-        const failed = { ...cited, node_id: node.node_id, to: 'failed', from: ['provisioning'] } as const;
+        const failed = { ...cause, node_id: node.node_id, to: 'failed', from: ['provisioning'] } as const;
         const outcomes = await transition(tx, [failed], at, services.environment);
         requireMoved(outcomes, 'already_there', 'status_moved_on', 'observed');
       }
       if (operation.allocation_id) {
         const { allocation_id } = operation;
-        const failed = { ...cited, allocation_id, to: 'failed', from: ['requested'], owner_layer: 'workflow' } as const;
+        const failed = { ...cause, allocation_id, to: 'failed', from: ['requested'], owner_layer: 'workflow' } as const;
         const outcomes = await moveAllocations(tx, [failed], at, services.environment);
         requireMoved(outcomes, 'already_there', 'status_moved_on');
       }
@@ -171,7 +172,7 @@ export async function bringUp(context: OperationContext, services: OperationServ
 export const awaitReady = (context: OperationContext, services: OperationServices): Promise<void> =>
   stage(context, services, 'start', () => awaitLeaving(context, services, 'start', 'starting'));
 
-/** Gives the node up, and freezes the machine's evidence if one was launched. */
+/** Fails the node and, if a machine was launched, freezes its evidence. */
 export async function giveUpAndFreeze(
   context: OperationContext,
   services: OperationServices,

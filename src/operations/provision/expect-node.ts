@@ -1,4 +1,4 @@
-/** Creates a node for a machine that somebody else will start. */
+/** Creates a node for a machine that an operator or another system will start. */
 import { now } from '../../base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -29,7 +29,7 @@ export async function expectNode(
         );
       const limit = pool.document.max_nodes;
       if (limit !== undefined && (await countLiveNodes(tx, pool.name)) >= limit)
-        throw new ApiProblem('pool_full', `The pool ${pool.name} holds ${limit} nodes at most.`);
+        throw new ApiProblem('pool_full', `The pool ${pool.name} may have at most ${limit} nodes.`);
       const node_id = newNodeId(clock);
       const node_instance_id = newNodeInstanceId(clock);
       await createNode(

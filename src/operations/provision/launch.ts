@@ -1,6 +1,6 @@
 /**
- * The launch stage: resolves the pool's secrets, calls the driver, and runs the clock of the boot.
- * Values of secrets exist only during the driver call and are never stored.
+ * The launch stage: resolves the pool's secrets, calls the driver, and starts or pauses the boot
+ * budget. Values of secrets exist only during the driver call and are never stored.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ownerLayers } from '../../contract/errors/problem.ts';
@@ -77,35 +77,36 @@ async function launchSpec(services: OperationServices, spec: unknown): Promise<L
 }
 
 /**
- * Waiting for the provider's capacity is queueing, not booting: the node then has the queue's
- * deadline, and its boot budget starts when capacity is granted. Idempotent.
+ * Waiting for the provider's capacity is queueing, not booting. The node then gets the deadline of
+ * the queue, and its boot budget starts when capacity is granted. Idempotent.
  */
 async function updateBootClock(services: OperationServices, subject: Subject, answer: DriverOutcome): Promise<void> {
-  const waits = answer.outcome === 'wait' && answer.waits_for === 'capacity';
+  const isWaiting = answer.outcome === 'wait' && answer.waits_for === 'capacity';
   const signs =
     answer.outcome === 'failed'
       ? []
       : (answer.parts ?? []).map(({ name, state }) => ({ kind: 'part' as const, code: `${name}: ${state}` }));
-  if (!waits && subject.node.waiting_for === null && signs.length === 0) return;
+  if (!isWaiting && subject.node.waiting_for === null && signs.length === 0) return;
   const at = now(services.clock);
   const { environment } = services;
   await services.db.transaction(async (tx) => {
     const node = await lockNode(tx, subject.node.node_id);
     if (node?.status !== 'provisioning' || node.node_instance_id !== subject.node_instance_id) return;
-    if (waits === (node.waiting_for === 'capacity')) {
-      if (!waits) await noteAdvance(tx, node, signs, at, environment);
+    if (isWaiting === (node.waiting_for === 'capacity')) {
+      if (!isWaiting) await noteAdvance(tx, node, signs, at, environment);
       return;
     }
-    const phase = waits ? 'queue' : 'provision';
+    const phase = isWaiting ? 'queue' : 'provision';
     const budget = budgetOf(phase, subject.pool, environment, node.requested_provision_seconds).seconds;
-    const seconds = waits ? budget : (node.budget_seconds ?? budget);
-    const set = waits ? { waiting_for: 'capacity' } : { waiting_for: null, clock_from: at };
-    const reason = waits
+    const seconds = isWaiting ? budget : (node.budget_seconds ?? budget);
+    const set = isWaiting ? { waiting_for: 'capacity' } : { waiting_for: null, clock_from: at };
+    const reason = isWaiting
       ? 'the provider has no capacity now; the boot budget starts when it has'
       : 'the provider granted capacity; the boot budget starts';
     const deadline_at = secondsLater(at, seconds);
     await moveDeadlines(tx, [{ node, deadline_at, set, reason }], { layer: 'provider' }, at);
-    // States that the provider showed during the queueing do not count as advances later.
+    // Mark the states that the provider showed during queueing, so that they do not count as
+    // advances of the boot later.
     if (signs.length > 0) await markSigns(tx, subject.node_instance_id, signs, at);
   });
 }
@@ -113,12 +114,13 @@ async function updateBootClock(services: OperationServices, subject: Subject, an
 export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
 
 /**
- * Thrown by a step that saw the machine end, unlike a step that ended because a rule had decided.
+ * The step saw that the machine ended. Other failures of a step may follow from the decision of a
+ * rule.
  */
 export class MachineEnded extends StepFailed {}
 
-/** A rule or a person gave the node up during the launch, so nothing more is launched. */
-const givenUp = ({ node }: Subject): DriverFailure => ({
+/** The failure of a launch whose node a rule or a person has failed meanwhile. */
+const nodeFailedMeanwhile = ({ node }: Subject): DriverFailure => ({
   outcome: 'failed',
   owner_layer: ownerLayers.find((each) => each === node.verdict?.owner) ?? 'node',
   code: node.verdict?.rule ?? 'node_failed',
@@ -130,12 +132,12 @@ export async function launch(context: OperationContext, services: OperationServi
   const subject = await subjectOf(services, context);
   const ensure = async () => {
     const current = await subjectOf(services, context);
-    if (isFenced(current.node.status)) return givenUp(current);
-    const launching = await launchSpec(services, current.target.spec);
-    if (launching.outcome === 'failed') return launching;
+    if (isFenced(current.node.status)) return nodeFailedMeanwhile(current);
+    const resolved = await launchSpec(services, current.target.spec);
+    if (resolved.outcome === 'failed') return resolved;
     const answer = await current.driver.ensure({
       ...current.target,
-      spec: launching.spec,
+      spec: resolved.spec,
       bootstrap: {
         server_url: services.server_url(),
         ca: services.public_ca,
@@ -144,22 +146,22 @@ export async function launch(context: OperationContext, services: OperationServi
         enrollment_token: services.installation.enrollmentToken(current.target),
         deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
         requires: current.pool.requires ?? [],
-        secret_env: launching.secret_env,
+        secret_env: resolved.secret_env,
       },
     });
     await updateBootClock(services, current, answer);
     return answer;
   };
   const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
-  const how = { policy: launchPolicy, subject, isOver };
-  const done = await drive(context, services, 'launch:ensure', ensure, how).catch((failure: unknown) => {
-    // Without an agent no late registration can follow, so the provider's refusal is final.
+  const options = { policy: launchPolicy, subject, isOver };
+  const done = await drive(context, services, 'launch:ensure', ensure, options).catch((failure: unknown) => {
+    // Without an agent there is no late registration, so the provider's refusal is final.
     throw failure instanceof StepFailed && isAgentless(subject) ? new MachineEnded(failure) : failure;
   });
   if (isAgentless(subject)) await recordEnsured(context, services, subject, done);
 }
 
-/** The provider finished an agentless machine. From now on the provider's state counts. */
+/** Moves an agentless machine that the provider finished to `starting`. */
 async function recordEnsured(
   context: OperationContext,
   services: OperationServices,

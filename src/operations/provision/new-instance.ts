@@ -1,6 +1,6 @@
 /**
- * Replaces a node's instance in the caller's transaction. The commit fences the former instance;
- * its evidence stays. The caller ensures that the former instance may be replaced.
+ * Replaces a node's instance in the caller's transaction, which also fences the former instance.
+ * The evidence of the former one stays. The caller checks that the instance may be replaced.
  */
 import { type CorrelationId, type NodeInstanceId, newNodeInstanceId, type WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -29,7 +29,9 @@ export interface Replaced {
   enrollment_token: string;
 }
 
-/** Moves the node to the current generation of its pool, which new instances are made from. */
+/**
+ * Moves the node to the current generation of its pool, so that the new instance is made from it.
+ */
 export async function followPool(
   tx: Transaction,
   node: NodeRow,
@@ -37,7 +39,7 @@ export async function followPool(
   now: Date,
 ): Promise<NodeRow> {
   if (node.pool_generation === generation) return node;
-  const summary = `it follows generation ${generation} of pool ${name} from here on`;
+  const summary = `it now follows generation ${generation} of pool ${name}`;
   const fact = { at: now, layer: 'workflow', kind: 'node.follows_pool', summary } as const;
   return amendNode(tx, node, { pool_generation: generation }, fact);
 }

@@ -1,6 +1,6 @@
 /**
- * Each revision, given a free machine: it takes the recorded steps and ends the same wherever it
- * crashes.
+ * Each revision assigns a free machine with the recorded steps, and ends the same after a crash at
+ * any step.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
-const free = `select 1 from allocations where status = 'active' and workflow_id = $1`;
+const activeAllocation = `select 1 from allocations where status = 'active' and workflow_id = $1`;
 
 const kindsOf = async (workflow_id: WorkflowId) =>
   (
@@ -49,52 +49,52 @@ const kindsOf = async (workflow_id: WorkflowId) =>
 async function start(revision: number, pool: string, faults: Faults = {}) {
   const workflow_id = (await requestAllocation(services, { pool }, caller)).workflow_id as WorkflowId;
   const listener = engineListener(() => services);
-  let isOver = false;
+  let hasEnded = false;
   const ended: typeof listener.ended = async (...event) => {
     await listener.ended(...event);
-    isOver = true;
+    hasEnded = true;
   };
   const engine = createVirtualEngine({ clock: fixture.clock, faults, listener: { ...listener, ended } });
   for (const definition of nodeProvisions(services)) engine.register(definition);
   await engine.launch();
   await engine.start({ workflow_id, attempt: 1, kind: 'node-provision', revision, params: {} });
-  return { workflow_id, engine, isOver: () => isOver };
+  return { workflow_id, engine, hasEnded: () => hasEnded };
 }
 
 /** Runs one operation with at most one crash. Returns the recorded steps and the outcome. */
-async function provisioned(revision: number, cutOff?: { step: string; when: 'before' | 'after' }) {
+async function provision(revision: number, crashAt?: { step: string; when: 'before' | 'after' }) {
   const steps: string[] = [];
-  let isCut = false;
-  const cut = (when: 'before' | 'after') => (_: unknown, step: string) => {
-    if (isCut || cutOff?.step !== step || cutOff.when !== when) return;
-    isCut = true;
+  let hasCrashed = false;
+  const crash = (when: 'before' | 'after') => (_: unknown, step: string) => {
+    if (hasCrashed || crashAt?.step !== step || crashAt.when !== when) return;
+    hasCrashed = true;
     throw new SimulatedCrash();
   };
   const before = (run: unknown, step: string) => {
-    cut('before')(run, step);
+    crash('before')(run, step);
     steps.push(step);
   };
-  const { workflow_id, engine, isOver } = await start(revision, 'p', { before, after: cut('after') });
-  const goesOn = () => {
-    if (isCut && !steps.includes('cut off')) {
-      steps.push('cut off');
+  const { workflow_id, engine, hasEnded } = await start(revision, 'p', { before, after: crash('after') });
+  const restartAfterCrash = () => {
+    if (hasCrashed && !steps.includes('crash')) {
+      steps.push('crash');
       engine.crash();
       void engine.launch();
     }
-    return isOver();
+    return hasEnded();
   };
-  await until('it to be over', goesOn, { seconds: 20 });
+  await until('the operation to end', restartAfterCrash, { seconds: 20 });
   const operation = await readOperation(fixture.db, workflow_id, wholeFleet, fixture.start);
   return {
     steps,
-    isServed: (await fixture.db.query(free, [workflow_id])).length === 1,
+    isServed: (await fixture.db.query(activeAllocation, [workflow_id])).length === 1,
     ended: [operation?.status, ...(operation?.steps ?? []).map(({ status }) => status)].join(' '),
     says: [operation?.progress.percent, operation?.progress.message].join(' '),
     kinds: (await kindsOf(workflow_id)).join(' '),
   };
 }
 
-const onRecord: Record<number, string[]> = {
+const recordedSteps: Record<number, string[]> = {
   1: [
     ...['assign:begin', 'assign:wait', 'assign:end', 'standing'],
     ...['launch:skip', 'register:skip', 'start:skip', 'engine:emit', 'engine:ended'],
@@ -103,8 +103,8 @@ const onRecord: Record<number, string[]> = {
 };
 
 test.each([1, 2])('revision %s takes its recorded steps', async (revision) => {
-  const { steps, isServed, ended, says, kinds } = await provisioned(revision);
-  expect(steps).toEqual(onRecord[revision]);
+  const { steps, isServed, ended, says, kinds } = await provision(revision);
+  expect(steps).toEqual(recordedSteps[revision]);
   expect({ isServed, ended, says }).toEqual({
     isServed: true,
     ended: 'succeeded done skipped skipped skipped',
@@ -117,11 +117,11 @@ test.each([1, 2])('revision %s takes its recorded steps', async (revision) => {
 });
 
 test.each(
-  Object.entries(onRecord).flatMap(([revision, steps]) =>
+  Object.entries(recordedSteps).flatMap(([revision, steps]) =>
     steps.flatMap((step) => (['before', 'after'] as const).map((when) => ({ revision: Number(revision), step, when }))),
   ),
-)('revision $revision ends the same after a crash $when $step', async ({ revision, ...cutOff }) => {
-  const { isServed, ended, says, kinds } = await provisioned(revision, cutOff);
+)('revision $revision ends the same after a crash $when $step', async ({ revision, ...crashAt }) => {
+  const { isServed, ended, says, kinds } = await provision(revision, crashAt);
   expect({ isServed, ended, says }).toEqual({
     isServed: true,
     ended: 'succeeded done skipped skipped skipped',
@@ -130,19 +130,19 @@ test.each(
   if (revision === 2) expect(kinds.match(/step.started/g)).toHaveLength(1);
 });
 
-test('starts its stage once and gets the next machine after a crash during the wait', async () => {
+test('after a crash while it waits, gets the next machine without starting its stage again', async () => {
   await fixture.declarePool('empty');
-  const { workflow_id, engine, isOver } = await start(2, 'empty');
+  const { workflow_id, engine, hasEnded } = await start(2, 'empty');
   const kinds = () => kindsOf(workflow_id);
-  await until('it to wait', async () => (await kinds()).includes('operation.progress'), { seconds: 20 });
+  await until('the operation to wait', async () => (await kinds()).includes('operation.progress'), { seconds: 20 });
   engine.crash();
   await engine.launch();
   await fixture.addNodes({ pool: 'empty', count: 1 });
   await until(
-    'it to be over',
+    'the operation to end',
     async () => {
       await engine.wake(workflow_id, 1);
-      return isOver();
+      return hasEnded();
     },
     { seconds: 20 },
   );

@@ -1,6 +1,6 @@
 /**
- * Brings a machine up for an allocation: assign a free or new one, launch it, wait until it is
- * ready.
+ * Brings a machine up for an allocation: assigns a free or new machine, launches it, and waits
+ * until it is ready.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
@@ -32,7 +32,7 @@ import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
 
 interface AssignRequest {
   workflow_id: WorkflowId;
-  /** A retry may replace a machine, which it locks, so it is assigned on its own. */
+  /** A retry may lock and replace a machine, so it is not batched with other requests. */
   retries: boolean;
 }
 
@@ -42,7 +42,7 @@ const limits = { max_keys: 100, max_concurrent: 1 };
 
 const isStoreAway = (error: unknown) => error instanceof StoreUnavailable;
 
-/** Undefined for an operation whose row another transaction had locked. */
+/** The answer is undefined for an operation whose row another transaction has locked. */
 const assignTogether = (
   services: OperationServices,
   requests: readonly AssignRequest[],
@@ -51,7 +51,7 @@ const assignTogether = (
     const ids = requests.map(({ workflow_id }) => workflow_id);
     const operations = await lockManyAsExecutor(tx, ids, services.executor);
     const answers = await assignNodes(tx, services, operations, now(services.clock));
-    const byId = new Map(operations.map(({ workflow_id }, place) => [workflow_id, answers[place]]));
+    const byId = new Map(operations.map(({ workflow_id }, index) => [workflow_id, answers[index]]));
     return ids.map((id) => byId.get(id));
   });
 
@@ -61,12 +61,12 @@ const assignAlone = (services: OperationServices, { workflow_id }: AssignRequest
   );
 
 async function assignBatch(services: OperationServices, requests: AssignRequest[]): Promise<Settled[]> {
-  const plain = requests.filter(({ retries }) => !retries);
-  const answers = await bisect(plain, (some) => assignTogether(services, some), isStoreAway);
-  const known = new Map(plain.map((request, place) => [request, answers[place]]));
+  const batched = requests.filter(({ retries }) => !retries);
+  const answers = await bisect(batched, (part) => assignTogether(services, part), isStoreAway);
+  const answerOf = new Map(batched.map((request, index) => [request, answers[index]]));
   const settled: Settled[] = [];
   for (const request of requests) {
-    const answer = known.get(request);
+    const answer = answerOf.get(request);
     if (answer?.status === 'rejected') settled.push(answer);
     else if (answer?.value) settled.push({ status: 'fulfilled', value: answer.value });
     else settled.push(...(await bisect([request], async () => [await assignAlone(services, request)], isStoreAway)));
@@ -75,8 +75,8 @@ async function assignBatch(services: OperationServices, requests: AssignRequest[
 }
 
 /**
- * Batches the assignments of each pool: requests that arrive during one transaction share the next,
- * and wait without a connection.
+ * Batches the assignments of each pool. Requests that arrive during a transaction share the next
+ * one, and wait for it without a connection.
  */
 export function createAssigner(
   services: OperationServices,
@@ -95,7 +95,7 @@ const queuePollSeconds = 5;
 type Assign = ReturnType<typeof createAssigner>;
 type Assigned = Extract<Assignment, { assigned: true }>;
 
-/** Waits for a machine. The wait retries while the store is away and records only the outcome. */
+/** Waits for a machine. The engine records only the outcome of the wait. */
 async function awaitMachine(
   context: OperationContext,
   services: OperationServices,
@@ -130,9 +130,9 @@ async function awaitMachine(
 
 const isRetry = (params: Json) => typeof params === 'object' && params !== null && 'retry' in params;
 
-/** A retry replaces the failed instance, which is removed first, with proof. */
+/** Removes the failed instance, with proof, before a retry replaces it. */
 async function removeFormer(context: OperationContext, services: OperationServices): Promise<void> {
-  const found = await context.step('assign:former', async () => {
+  const failedNode = await context.step('assign:former', async () => {
     const operation = await operationOf(services, context);
     const allocation = operation.allocation_id && (await allocationRow(services.db, operation.allocation_id));
     const node =
@@ -142,10 +142,10 @@ async function removeFormer(context: OperationContext, services: OperationServic
       (await nodeRow(services.db, allocation.node_id));
     return node && node.status === 'failed' ? { node_id: node.node_id as string } : null;
   });
-  if (!found) return;
-  const subject = await readSubject(services, services.db, found.node_id, await operationOf(services, context));
+  if (!failedNode) return;
+  const subject = await readSubject(services, services.db, failedNode.node_id, await operationOf(services, context));
   if (!subject.driver.launches) return;
-  const cut_off = await context.step('assign:cut-off', () => {
+  const isFenced = await context.step('assign:cut-off', () => {
     const at = now(services.clock);
     const fence = {
       ...subject.ids,
@@ -154,14 +154,14 @@ async function removeFormer(context: OperationContext, services: OperationServic
       revoke: true,
     };
     return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
-      // Check again under the row lock: a machine that just came back serves its allocation.
-      const node = await lockNode(tx, found.node_id);
+      // Check again under the row lock: a machine that has come back meanwhile must not be removed.
+      const node = await lockNode(tx, failedNode.node_id);
       if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;
       await fenceInstance(tx, subject.node_instance_id, fence, at);
       return true;
     });
   });
-  if (!cut_off) return;
+  if (!isFenced) return;
   await freezeFromDriver(context, services, 'assign:freeze', subject);
   await removeMachine(context, services, 'assign', subject, launchPolicy);
 }
@@ -188,8 +188,8 @@ async function assignByStages(
 }
 
 /**
- * The stage `assign` as one recorded wait. Its writes are idempotent, and recording each of them
- * would cost more than the rest of assigning a free machine.
+ * The stage `assign` as one recorded wait. Its writes are idempotent. Recording each of them would
+ * cost more than everything else in assigning a free machine.
  */
 const assignAtOnce = (context: OperationContext, services: OperationServices, assign: Assign): Promise<Assigned> =>
   failingStage(context, services, 'assign', () => {
@@ -200,8 +200,8 @@ const assignAtOnce = (context: OperationContext, services: OperationServices, as
       if (pool === undefined) pool = (await enterStage(db, context, 'assign', executor, now(clock))).pool;
       const answer = await assign(pool ?? '', { workflow_id, retries: false });
       if (answer.assigned) {
-        const passed = answer.free ? { skips: bringUpStages, message: readyMessage } : { skips: [] };
-        await completeStage(db, context, 'assign', passed, executor, now(clock));
+        const outcome = answer.free ? { skips: bringUpStages, message: readyMessage } : { skips: [] };
+        await completeStage(db, context, 'assign', outcome, executor, now(clock));
       }
       return answer;
     });
@@ -209,15 +209,15 @@ const assignAtOnce = (context: OperationContext, services: OperationServices, as
 
 const readyMessage = 'Ready';
 
-/** Returns true if the machine was ready before. */
-type Find = (context: OperationContext, params: Json) => Promise<boolean>;
+/** Assigns a machine. Returns true if it was ready before, so that nothing is launched. */
+type AssignStage = (context: OperationContext, params: Json) => Promise<boolean>;
 
-const provisionBy = (services: OperationServices, revision: number, find: Find): OperationDefinition => ({
+const provisionBy = (services: OperationServices, revision: number, assignStage: AssignStage): OperationDefinition => ({
   kind: nodeProvisionKind,
   revision,
   async run(context, params) {
     try {
-      if (await find(context, params)) return null;
+      if (await assignStage(context, params)) return null;
       await bringUp(context, services);
       await context.emit({ message: readyMessage });
       return null;
@@ -229,7 +229,7 @@ const provisionBy = (services: OperationServices, revision: number, find: Find):
   },
 });
 
-/** Each revision takes the steps that its running operations have on record. */
+/** Running operations replay their recorded steps, so each revision keeps its steps. */
 export function nodeProvisions(services: OperationServices): OperationDefinition[] {
   const assign = createAssigner(services);
   const skipRest = async (context: OperationContext) => {
@@ -239,16 +239,16 @@ export function nodeProvisions(services: OperationServices): OperationDefinition
   return [
     provisionBy(services, 1, async (context, params) => {
       await assignByStages(context, services, assign, isRetry(params));
-      const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
-      const stands = standing === 'ready' || standing === 'degraded';
-      if (stands) await skipRest(context);
-      return stands;
+      const status = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
+      const isReady = status === 'ready' || status === 'degraded';
+      if (isReady) await skipRest(context);
+      return isReady;
     }),
     provisionBy(services, 2, async (context, params) => {
       if (!isRetry(params)) return (await assignAtOnce(context, services, assign)).free;
-      const stands = (await assignByStages(context, services, assign, true))?.free ?? false;
-      if (stands) await skipRest(context);
-      return stands;
+      const isReady = (await assignByStages(context, services, assign, true))?.free ?? false;
+      if (isReady) await skipRest(context);
+      return isReady;
     }),
   ];
 }

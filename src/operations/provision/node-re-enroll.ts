@@ -1,11 +1,12 @@
 /**
  * Enrols a machine again after its credential was lost, as a new instance of the same node. Calls
- * by the former instance are fenced.
+ * by the former instance are refused.
  *
- * An external machine is kept: the new instance exists at once, somebody starts the agent with the
- * new token, and its allocation stays. A launched machine carries the tags of its instance and
- * would leak without an owner, so it is removed with proof before the driver launches the next. In
- * both cases a ping proves that tasks and answers pass.
+ * An external machine is kept, and so is its allocation: the new instance exists at once, and a
+ * person starts the agent with the new token. A launched machine has the tags of its instance.
+ * Replacing the instance would leave that machine without an owner, so it is removed with proof
+ * before the driver launches the next one. In both cases a ping then proves that tasks reach the
+ * agent and its answers arrive.
  */
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
@@ -42,13 +43,13 @@ import { bringUpPlan } from './provision-plan.ts';
 export const nodeReEnrollKind = 'node-re-enroll';
 
 const formerPlan: PlanStep[] = [
-  { name: 'former', label: 'Removing what is left of the former instance', usual_seconds: 1, within_seconds: 900 },
+  { name: 'former', label: 'Removing the former instance', usual_seconds: 1, within_seconds: 900 },
 ];
-const fenced_because = 'the machine enrols anew';
+const fenced_because = 'the machine enrols again';
 
 export interface ReEnrolled {
   workflow_id: WorkflowId;
-  /** For the person who starts the agent. Absent if a driver starts it. */
+  /** For the person who starts the agent. Absent if a driver starts the agent. */
   enrollment_token?: string;
 }
 
@@ -68,12 +69,12 @@ async function replace(
   workflow_id: WorkflowId,
   at: Date,
 ): Promise<Replaced | undefined> {
-  const following = await followPool(tx, node, pool, at);
-  const cited = { by: 're-enroll', reason: reason ?? fenced_because, fenced_because, actor } as const;
-  return replaceInstance(tx, services, following, { ...cited, workflow_id, correlation_id }, at);
+  const updatedNode = await followPool(tx, node, pool, at);
+  const cause = { by: 're-enroll', reason: reason ?? fenced_because, fenced_because, actor } as const;
+  return replaceInstance(tx, services, updatedNode, { ...cause, workflow_id, correlation_id }, at);
 }
 
-/** An allocation that failed with the machine and can still be rescued waits for it again. */
+/** Moves an allocation that failed with the machine, and can be rescued, back to waiting for it. */
 async function rescueHolder(
   tx: Transaction,
   services: OperationServices,
@@ -85,8 +86,8 @@ async function rescueHolder(
   if (shown.occupancy !== 'reserved' || !shown.allocation_id) return;
   const allocation_id = shown.allocation_id as NonNullable<NewOperation['allocation_id']>;
   const move = { allocation_id, from: ['failed'], to: 'provisioning', by: 'rescue', node } as const;
-  const cited = { reason: `its machine enrols anew: ${reason}`, actor, correlation_id, workflow_id };
-  const outcomes = await moveAllocations(tx, [{ ...move, ...cited, set: { workflow_id } }], at, services.environment);
+  const cause = { reason: `its machine enrols anew: ${reason}`, actor, correlation_id, workflow_id };
+  const outcomes = await moveAllocations(tx, [{ ...move, ...cause, set: { workflow_id } }], at, services.environment);
   requireMoved(outcomes, 'status_moved_on');
 }
 
@@ -127,7 +128,9 @@ export async function reEnrollIn(
   return { workflow_id, enrollment_token: replaced.enrollment_token };
 }
 
-/** The node keeps its status and owns the former machine until that is proven gone. */
+/**
+ * The node keeps its former instance until that is proven gone, so that the machine has an owner.
+ */
 async function removeAndReplace(
   context: OperationContext,
   services: OperationServices,
@@ -142,13 +145,13 @@ async function removeAndReplace(
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
       await provenGone(tx, former, proof, operation, at);
-      const ours = node?.workflow_id === workflow_id && node.node_instance_id === former.node_instance_id;
-      if (!node || !pool || !ours) return false;
+      const isOurs = node?.workflow_id === workflow_id && node.node_instance_id === former.node_instance_id;
+      if (!node || !pool || !isOurs) return false;
       const { actor, correlation_id, params } = operation;
-      const cited = { actor, correlation_id, reason: String(params.reason) };
-      const made = await replace(tx, services, node, pool, cited, workflow_id, at);
-      if (made) await bindOperationToNode(tx, workflow_id, made.node);
-      return made !== undefined;
+      const cause = { actor, correlation_id, reason: String(params.reason) };
+      const replacement = await replace(tx, services, node, pool, cause, workflow_id, at);
+      if (replacement) await bindOperationToNode(tx, workflow_id, replacement.node);
+      return replacement !== undefined;
     });
   });
   if (!replaced) throw new OperationCancelled();
@@ -161,8 +164,8 @@ export function nodeReEnroll(services: OperationServices): OperationDefinition {
     async run(context, params) {
       const operation = await operationOf(services, context);
       if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
-      const { former: known } = params as unknown as { former: FormerInstance };
-      const former = await readSubject(services, services.db, operation.node_id, operation, known);
+      const { former: formerInstance } = params as unknown as { former: FormerInstance };
+      const former = await readSubject(services, services.db, operation.node_id, operation, formerInstance);
       if (former.driver.launches)
         await stage(context, services, 'former', () => removeAndReplace(context, services, former));
       else await skipStage(context, services, 'former');

@@ -1,5 +1,6 @@
 /**
- * Waits until a reactivated machine is ready, and proves with a ping that tasks and answers pass.
+ * Waits until a reactivated machine is ready, and proves with a ping that tasks reach its agent and
+ * answers arrive.
  */
 import type { OperationDefinition } from '../../engine/engine.ts';
 import type { NewOperation } from '../../store/operations/queue-operation.ts';
@@ -14,7 +15,7 @@ const steps: NewOperation['steps'] = [
   ...pingPlan,
 ];
 
-/** The part of the operation that the action `reactivate` queues in its transaction. */
+/** The constant part of the operation, which the action `reactivate` queues. */
 export const reactivation = { kind: nodeReactivateKind, revision: 1, tenant: null, params: {}, steps };
 
 export function nodeReactivate(services: OperationServices): OperationDefinition {

@@ -1,7 +1,7 @@
 /**
- * Reimages a machine: freezes evidence, tears it down, proves it gone, and replaces it by a new
- * instance of the current pool generation. The replacement happens in the transaction that records
- * the proof.
+ * Reimages a node: freezes evidence, tears the machine down, proves it gone, and creates a new
+ * instance from the current pool generation. The instance is replaced in the transaction that
+ * settles the proof.
  */
 import { now } from '../../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
@@ -59,9 +59,9 @@ export async function reimageIn(
   const [outcome] = await transition(tx, [move], at, services.environment);
   if (!outcome?.moved) return undefined;
   // A registered instance may report until it is torn down. An unregistered one must not register
-  // now.
-  const unborn = { reason: 'it is reimaged before it registered', revoke: false, ...ids };
-  if (!registered_at) await fenceInstance(tx, node_instance_id, unborn, at);
+  // any more.
+  const unregisteredFence = { reason: 'the node is reimaged before this instance registered', revoke: false, ...ids };
+  if (!registered_at) await fenceInstance(tx, node_instance_id, unregisteredFence, at);
   const params = { former: { node_instance_id, pool_generation } satisfies FormerInstance };
   const steps = nodeReimagePlan(pool, services);
   const operation = { kind: nodeReimageKind, revision: 1, node_id, node_instance_id, tenant: null, actor };
@@ -77,23 +77,23 @@ async function renew(
   proof: DriverProof | undefined,
 ): Promise<void> {
   const { workflow_id } = context;
-  const fenced_because = 'the machine was imaged anew';
+  const fenced_because = 'the machine was reimaged';
   const renewed = await context.step('renew:door', () => {
     const at = now(services.clock);
     return runOnce(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
       const { actor, correlation_id } = operation;
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
-      const ours = ownsCleaning(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
+      const currentNode = ownsCleaning(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
       const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
-      const cited = { ...replacement, fenced_because, workflow_id, correlation_id };
-      const replaced = ours && (await replaceInstance(tx, services, ours, cited, at));
+      const details = { ...replacement, fenced_because, workflow_id, correlation_id };
+      const replaced = currentNode && (await replaceInstance(tx, services, currentNode, details, at));
       if (replaced) await bindOperationToNode(tx, workflow_id, replaced.node);
       // The destroyed instance must not report for the node, whatever the node's status is now.
       else {
         await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fenced_because, revoke: true }, at);
         const gone = { node_id: former.node.node_id, node_instance_id: former.node_instance_id, reason: 'proven gone' };
-        // An operator quarantined the node meanwhile, but no machine is left to keep.
+        // If an operator quarantined the node meanwhile, it is retired: no machine is left to keep.
         if (proof) await retireProvenGone(tx, services, { ...gone, proof: proof.kind, workflow_id, actor }, at);
       }
       await provenGone(tx, former, proof, operation, at);

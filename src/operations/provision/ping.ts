@@ -15,19 +15,19 @@ export const pingPlan: PlanStep[] = [
 const answersWithinSeconds = 20;
 const maxTries = 3;
 /**
- * The heartbeat of a machine that just became ready is stored a moment later; until then it looks
- * silent.
+ * The pause between tries. A machine that just became ready looks silent until its heartbeat is
+ * stored, a moment later.
  */
-const againSeconds = 1;
+const retrySeconds = 1;
 
-const unproven = (code: string, message: string, tries: number) =>
+const pingFailure = (code: string, message: string, tries: number) =>
   new StepFailed({ step: 'ping', code, owner_layer: 'node', message, tries });
 
-async function ask(context: OperationContext, services: OperationServices): Promise<void> {
+async function ping(context: OperationContext, services: OperationServices): Promise<void> {
   const subject = await subjectOf(services, context);
   if (!(await hasAgent(services.db, subject.node_instance_id))) {
-    const said = 'it has no agent of ours, so no ping was sent';
-    return recordFact(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
+    const summary = 'it has no Slipway agent, so no ping was sent';
+    return recordFact(context, services, 'ping:none', subject, 'node', 'ping.skipped', summary, {});
   }
   for (let tries = 1; ; tries++) {
     const contact = { unreachable: false };
@@ -35,29 +35,33 @@ async function ask(context: OperationContext, services: OperationServices): Prom
     const answer = await askAgent(context, services, `ping:${tries}`, subject, contact, task);
     if (answer?.status === 'succeeded' && isSignedByAgent(subject, answer)) {
       const { task_id, result } = answer;
-      const said = 'it answered a ping with a valid signature';
-      return recordFact(context, services, 'ping:told', subject, 'node', 'ping.answered', said, { task_id, result });
+      const summary = 'it answered a ping with a valid signature';
+      return recordFact(context, services, 'ping:told', subject, 'node', 'ping.answered', summary, { task_id, result });
     }
     if (answer?.status === 'succeeded')
-      throw unproven('answer_unsigned', "it answered a ping, but not signed by its agent's key", tries);
+      throw pingFailure(
+        'answer_unsigned',
+        "it answered a ping, but the answer is not signed with its agent's key",
+        tries,
+      );
     if (answer?.status === 'failed')
-      throw unproven(
+      throw pingFailure(
         answer.error?.code ?? 'ping_failed',
         `it refused a ping: ${answer.error?.message ?? 'no reason given'}`,
         tries,
       );
     if (tries >= maxTries)
-      throw unproven(
+      throw pingFailure(
         'ping_unanswered',
         'it sends heartbeats, but takes no tasks, or their answers do not arrive',
         tries,
       );
-    await context.sleep(againSeconds);
+    await context.sleep(retrySeconds);
   }
 }
 
 /**
- * The stage of `pingPlan`. A failed ping fails the operation and leaves the node's status as it is.
+ * The stage of `pingPlan`. A failed ping fails the operation and does not change the node's status.
  */
 export const proveByPing = (context: OperationContext, services: OperationServices): Promise<void> =>
-  stage(context, services, 'ping', () => ask(context, services));
+  stage(context, services, 'ping', () => ping(context, services));

@@ -13,14 +13,15 @@ import type { PlanStep } from '../runtime/stage.ts';
 export const nodeProvisionKind = 'node-provision';
 
 /**
- * The rule on the row decides first. The step's deadline is only for cases that the rule misses.
+ * Added to the budget, so that the deadline rule on the row decides first. The time limit of the
+ * step is only for cases that the rule misses.
  */
 const slackSeconds = 60;
 
 const queueSeconds = (pool: PoolDocument, environment: TransitionEnvironment) =>
   budgetOf('queue', pool, environment, null).seconds;
 
-type Planning = Pick<OperationServices, 'environment' | 'drivers'>;
+type PlanServices = Pick<OperationServices, 'environment' | 'drivers'>;
 
 const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: string) => ({
   ...{ name, label, usual_seconds },
@@ -29,24 +30,26 @@ const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: strin
 });
 
 /** Whether the driver's phases are the whole plan. */
-const isDriverOnly = (pool: PoolDocument, drivers: Planning['drivers']): boolean => {
+const isDriverOnly = (pool: PoolDocument, drivers: PlanServices['drivers']): boolean => {
   const driver = drivers.get(pool.driver);
   return driver?.supervision === 'observe' && driver.plan(pool.spec ?? {}).length > 1;
 };
 
 /**
- * Without an agent nothing registers: the plan is the driver's phases, and the last ends when it is
- * ready.
+ * Without an agent nothing registers, so the plan consists of the driver's phases. The last phase
+ * ends when the machine is ready.
  */
 const agentlessPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[] =>
-  phases.map((planned, place) => {
-    const isLast = place === phases.length - 1;
+  phases.map((planned, index) => {
+    const isLast = index === phases.length - 1;
     const name = `${isLast ? 'start' : 'launch'}:${planned.phase}`;
     return { ...stepOf(planned, name), within_seconds: isLast ? null : within_seconds };
   });
 
-/** Waits for the provider no longer than the queue budget and twice the boot budget. */
-export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planning): PlanStep[] {
+/**
+ * A launch step may take the queue budget, for the provider's capacity, and twice the boot budget.
+ */
+export function bringUpPlan(pool: PoolDocument, { environment, drivers }: PlanServices): PlanStep[] {
   const provision = budgetOf('provision', pool, environment, null).seconds;
   const within_seconds = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
   const phases = drivers.get(pool.driver)?.plan(pool.spec ?? {}) ?? [];
@@ -64,8 +67,10 @@ export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planni
 
 export const bringUpStages = ['launch', 'register', 'start'] as const;
 
-/** Waits for room no longer than the queue budget. */
-function nodeProvisionPlan(pool: PoolDocument, services: Planning): PlanStep[] {
+/**
+ * The first step, which waits for a free machine or room in the pool, may take the queue budget.
+ */
+function nodeProvisionPlan(pool: PoolDocument, services: PlanServices): PlanStep[] {
   const within_seconds = queueSeconds(pool, services.environment) + slackSeconds;
   const plan = bringUpPlan(pool, services);
   const [first, ...rest] = plan;
@@ -87,7 +92,7 @@ export interface ProvisionRequest {
 export const queueProvision = (
   tx: Transaction,
   pool: PoolDocument,
-  services: Planning,
+  services: PlanServices,
   { workflow_id, allocation, correlation_id, actor, retry }: ProvisionRequest,
   now: Date,
 ): Promise<void> =>

@@ -12,7 +12,7 @@ async function whyNoLaunch(tx: Transaction, pool: PoolRow, launches: boolean, no
   if (!launches) return 'a free machine in the pool';
   if (pool.document.paused) return 'the pool to be unpaused';
   const hold = await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, now);
-  return hold && `the brake to let launches go on (${hold.reason})`;
+  return hold && `the brake to allow launches again (${hold.reason})`;
 }
 
 async function roomIn(tx: Transaction, { name, document: { max_nodes } }: PoolRow): Promise<number> {
@@ -23,14 +23,14 @@ export interface QueueTurn {
   /** How many new machines the pool may launch. */
   room: number;
   isServed(allocation: AllocationRow): boolean;
-  /** The reason why an allocation waits, after `given` machines were assigned before it. */
-  waitsFor(allocation: AllocationRow, given: number): string;
+  /** Says what an allocation waits for, after this many machines were assigned ahead of it. */
+  waitsFor(allocation: AllocationRow, assigned: number): string;
 }
 
 /**
- * First come, first served: with room for one, only the oldest request may take it, even if its
- * operation is not polling right now. Requests of the same batch count as ahead of each other, so a
- * batch gets the same answers as single requests one after another.
+ * First come, first served: with room for one machine, only the oldest request gets it, even if the
+ * operation of that request is not polling right now. Requests of the same batch are ahead of each
+ * other too, so a batch gets the same answers as single requests.
  */
 export async function queueTurn(
   tx: Transaction,
@@ -39,25 +39,25 @@ export async function queueTurn(
   launches: boolean,
   now: Date,
 ): Promise<QueueTurn> {
-  const barred = await whyNoLaunch(tx, pool, launches, now);
-  const room = barred ? 0 : await roomIn(tx, pool);
+  const launchBlocker = await whyNoLaunch(tx, pool, launches, now);
+  const room = launchBlocker ? 0 : await roomIn(tx, pool);
   const ids = allocations.map(({ allocation_id }) => allocation_id);
   const ahead = room === Number.POSITIVE_INFINITY ? new Map() : await countWaitingBefore(tx, pool.name, ids, launches);
   const aheadOf = ({ allocation_id }: AllocationRow): number => ahead.get(allocation_id) ?? 0;
   const wanted = Math.max(0, ...allocations.map(aheadOf)) + 1;
   const free = wanted > room ? await countFree(tx, pool.name, wanted - room) : 0;
-  const missing = barred ?? `room in the pool (${pool.document.max_nodes} nodes at most)`;
+  const missing = launchBlocker ?? `room in the pool (${pool.document.max_nodes} nodes at most)`;
   return {
     room,
     isServed: (allocation) => aheadOf(allocation) < room + free,
-    waitsFor: (allocation, given) => missing + behind(aheadOf(allocation) - given),
+    waitsFor: (allocation, assigned) => missing + describeQueue(aheadOf(allocation) - assigned),
   };
 }
 
-/** Exact only near the front, so that a long queue does not publish each move. */
+/** The position is exact only near the front. Otherwise a long queue would publish each step. */
 const maxExact = 10;
 
-function behind(ahead: number): string {
+function describeQueue(ahead: number): string {
   if (ahead <= 0) return '';
   if (ahead > maxExact) return `, behind more than ${maxExact} others`;
   return `, behind ${ahead} ${ahead === 1 ? 'other' : 'others'}`;

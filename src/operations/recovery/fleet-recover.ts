@@ -1,6 +1,6 @@
 /**
- * Applies one action to many machines: canary first, then the rest at a capped rate. Stops after
- * too many failures.
+ * Applies one action to many machines: to the canary first, then to the others at a limited rate.
+ * Stops after too many failures.
  */
 import { now } from '../../base/clock.ts';
 import {
@@ -36,20 +36,20 @@ import {
 
 export const fleetRecoverKind = 'fleet-recover';
 
-async function stopFailure(
+async function describeFailure(
   context: OperationContext,
   services: OperationServices,
   step: string,
   code: string,
-  words: (tally: Tally, failed: TargetRow[]) => string,
+  render: (tally: Tally, failed: TargetRow[]) => string,
 ): Promise<StepFailed> {
-  const account = await context.step(`${step}:account`, async () => {
+  const summary = await context.step(`${step}:account`, async () => {
     const tally = await tallyOf(services.db, context.workflow_id);
     const state = tally.failed > 0 ? 'failed' : 'skipped';
     const failed = await targetsInState(services.db, context.workflow_id, state, maxNamed);
-    return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
+    return { message: render(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
-  return new StepFailed({ step, code, tries: 1, ...account });
+  return new StepFailed({ step, code, tries: 1, ...summary });
 }
 
 async function runPhase(
@@ -60,21 +60,23 @@ async function runPhase(
 ): Promise<void> {
   let tally: Tally | undefined;
   for (;;) {
-    const before = tally;
+    const previous = tally;
     const round = (await context.step(
       `${phase}:round`,
-      async () => (await recoveryRound(context, services, order, phase, before)) as unknown as Json,
+      async () => (await recoveryRound(context, services, order, phase, previous)) as unknown as Json,
     )) as unknown as Round;
     tally = round.tally;
     if (round.over && round.stop)
-      throw await stopFailure(context, services, phase, 'recovery_stopped', (...known) => stopMessage(phase, ...known));
+      throw await describeFailure(context, services, phase, 'recovery_stopped', (...facts) =>
+        stopMessage(phase, ...facts),
+      );
     if (round.over) return;
     await context.sleep(round.wait_seconds);
   }
 }
 
 /**
- * Skips the remaining targets after an early end. Operations that run already finish on their own.
+ * Skips the remaining targets after an early end. Operations that already run are not cancelled.
  */
 async function skipRemaining(context: OperationContext, services: OperationServices, error: unknown): Promise<void> {
   const why =
@@ -82,19 +84,19 @@ async function skipRemaining(context: OperationContext, services: OperationServi
   await context.step('leave', () => {
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'leave', services.executor, at, async (tx, operation) => {
-      const reasons = { waiting: why, acting: 'was under way when the recovery ended; its own operation goes on' };
+      const reasons = { waiting: why, acting: 'was under way when the recovery ended; its own operation continues' };
       await skipTargets(tx, context.workflow_id, reasons, at);
       const tally = await tallyOf(tx, context.workflow_id);
       const { workflow_id, correlation_id } = operation;
-      const summary = `${why}: ${tally.recovered} recovered, ${tally.failed} failed, ${tally.skipped} left`;
-      const said = error instanceof StepFailed ? { error: error.message } : {};
+      const summary = `${why}: ${tally.recovered} recovered, ${tally.failed} failed, ${tally.skipped} skipped`;
+      const failure = error instanceof StepFailed ? { error: error.message } : {};
       await recordEvidence(tx, [
         {
           at,
           layer: 'workflow',
           kind: 'recovery.stopped',
           summary,
-          data: { ...tally, ...said },
+          data: { ...tally, ...failure },
           workflow_id,
           correlation_id,
         },
@@ -109,9 +111,9 @@ async function conclude(context: OperationContext, services: OperationServices):
     ...(await tallyOf(services.db, context.workflow_id)),
   }))) as Tally;
   // A recovery that skipped every target is incomplete too.
-  const isUntouched = tally.recovered === 0 && tally.skipped > 0;
-  if (tally.failed > 0 || isUntouched)
-    throw await stopFailure(context, services, 'conclude', 'recovery_incomplete', incompleteMessage);
+  const hasSkippedAll = tally.recovered === 0 && tally.skipped > 0;
+  if (tally.failed > 0 || hasSkippedAll)
+    throw await describeFailure(context, services, 'conclude', 'recovery_incomplete', incompleteMessage);
   await context.emit({ message: progressMessage('rest', tally), parts: progressParts(tally) } as unknown as Json);
 }
 

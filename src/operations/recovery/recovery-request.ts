@@ -1,5 +1,5 @@
 /**
- * Requests for a bulk recovery, with a dry run that lists the targets and why others are not
+ * Requests for a bulk recovery. A dry run lists the targets, and why other machines are not
  * eligible.
  */
 import { now } from '../../base/clock.ts';
@@ -34,8 +34,8 @@ type Eligibility = Pick<Recovery, 'matched' | 'eligible' | 'not_eligible' | 'fir
 
 /** How many targets a dry run names. */
 const maxNamed = 10;
-/** How many nodes one round of statements reads. */
-const atOnce = 1_000;
+/** How many nodes are read together. */
+const nodesPerRead = 1_000;
 
 async function findReasons(
   db: Queryable,
@@ -43,8 +43,8 @@ async function findReasons(
   ids: readonly string[],
 ): Promise<Map<string, string>> {
   const why_nots = new Map<string, string>();
-  for (let from = 0; from < ids.length; from += atOnce) {
-    const nodes = await readNodes(db, ids.slice(from, from + atOnce), wholeFleet);
+  for (let from = 0; from < ids.length; from += nodesPerRead) {
+    const nodes = await readNodes(db, ids.slice(from, from + nodesPerRead), wholeFleet);
     const pools = await currentDocuments(
       db,
       nodes.map(({ pool }) => pool),
@@ -61,18 +61,18 @@ async function findReasons(
 
 /** Keeps the order of `ids`, which is the order of the recovery. */
 async function eligibilityOf(db: Queryable, action: BulkActionName, ids: readonly string[]): Promise<Eligibility> {
-  // A failed release may always be retried, and the filter chose only those.
+  // For allocations the filter selects only failed releases, which may always be retried.
   const why_nots = isAboutAllocations(action) ? new Map<string, string>() : await findReasons(db, action, ids);
   const eligible = ids.filter((id) => !why_nots.has(id));
-  const others = Map.groupBy(
+  const idsByReason = Map.groupBy(
     ids.filter((id) => why_nots.has(id)),
     (id) => why_nots.get(id) ?? '',
   );
   return {
     matched: ids.length,
     eligible: eligible.length,
-    not_eligible: [...others]
-      .map(([why_not, all]) => ({ why_not, count: all.length, first: all.slice(0, maxNamed) }))
+    not_eligible: [...idsByReason]
+      .map(([why_not, group]) => ({ why_not, count: group.length, first: group.slice(0, maxNamed) }))
       .sort((a, b) => b.count - a.count),
     first: eligible.slice(0, maxNamed),
   };
@@ -82,7 +82,7 @@ function bulkActionOf(action: string): BulkActionName {
   if (isBulkAction(action)) return action;
   throw new ApiProblem(
     'action_not_in_bulk',
-    `${action} is done to one at a time; in bulk there are ${bulkActionNames.join(', ')}.`,
+    `${action} is not a bulk action. Bulk actions are ${bulkActionNames.join(', ')}.`,
   );
 }
 
@@ -93,8 +93,8 @@ function checkFilter(action: BulkActionName, filter: RecoveryFilter): void {
   const { from } = bulkAction(action);
   if (filter.status !== undefined && !from.some((status) => status === filter.status))
     throw wrongFilter('/status', `${action} cannot begin in ${filter.status}.`, `must be one of ${from.join(', ')}`);
-  const names = filter.pool ?? filter.zone ?? Object.keys(filter.labels ?? {})[0];
-  if (!isAboutAllocations(action) && names === undefined)
+  const narrowedBy = filter.pool ?? filter.zone ?? Object.keys(filter.labels ?? {})[0];
+  if (!isAboutAllocations(action) && narrowedBy === undefined)
     throw wrongFilter(
       '',
       `Name the machines: ${action} of the whole fleet is refused.`,
@@ -118,15 +118,18 @@ export async function requestRecovery(
   const { canary, per_minute, stop_after_failures } = { ...recoveryDefaults, ...request };
   const order = { action, filter, reason, canary, per_minute, stop_after_failures };
   return services.db.transaction(async (tx) => {
-    const known = await eligibilityOf(tx, action, await matchingTargets(tx, action, filter, at));
-    const isNeeded = !dry_run && known.eligible > 0;
-    return { ...known, workflow_id: isNeeded ? await recoverIn(tx, services, order, known, caller, at) : null };
+    const eligibility = await eligibilityOf(tx, action, await matchingTargets(tx, action, filter, at));
+    const shouldStart = !dry_run && eligibility.eligible > 0;
+    return {
+      ...eligibility,
+      workflow_id: shouldStart ? await recoverIn(tx, services, order, eligibility, caller, at) : null,
+    };
   });
 }
 
-/** The canary and the rest have no deadline: each target's own deadline ends it. */
+/** `canary` and `rest` have no time limit, because the deadline of each target ends the wait. */
 const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: number): PlanStep[] => [
-  { name: 'select', label: 'Choosing what to recover', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'select', label: 'Choosing targets', usual_seconds: 0.5, within_seconds: 300 },
   { name: 'canary', label: 'Trying the canary', usual_seconds: null, within_seconds: null },
   {
     name: 'rest',

@@ -1,6 +1,6 @@
 /**
- * Targets that the action does not fit are predicted, skipped with a reason, and count neither as
- * failures nor as canaries.
+ * Targets that are not eligible for the action: a dry run lists them, and a round skips them with a
+ * reason. They do not count as failures or canaries.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -18,10 +18,11 @@ import { type RecoveryOrder, recoveryRound } from './recovery-round.ts';
 let fixture: RuleFixture;
 let services: OperationServices;
 let nodes: NodeId[];
-const [used, kept, first, second] = [0, 1, 2, 3];
+/** Indexes of the nodes: two with an allocation, two without. */
+const [used, alsoUsed, first, second] = [0, 1, 2, 3];
 const caller = { actor: null, visibility: wholeFleet, correlation_id: 'c' as CorrelationId };
 const filter = { pool: 'p' };
-const ask = (more: object = {}) =>
+const request = (more: object = {}) =>
   requestRecovery(services, { action: 'retire', filter, reason: 'too old', ...more }, caller);
 
 beforeEach(async () => {
@@ -34,7 +35,7 @@ beforeEach(async () => {
       `update nodes set status_since = status_since + make_interval(secs => $2) where node_id = $1`,
       [node_id, index],
     );
-  for (const index of [used, kept])
+  for (const index of [used, alsoUsed])
     await fixture.db.query(
       `insert into allocations
          (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, labels, created_at)
@@ -47,33 +48,33 @@ afterEach(() => fixture.close());
 const inUse = 'An allocation uses it; release the allocation first.';
 
 test('a dry run lists eligible targets, and the reasons for the others', async () => {
-  expect(await ask({ dry_run: true })).toEqual({
+  expect(await request({ dry_run: true })).toEqual({
     matched: 4,
     eligible: 2,
-    not_eligible: [{ why_not: inUse, count: 2, first: [nodes[used], nodes[kept]] }],
+    not_eligible: [{ why_not: inUse, count: 2, first: [nodes[used], nodes[alsoUsed]] }],
     first: [nodes[first], nodes[second]],
     workflow_id: null,
   });
   await fixture.db.query(`update allocations set status = 'released'`);
-  expect(await ask({ dry_run: true })).toMatchObject({ matched: 4, eligible: 4, not_eligible: [] });
+  expect(await request({ dry_run: true })).toMatchObject({ matched: 4, eligible: 4, not_eligible: [] });
 });
 
 test('a paused pool is not eligible for actions that launch machines', async () => {
   await fixture.declarePool('q', { driver: 'local', paused: true });
   await fixture.addNodes({ pool: 'q', count: 1 });
-  expect(await ask({ action: 'reimage', filter: { pool: 'q' }, dry_run: true })).toMatchObject({
+  expect(await request({ action: 'reimage', filter: { pool: 'q' }, dry_run: true })).toMatchObject({
     eligible: 0,
     not_eligible: [{ why_not: 'Its pool launches nothing while it is paused.' }],
   });
 });
 
-test('starts nothing without an eligible target', async () => {
+test('queues no operation if no target is eligible', async () => {
   await fixture.db.query(`update nodes set status = 'cleaning' where node_id = any($1)`, [nodes.slice(2)]);
-  expect(await ask()).toMatchObject({ matched: 2, eligible: 0, workflow_id: null });
+  expect(await request()).toMatchObject({ matched: 2, eligible: 0, workflow_id: null });
 });
 
 test('skips ineligible targets with a reason and takes the next one as canary', async () => {
-  const { workflow_id } = await ask();
+  const { workflow_id } = await request();
   const id = workflow_id as WorkflowId;
   await fixture.db.query(`update operations set status = 'running', epoch = '1' where workflow_id = $1`, [id]);
   const order: RecoveryOrder = {
@@ -95,8 +96,8 @@ test('skips ineligible targets with a reason and takes the next one as canary', 
   ]);
   expect(
     await fixture.db.query(`select node_id, summary from evidence where kind = 'recovery.skipped' order by seq`),
-  ).toEqual([used, kept].map((index) => ({ node_id: nodes[index], summary: `was skipped: ${inUse}` })));
-  expect(await round('canary'), 'the canary is waited for').toMatchObject({ over: false, stop: false });
+  ).toEqual([used, alsoUsed].map((index) => ({ node_id: nodes[index], summary: `was skipped: ${inUse}` })));
+  expect(await round('canary'), 'the round waits for the canary').toMatchObject({ over: false, stop: false });
   await fixture.clock.advance(5_000);
   await fixture.db.query(`update nodes set status = 'retired', status_since = $2 where node_id = $1`, [
     nodes[first],

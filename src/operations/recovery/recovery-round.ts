@@ -1,7 +1,6 @@
 /**
- * One round of a bulk recovery: judges the targets under way, then acts on as many more as the pace
- * allows. All state is in the targets' rows, so a round that crashed or moved to another replica
- * continues.
+ * One round of a bulk recovery: judges the targets that were acted on, then acts on as many more as
+ * the pace allows. All state is in the targets' rows, so after a crash any replica can continue.
  */
 import { now } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -44,12 +43,12 @@ import type { OperationServices } from '../runtime/services.ts';
 const totalOf = (tally: Tally) => tally.waiting + tally.acting + tally.recovered + tally.failed + tally.skipped;
 
 export function progressMessage(phase: RecoveryPhase, tally: Tally): string {
-  const passed = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';
-  const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${passed}`;
+  const skipped = tally.skipped > 0 ? `, ${tally.skipped} skipped` : '';
+  const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${skipped}`;
   return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, canary held`;
 }
 
-const shown: { state: keyof Tally; word: string; tone: ProgressPart['tone'] }[] = [
+const shownStates: { state: keyof Tally; word: string; tone: ProgressPart['tone'] }[] = [
   { state: 'recovered', word: 'recovered', tone: 'ok' },
   { state: 'failed', word: 'failed', tone: 'bad' },
   { state: 'acting', word: 'under way', tone: 'busy' },
@@ -58,11 +57,11 @@ const shown: { state: keyof Tally; word: string; tone: ProgressPart['tone'] }[] 
 ];
 
 export const progressParts = (tally: Tally): ProgressPart[] =>
-  shown
+  shownStates
     .filter(({ state }) => tally[state] > 0)
     .map(({ state, word, tone }) => ({ name: 'targets', kind: 'recovery', state: word, tone, count: tally[state] }));
 
-/** How many failures the message names. The timeline has them all. */
+/** How many failed targets the message names. The timeline has all of them. */
 export const maxNamed = 5;
 
 const nameOf = ({ allocation_id, node_id }: TargetRow) => allocation_id ?? node_id ?? 'a target';
@@ -86,8 +85,8 @@ export const incompleteMessage = (tally: Tally, named: TargetRow[]): string =>
     : `none of ${totalOf(tally)} could be acted on: ${describe(named, tally.skipped)}`;
 
 /**
- * Acts as the person who requested the recovery would, in the caller's transaction. Returns the
- * queued operation, if any.
+ * Performs the action in the name of the person who requested the recovery, in the caller's
+ * transaction. Returns the queued operation, if any.
  */
 async function actOnTarget(
   tx: Transaction,
@@ -96,12 +95,12 @@ async function actOnTarget(
   { allocation_id, node_id }: Pick<TargetRow, 'allocation_id' | 'node_id'>,
   caller: Caller & { reason: string },
 ): Promise<WorkflowId | null> {
-  const within = { ...services, db: withinTransaction(services.db, tx) };
+  const inTransaction = { ...services, db: withinTransaction(services.db, tx) };
   const request = { reason: caller.reason };
-  const done = isAboutAllocations(action)
-    ? await actOnAllocation(within, allocation_id ?? '', action, request, caller)
-    : await actOnNode(within, node_id ?? '', action, request, caller);
-  return done.workflow_id ?? null;
+  const result = isAboutAllocations(action)
+    ? await actOnAllocation(inTransaction, allocation_id ?? '', action, request, caller)
+    : await actOnNode(inTransaction, node_id ?? '', action, request, caller);
+  return result.workflow_id ?? null;
 }
 
 /** The request, stored as the operation's parameters. */
@@ -170,12 +169,12 @@ async function settleFinished(
 type Turn = 'acted' | 'refused' | 'skipped' | 'none';
 
 /**
- * An error that the target's state causes says nothing about the other targets. Any other error is
- * a failure.
+ * An error caused by the target's own state is no reason to stop the recovery, so the target is
+ * skipped. Any other error is a failure.
  */
 const isSkipped = (code: ErrorCode) => errorCatalogue[code].owner_layer === 'request';
 
-/** Acts and records it in one transaction, so a retry after a crash never acts twice. */
+/** Acts on a target and marks it in one transaction, so that a crash never repeats an action. */
 async function actOnNext(
   context: OperationContext,
   services: OperationServices,
@@ -197,7 +196,7 @@ async function actOnNext(
         await changeTarget(tx, workflow_id, target.ordinal, { state: 'recovered', reason, ended_at: at });
         return 'skipped';
       }
-      // A rule or a person acted first. Wait for that as for our own action.
+      // A rule or a person acted first. Wait for that operation as for our own.
       if (bulkAction(order.action).under_way.includes(target.status)) {
         const joined = { act_workflow_id: target.at_work, reason: 'was under way before its turn', acted_at: at };
         await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...joined });
@@ -229,8 +228,8 @@ async function actOnNext(
   }
 }
 
-/** How many targets one round may skip, so that it stays short. */
-const maxSkipped = 200;
+/** The limit of targets per round, including skipped ones, so that a round stays short. */
+const maxTurns = 200;
 
 async function actOnNextTargets(
   context: OperationContext,
@@ -240,9 +239,9 @@ async function actOnNextTargets(
   limit: number,
 ): Promise<void> {
   let acted = 0;
-  for (let turns = 0; acted < limit && turns < maxSkipped; turns++) {
+  for (let turns = 0; acted < limit && turns < maxTurns; turns++) {
     const turn = await actOnNext(context, services, order, phase);
-    // Check the number of failures after a refusal.
+    // A refusal counts as a failure, so the next round checks whether to stop.
     if (turn === 'none' || turn === 'refused') return;
     if (turn === 'acted') acted++;
   }

@@ -1,7 +1,7 @@
 /**
- * Ends a release that does not finish. It asks once more for a proof, with timeouts. With a proof
- * it ends as any release does. Without one the allocation is released anyway, the possible remains
- * go on the residue ledger, and the node is quarantined.
+ * Ends a release that does not finish. It asks for a proof again, with timeouts. With a proof it
+ * ends like any release. Without one the allocation is released anyway, possible remains are
+ * recorded as residue, and the node is quarantined.
  */
 import { now } from '../../base/clock.ts';
 import type { DriverProof, OwnedResource } from '../../drivers/driver.ts';
@@ -33,40 +33,40 @@ export const allocationForceReleasePlan: PlanStep[] = [
   { name: 'settle', label: 'Ending the allocation', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
-/** For the whole operation; its allocation's deadline is at least this far away. */
+/** The request extends the allocation's deadline to allow this much time for the operation. */
 export const forceReleaseWithinSeconds = 600;
 
-const releaseEndsWithinSeconds = 30;
-const listedWithinSeconds = 30;
+const cancelTimeoutSeconds = 30;
+const listTimeoutSeconds = 30;
 const maxEntries = 100;
 
 /** The resources that the driver lists for an instance. */
 type Remains = Pick<OwnedResource, 'kind' | 'resource' | 'cost_per_hour'>[];
 
-type Found = { proof: DriverProof } | { proof: null; why_not: string; left: Remains };
+type ProofOutcome = { proof: DriverProof } | { proof: null; why_not: string; left: Remains };
 
-/** The resources that the driver lists for the instance, or the machine itself if it lists none. */
+/** Lists the driver's resources of the instance, or the machine itself if the driver lists none. */
 async function possibleResidue(
   services: OperationServices,
   { driver, target, node_instance_id }: Subject,
 ): Promise<Remains> {
   const machine: Remains = [{ kind: 'machine', resource: target.name }];
   const listing = driver.list_owned(target.installation_id).catch(() => undefined);
-  const listed = await withTimeout(services.clock, listedWithinSeconds, listing);
+  const listed = await withTimeout(services.clock, listTimeoutSeconds, listing);
   const own = listed?.filter((each) => each.node_instance_id === node_instance_id) ?? [];
   return own.length > 0 ? own.slice(0, maxEntries) : machine;
 }
 
-/** Only its own agent can prove a machine clean for reuse. */
+/** Asks the agent, because only a machine's own agent can prove the machine clean for reuse. */
 async function askAgentAgain(
   context: OperationContext,
   services: OperationServices,
   subject: Subject,
 ): Promise<DriverProof | string> {
-  const there = await context.step('prove:heard', () =>
+  const isFresh = await context.step('prove:heard', () =>
     isAgentFresh(services.db, subject.node_instance_id, now(services.clock)),
   );
-  if (!there) return 'its agent is silent and cannot prove it clean';
+  if (!isFresh) return 'its agent is silent and cannot prove it clean';
   try {
     const { proof, problem } = await proveByAgent(
       context,
@@ -87,13 +87,13 @@ async function askForProofAgain(
   context: OperationContext,
   services: OperationServices,
   subject: Subject,
-): Promise<Found> {
+): Promise<ProofOutcome> {
   const reuse = reusesNodes(subject.pool);
   const answer = reuse ? await askAgentAgain(context, services, subject) : null;
   if (answer !== null && typeof answer !== 'string') return { proof: answer };
-  const asksDriver = subject.driver.launches || !reuse;
-  if (asksDriver && subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
-  const result = asksDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
+  const shouldAskDriver = subject.driver.launches || !reuse;
+  if (shouldAskDriver && subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
+  const result = shouldAskDriver ? await proveIfPossible(context, services, 'prove:driver', subject) : null;
   if (result?.proof) return { proof: result.proof };
   const why_not = [answer, result && !result.proof ? result.why_not : null].filter(Boolean).join('; ');
   const left = await context.step('prove:left', async () => (await possibleResidue(services, subject)) as Json);
@@ -109,15 +109,15 @@ async function endClean(
   at: Date,
 ): Promise<string> {
   const { node_id } = subject.node;
-  const staying = proof.kind === 'clean' ? await lockNode(tx, node_id) : undefined;
-  const gone = { node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
-  const moves = staying ? movesWhenClean(staying) : [gone];
+  const reusedNode = proof.kind === 'clean' ? await lockNode(tx, node_id) : undefined;
+  const retirement = { node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
+  const moves = reusedNode ? movesWhenClean(reusedNode) : [retirement];
   requireMoved(await transition(tx, moves, at, services.environment), 'already_there');
-  if (!staying) {
+  if (!reusedNode) {
     const fence = { reason: 'the machine was released', revoke: true, ...idsOf(operation) };
     await fenceInstance(tx, subject.node_instance_id, fence, at);
   }
-  return `its machine is ${staying ? 'proven clean' : 'proven gone'}`;
+  return `its machine is ${reusedNode ? 'proven clean' : 'proven gone'}`;
 }
 
 const hostOf = ({ driver, target }: Subject): string | null =>
@@ -137,11 +137,11 @@ async function endWithResidue(
 ): Promise<string> {
   const { node, driver, node_instance_id } = subject;
   const request =
-    typeof operation.params.reason === 'string' ? operation.params.reason : 'asked to be released by force';
+    typeof operation.params.reason === 'string' ? operation.params.reason : 'a forced release was requested';
   const reason = `released by force (${request}) without proof: ${why_not}`;
   const source = { actor: operation.actor, workflow_id: operation.workflow_id };
-  const aside = { node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...source } as const;
-  requireMoved(await transition(tx, [aside], at, services.environment), 'already_there');
+  const quarantine = { node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...source } as const;
+  requireMoved(await transition(tx, [quarantine], at, services.environment), 'already_there');
   await leaveResidue(
     tx,
     left.map(({ kind, resource, cost_per_hour }) => ({
@@ -172,31 +172,31 @@ async function settle(
   context: OperationContext,
   services: OperationServices,
   subject: Subject | undefined,
-  found: Found | undefined,
+  outcome: ProofOutcome | undefined,
 ): Promise<void> {
   await context.step('settle:door', () => {
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
-      const forced = found?.proof === null;
+      const isForced = outcome?.proof === null;
       let reason = await whyNothingToTearDown(tx, operation);
-      if (subject && found?.proof) reason = await endClean(tx, services, operation, subject, found.proof, at);
-      else if (subject && forced) reason = await endWithResidue(tx, services, operation, subject, found, at);
+      if (subject && outcome?.proof) reason = await endClean(tx, services, operation, subject, outcome.proof, at);
+      else if (subject && isForced) reason = await endWithResidue(tx, services, operation, subject, outcome, at);
       const move = {
         allocation_id: operation.allocation_id ?? undefined,
         reason,
         actor: operation.actor,
         workflow_id: operation.workflow_id,
       };
-      // A release whose deadline passed meanwhile is in `release_failed`. A proof ends it as it
-      // ends any release.
-      if (!forced) {
-        const again = { ...move, from: ['release_failed'], to: 'releasing', by: 'release' } as const;
-        const retried = await moveAllocations(tx, [again], at, services.environment);
-        requireMoved(retried, 'status_moved_on', 'already_there');
+      // If the deadline passed meanwhile, the allocation is in `release_failed`. Move it back to
+      // `releasing`, from where a proof ends it like any release.
+      if (!isForced) {
+        const backToReleasing = { ...move, from: ['release_failed'], to: 'releasing', by: 'release' } as const;
+        const outcomes = await moveAllocations(tx, [backToReleasing], at, services.environment);
+        requireMoved(outcomes, 'status_moved_on', 'already_there');
       }
       const released = await moveAllocations(
         tx,
-        [{ ...move, to: 'released', by: forced ? 'force-release' : 'proof' }],
+        [{ ...move, to: 'released', by: isForced ? 'force-release' : 'proof' }],
         at,
         services.environment,
       );
@@ -206,9 +206,9 @@ async function settle(
   });
 }
 
-const finalMessage = (found: Found | undefined): string => {
-  if (!found) return 'Released';
-  return found.proof ? `Released: ${proofSummary(found.proof)}` : `Released without proof: ${found.why_not}`;
+const finalMessage = (outcome: ProofOutcome | undefined): string => {
+  if (!outcome) return 'Released';
+  return outcome.proof ? `Released: ${proofSummary(outcome.proof)}` : `Released without proof: ${outcome.why_not}`;
 };
 
 export function allocationForceRelease(services: OperationServices): OperationDefinition {
@@ -220,19 +220,19 @@ export function allocationForceRelease(services: OperationServices): OperationDe
         // A release that ignores its cancellation must not block the forced one.
         await awaitOtherOperations(context, services, 'stop', {
           cancel: true,
-          within_seconds: releaseEndsWithinSeconds,
+          within_seconds: cancelTimeoutSeconds,
         });
         await fenceNode(context, services, 'stop:bar');
       });
       const node_id = await context.step('subject', async () => (await allocationOperation(services, context)).node_id);
       const operation = await allocationOperation(services, context);
       const subject = node_id ? await readSubject(services, services.db, node_id, operation) : undefined;
-      let found: Found | undefined;
+      let outcome: ProofOutcome | undefined;
       await stage(context, services, 'prove', async () => {
-        if (subject) found = await askForProofAgain(context, services, subject);
+        if (subject) outcome = await askForProofAgain(context, services, subject);
       });
-      await stage(context, services, 'settle', () => settle(context, services, subject, found));
-      await context.emit({ message: finalMessage(found) });
+      await stage(context, services, 'settle', () => settle(context, services, subject, outcome));
+      await context.emit({ message: finalMessage(outcome) });
       return null;
     },
   };

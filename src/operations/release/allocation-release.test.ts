@@ -1,4 +1,4 @@
-/** Which machines stay for the next tenant. */
+/** Which machines are kept for the next tenant. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import { type NodeId, newCorrelationId } from '../../base/ids.ts';
@@ -28,28 +28,28 @@ const context = {
   step: (_: string, work: () => unknown) => work(),
 } as unknown as OperationContext;
 
-async function stays(): Promise<boolean> {
+async function isKept(): Promise<boolean> {
   const [node] = await fixture.readNodes(['node_p_1' as NodeId]);
-  const driver = { name: 'played', launches: true, observe };
+  const driver = { name: 'scripted', launches: true, observe };
   const subject = { node, node_instance_id: node?.node_instance_id, pool: { reuse: true }, driver, target: {} };
   return staysForReuse(context, fixture.services as unknown as OperationServices, subject as unknown as Subject);
 }
 
-const operation = (kind: string, status: string) =>
+const addOperation = (kind: string, status: string) =>
   fixture.db.query(
     `insert into operations (workflow_id, kind, revision, node_id, correlation_id, status, created_at)
      values ('wf_other', $1, 1, 'node_p_1', $3, $2, now())`,
     [kind, status, newCorrelationId()],
   );
 
-test('a machine with a live agent and no teardown stays', async () => {
+test('keeps a machine with a live agent and no open teardown', async () => {
   await fixture.addNodes({ pool: 'p', count: 1, status: 'cleaning' });
-  await operation('node-reimage', 'cancelled');
-  expect(await stays()).toBe(true);
+  await addOperation('node-reimage', 'cancelled');
+  expect(await isKept()).toBe(true);
 });
 
-test.each(['node-reimage', 'node-retire'])('a machine that %s tears down does not stay', async (kind) => {
+test.each(['node-reimage', 'node-retire'])('does not keep a machine that a running %s tears down', async (kind) => {
   await fixture.addNodes({ pool: 'p', count: 1, status: 'cleaning' });
-  await operation(kind, 'running');
-  expect(await stays()).toBe(false);
+  await addOperation(kind, 'running');
+  expect(await isKept()).toBe(false);
 });

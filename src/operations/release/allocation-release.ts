@@ -1,6 +1,6 @@
 /**
  * Releases an allocation: fence → freeze-evidence → drain → stop → clean → prove → free or retire.
- * Before `active` it is a verified cancel.
+ * If the machine has not registered yet, its launch is aborted first.
  */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';
@@ -42,10 +42,10 @@ export const allocationReleasePlan: PlanStep[] = [
 ];
 
 /**
- * Whether the machine stays for the next tenant. It needs an agent that can prove it clean, and no
- * drain to retirement or other teardown may be under way (an operator may reimage or retire the
- * machine of a failed allocation). Decided once for all attempts, because a destroyed machine must
- * not be handed on as clean.
+ * Whether the machine is kept for the next tenant. That needs an agent that can prove the machine
+ * clean, and no drain to retirement or other teardown under way (an operator may reimage or retire
+ * the machine of a failed allocation). The answer is recorded once for all attempts: an attempt
+ * that destroys the machine must not be followed by one that hands it on as clean.
  */
 export async function staysForReuse(
   context: OperationContext,
@@ -73,12 +73,17 @@ async function finish(
   await context.step('free:door', () => {
     const at = now(services.clock);
     return runOnce(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
-      const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
-      if (staying) requireMoved(await transition(tx, movesWhenClean(staying), at, services.environment));
+      const reusedNode = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
+      if (reusedNode) requireMoved(await transition(tx, movesWhenClean(reusedNode), at, services.environment));
       else if (subject) {
-        // Lock the node before its instance, in the order of a registration.
-        const gone = { node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
-        requireMoved(await transition(tx, [gone], at, services.environment), 'already_there');
+        // Lock the node before its instance, as a registration does; another order could deadlock.
+        const retirement = {
+          node_id: subject.node.node_id,
+          to: 'retired',
+          by: 'proof',
+          reason: 'proven gone',
+        } as const;
+        requireMoved(await transition(tx, [retirement], at, services.environment), 'already_there');
         await fenceInstance(
           tx,
           subject.node_instance_id,
@@ -109,8 +114,8 @@ async function finish(
   });
 }
 
-/** Fails the release. The reason names the step and the layer that owns the problem. */
-async function admitFailure(
+/** Fails the release with a reason that names the step and the layer that owns the problem. */
+async function recordFailure(
   context: OperationContext,
   services: OperationServices,
   failure: StepFailed,
@@ -127,7 +132,7 @@ async function admitFailure(
         const { code, message, owner_layer, tries } = failure;
         const step = stageOf(failure.step);
         const reason = `release failed at step ${step} (owner ${owner_layer}): ${message}`;
-        const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
+        const allocation = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
         const outcomes = await moveAllocations(
           tx,
           [
@@ -139,13 +144,13 @@ async function admitFailure(
               reason,
               owner_layer: owner_layer as OwnerLayer,
               data: { step: failure.step, stage: step, owner_layer, code, message, tries },
-              set: { release_tries: (known ? known.release_tries : 0) + 1 },
+              set: { release_tries: (allocation ? allocation.release_tries : 0) + 1 },
             },
           ],
           at,
           services.environment,
         );
-        // Its deadline may have failed it already, or somebody forced its end.
+        // The deadline may have failed the release already, or an operator forced it.
         requireMoved(outcomes, 'already_there', 'status_moved_on');
         return null;
       },
@@ -153,7 +158,7 @@ async function admitFailure(
   });
 }
 
-/** Any error fails the release, which is then retried; only the reason differs. */
+/** Turns any error into a failure of the release, so that the release is retried. */
 const asFailure = (error: unknown): StepFailed =>
   error instanceof StepFailed
     ? error
@@ -191,7 +196,7 @@ export function allocationRelease(services: OperationServices): OperationDefinit
         await context.emit({ message: 'Released' });
         return null;
       } catch (error) {
-        if (!(error instanceof OperationCancelled)) await admitFailure(context, services, asFailure(error));
+        if (!(error instanceof OperationCancelled)) await recordFailure(context, services, asFailure(error));
         throw error;
       }
     },

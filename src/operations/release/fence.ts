@@ -1,6 +1,6 @@
 /**
- * The first stage of a release: ends other operations, fences the node, and aborts a launch under
- * way.
+ * The first stage of a release: ends other operations on the allocation, fences the node, and
+ * aborts an unfinished launch.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import { type OperationContext, StepFailed } from '../../engine/engine.ts';
@@ -18,15 +18,15 @@ import { drive } from '../runtime/stage.ts';
 import { allocationOperation, idsOf, type Subject, targetNow } from '../runtime/subject.ts';
 import { releasePolicy } from './release-policy.ts';
 
-const endWithinSeconds = 60;
+const cancelTimeoutSeconds = 60;
 
 /** A running release must not cancel the forced release that was requested to end it. */
 const forceReleaseKind = 'allocation-force-release';
 const pollSeconds = 1;
 
 /**
- * Waits for the other operations on the allocation; with `cancel` it cancels them. Returns false on
- * timeout.
+ * Waits until the other operations on the allocation have ended, and cancels them with `cancel`.
+ * Returns false on timeout.
  */
 export async function awaitOtherOperations(
   context: OperationContext,
@@ -36,16 +36,16 @@ export async function awaitOtherOperations(
 ): Promise<boolean> {
   const { allocation_id } = await allocationOperation(services, context);
   const until = secondsLater(now(services.clock), within_seconds);
-  // With `cancel`, all other operations end, except a later forced release. Without it, only wait
-  // for earlier ones, so that no two operations wait for each other.
+  // With `cancel`, all other operations must end, except a later forced release. Without it, this
+  // waits only for earlier ones, so that no two operations wait for each other.
   const others = async () =>
     (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id, kind }) =>
       workflow_id > context.workflow_id ? cancel && kind !== forceReleaseKind : workflow_id < context.workflow_id,
     );
   const poll = async () => {
-    const open = await others();
-    if (cancel) for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
-    return open.length === 0 ? true : undefined;
+    const openOperations = await others();
+    if (cancel) for (const other of openOperations) await services.cancelRun(other.workflow_id, other.attempt);
+    return openOperations.length === 0 ? true : undefined;
   };
   return (await context.waitFor(`${stageName}:others`, poll, { until, poll_seconds: pollSeconds })) ?? false;
 }
@@ -57,7 +57,7 @@ export async function requireOthersEnded(
   stageName: string,
   { cancel }: { cancel: boolean },
 ): Promise<void> {
-  if (!(await awaitOtherOperations(context, services, stageName, { cancel, within_seconds: endWithinSeconds }))) {
+  if (!(await awaitOtherOperations(context, services, stageName, { cancel, within_seconds: cancelTimeoutSeconds }))) {
     throw new StepFailed({
       step: stageName,
       code: 'operation_still_running',
@@ -73,7 +73,7 @@ export async function fence(context: OperationContext, services: OperationServic
   await fenceNode(context, services, 'fence:bar');
 }
 
-/** A machine that was drained or quarantined returns to that after the release. */
+/** A machine that was quarantined or drained to hold is quarantined again after the release. */
 const drainAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
 
 /**
@@ -90,17 +90,17 @@ export async function fenceNode(context: OperationContext, services: OperationSe
       services.executor,
       at,
       async (tx, operation) => {
-        const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
-        const node = known?.node_id ? await lockNode(tx, known.node_id) : undefined;
-        // The machine of a failed allocation may be gone or serve another one by now. Then nothing
-        // is torn down.
+        const allocation = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
+        const node = allocation?.node_id ? await lockNode(tx, allocation.node_id) : undefined;
+        // The machine of a failed allocation may be gone, or serve another allocation now. Then
+        // nothing is torn down.
         if (
-          !known ||
-          // The release that was to be forced may have succeeded after all.
-          known.status === 'released' ||
+          !allocation ||
+          // The release may have succeeded before it was forced.
+          allocation.status === 'released' ||
           !node ||
           node.status === 'retired' ||
-          (await isHeldByAnother(tx, node.node_id, known.allocation_id))
+          (await isHeldByAnother(tx, node.node_id, allocation.allocation_id))
         ) {
           await bindOperationToNode(tx, operation.workflow_id, null);
           return null;
@@ -138,7 +138,7 @@ export async function fenceNode(context: OperationContext, services: OperationSe
   });
 }
 
-/** Verified cancel: the provider stops building the machine before anything else is torn down. */
+/** Makes the provider stop building an unregistered machine before anything is torn down. */
 export async function abortIfUnregistered(
   context: OperationContext,
   services: OperationServices,

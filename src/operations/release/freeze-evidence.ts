@@ -1,6 +1,6 @@
 /**
- * Collects evidence from the machine before it is destroyed. Never fails the operation: it records
- * missing evidence instead.
+ * Collects evidence from the machine before it is destroyed. If that fails, the operation
+ * continues, and the gap is recorded as `evidence.missing`.
  */
 import { now } from '../../base/clock.ts';
 import type { Diagnosis } from '../../drivers/driver.ts';
@@ -14,12 +14,12 @@ import type { OperationServices } from '../runtime/services.ts';
 import { recordFact } from '../runtime/stage.ts';
 import type { Subject } from '../runtime/subject.ts';
 
-const agentAnswersWithinSeconds = 5;
+const agentTimeoutSeconds = 5;
 const maxAttachmentCharacters = 64_000;
 
 /**
- * A machine's logs may predate its allocation. If it served another allocation before, only fleet
- * operators may read them, so that a tenant never sees lines of a former tenant.
+ * A machine's logs may be older than its allocation. If the machine served another allocation
+ * before, only fleet operators may read the logs, so that no tenant sees lines of a former tenant.
  */
 async function limitVisibility(services: OperationServices, subject: Subject): Promise<Subject> {
   const { node_id } = subject.node;
@@ -38,13 +38,13 @@ export async function freezeFromAgent(
   contact: AgentContact,
   type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
 ): Promise<boolean> {
-  // The task's result appears in the task's evidence too, so both carry the same ids.
-  const visible = await limitVisibility(services, subject);
-  const answer = await askAgent(context, services, name, visible, contact, {
+  // The result also appears in the evidence of the task, so that must have the same visibility.
+  const limitedSubject = await limitVisibility(services, subject);
+  const answer = await askAgent(context, services, name, limitedSubject, contact, {
     type,
-    wait_seconds: agentAnswersWithinSeconds,
+    wait_seconds: agentTimeoutSeconds,
   });
-  const missing =
+  const problem =
     answer === undefined
       ? 'its agent is silent'
       : answer.status === 'unanswered'
@@ -55,7 +55,7 @@ export async function freezeFromAgent(
       context,
       services,
       `${name}:kept`,
-      visible,
+      limitedSubject,
       'node',
       'evidence.frozen',
       'what the agent knew was kept',
@@ -69,7 +69,7 @@ export async function freezeFromAgent(
       subject,
       'workflow',
       'evidence.missing',
-      `what the agent knew could not be had: ${missing ?? 'it refused'}`,
+      `what the agent knew could not be had: ${problem ?? 'it refused'}`,
       {},
     );
   return answer?.status === 'succeeded';
@@ -81,7 +81,7 @@ export async function freezeFromDriver(
   name: string,
   subject: Subject,
 ): Promise<boolean> {
-  const kept = await context.step(`${name}:driver`, async () => {
+  return context.step(`${name}:driver`, async () => {
     const at = now(services.clock);
     const ids = { ...(await limitVisibility(services, subject)).ids, workflow_id: context.workflow_id };
     const diagnosis = await subject.driver.diagnose(subject.target).catch((error: unknown) => String(error));
@@ -107,13 +107,9 @@ export async function freezeFromDriver(
     await recordLateCause(services, subject, diagnosis);
     return true;
   });
-  return kept;
 }
 
-/**
- * Attaches a certain cause to an earlier verdict that lacked one. Returns false if it was known
- * already.
- */
+/** Adds a certain cause to an earlier verdict without one. Returns false if nothing was added. */
 export async function recordLateCause(
   { db, clock }: Pick<OperationServices, 'db' | 'clock'>,
   { node, node_instance_id }: Subject,

@@ -1,6 +1,6 @@
 /**
  * Tears a machine down for good, with proof, when no allocation needs it: after its rescue window,
- * or by an operator.
+ * after a drain, because of drift, or on request of an operator.
  */
 import { now } from '../../base/clock.ts';
 import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
@@ -31,14 +31,14 @@ export const nodeRetirePlan: PlanStep[] = [
 
 type RetiredNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>;
 
-interface Cited {
+interface RetirementCause {
   by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire' | 'drift';
   reason: string;
   data?: Record<string, unknown>;
   actor?: Actor | null;
 }
 
-export interface Retirement extends Cited {
+export interface Retirement extends RetirementCause {
   node: RetiredNode;
 }
 
@@ -52,24 +52,24 @@ export async function retireAllIn(
   retirements: Retirement[],
   at: Date,
 ): Promise<Map<NodeId, WorkflowId>> {
-  const planned = retirements.map(({ node, ...cited }) => ({
+  const planned = retirements.map(({ node, ...cause }) => ({
     node,
-    cited,
+    cause,
     workflow_id: newWorkflowId(services.clock),
     correlation_id: node.correlation_id ?? newCorrelationId(),
   }));
   const outcomes = await transition(
     tx,
-    planned.map(({ node: { node_id }, cited, workflow_id }) => {
-      return { node_id, to: 'cleaning', ...cited, workflow_id, set: { workflow_id } };
+    planned.map(({ node: { node_id }, cause, workflow_id }) => {
+      return { node_id, to: 'cleaning', ...cause, workflow_id, set: { workflow_id } };
     }),
     at,
     services.environment,
   );
-  const leaving = planned.filter((_, index) => outcomes[index]?.moved);
+  const moved = planned.filter((_, index) => outcomes[index]?.moved);
   await fenceInstances(
     tx,
-    leaving.flatMap(({ node: { node_instance_id }, cited: { reason }, workflow_id, correlation_id }) =>
+    moved.flatMap(({ node: { node_instance_id }, cause: { reason }, workflow_id, correlation_id }) =>
       node_instance_id ? [{ node_instance_id, reason, workflow_id, correlation_id }] : [],
     ),
     false,
@@ -77,7 +77,7 @@ export async function retireAllIn(
   );
   await queueOperations(
     tx,
-    leaving.map(({ node: { node_id, node_instance_id }, cited, workflow_id, correlation_id }) => ({
+    moved.map(({ node: { node_id, node_instance_id }, cause, workflow_id, correlation_id }) => ({
       workflow_id,
       kind: nodeRetireKind,
       revision: 1,
@@ -85,25 +85,25 @@ export async function retireAllIn(
       node_instance_id,
       tenant: null,
       correlation_id,
-      actor: cited.actor ?? null,
-      params: { reason: cited.reason },
+      actor: cause.actor ?? null,
+      params: { reason: cause.reason },
       steps: nodeRetirePlan,
     })),
     at,
   );
-  return new Map(leaving.map(({ node, workflow_id }) => [node.node_id, workflow_id]));
+  return new Map(moved.map(({ node, workflow_id }) => [node.node_id, workflow_id]));
 }
 
-/** Returns undefined if the transition is refused. */
+/** Retires one node. Returns undefined if the transition is refused. */
 export const retireIn = async (
   tx: Transaction,
   services: OperationServices,
   node: RetiredNode,
-  cited: Cited,
+  cause: RetirementCause,
   at: Date,
-): Promise<WorkflowId | undefined> => (await retireAllIn(tx, services, [{ ...cited, node }], at)).get(node.node_id);
+): Promise<WorkflowId | undefined> => (await retireAllIn(tx, services, [{ ...cause, node }], at)).get(node.node_id);
 
-async function close(
+async function retireNode(
   context: OperationContext,
   services: OperationServices,
   { node: { node_id }, node_instance_id, ids }: Subject,
@@ -116,15 +116,15 @@ async function close(
     return runOnce(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
       const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
       const [outcome] = await transition(tx, [move], at, services.environment);
-      // A revoked credential proves nothing while the node stays in the fleet.
+      // A revoked credential proves nothing while the node stays in the fleet; absence always does.
       if (outcome?.moved || proof?.kind === 'absent') await provenGone(tx, { node_instance_id }, proof, operation, at);
       const fence = { ...ids, workflow_id, reason: 'the machine was retired', revoke: true };
       await fenceInstance(tx, node_instance_id, fence, at);
       return outcome?.moved || outcome?.because === 'already_there';
     });
   });
-  // The machine is gone, but somebody moved its node elsewhere, so this operation did not retire
-  // it.
+  // The machine is gone, but a person or a rule has moved the node to another status, so this
+  // operation did not retire the node.
   if (!retired) throw new OperationCancelled();
 }
 
@@ -132,8 +132,8 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
   const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
     const operation = await retryWhileUnavailable(services.clock, () => operationRow(services.db, context.workflow_id));
     if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
-    const { reason: because } = operation.params;
-    const reason = typeof because === 'string' ? `proven gone: ${because}` : 'proven gone';
+    const { reason: requestReason } = operation.params;
+    const reason = typeof requestReason === 'string' ? `proven gone: ${requestReason}` : 'proven gone';
     return { subject: await readSubject(services, services.db, operation.node_id, operation), reason };
   };
   return {
@@ -142,9 +142,9 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
     async run(context) {
       const { subject, reason } = await subjectOf(context);
       try {
-        const down = { subject, reuse: false, policy: releasePolicy(subject.pool) };
-        const proof = await tearDown(context, services, down);
-        await stage(context, services, 'retire', () => close(context, services, subject, reason, proof));
+        const teardown = { subject, reuse: false, policy: releasePolicy(subject.pool) };
+        const proof = await tearDown(context, services, teardown);
+        await stage(context, services, 'retire', () => retireNode(context, services, subject, reason, proof));
       } catch (error) {
         await quarantineHalfTornDown(context, services, subject, 'taking it down', error);
         throw error;

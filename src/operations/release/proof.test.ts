@@ -1,7 +1,4 @@
-/**
- * Proofs by drivers, with a timeout, and by agents, whose statements count only with a valid
- * signature.
- */
+/** Proofs by drivers have a timeout. Statements of agents count only with a valid signature. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
@@ -19,7 +16,7 @@ import { lookForProof, proveByAgent } from './proof.ts';
 
 const agent = vi.hoisted(() => ({
   answer: undefined as unknown,
-  kept: [] as { kind: string }[],
+  recorded: [] as { kind: string }[],
   last_seq: 7,
   standing: undefined as KeyStanding | undefined,
 }));
@@ -30,7 +27,7 @@ vi.mock(import('../runtime/agent-task.ts'), async (original) => ({
 vi.mock(import('../../store/evidence/evidence.ts'), async (original) => ({
   ...(await original()),
   recordEvidence: async (_, facts) => {
-    agent.kept.push(...facts);
+    agent.recorded.push(...facts);
   },
 }));
 
@@ -45,22 +42,22 @@ vi.mock(import('../../store/logs/node-logs.ts'), async (original) => ({
 }));
 
 const target = { node_instance_id: 'inst_1' } as DriverTarget;
-const proofOf = (prove: Driver['prove'], clock = virtualClock()) =>
+const askDriver = (prove: Driver['prove'], clock = virtualClock()) =>
   lookForProof(clock, { driver: simulatedDriver({ prove }), target });
 
 test('accepts a proof with the nonce of the request', async () => {
-  const looked = await proofOf(async (_, { kind, nonce }) => ({
+  const result = await askDriver(async (_, { kind, nonce }) => ({
     outcome: 'done',
     proof: { kind, nonce, checked: [] },
   }));
-  expect(looked.proof).toMatchObject({ kind: 'absent' });
+  expect(result.proof).toMatchObject({ kind: 'absent' });
 });
 
 test('times out when the driver does not answer', async () => {
   const clock = virtualClock();
-  const looking = proofOf(() => new Promise(() => {}), clock);
+  const pending = askDriver(() => new Promise(() => {}), clock);
   await clock.advance(60_000);
-  expect(await looking).toEqual({ proof: null, why_not: 'the driver simulated did not answer within 30 s' });
+  expect(await pending).toEqual({ proof: null, why_not: 'the driver simulated did not answer within 30 s' });
 });
 
 test.for<[string, Driver['prove'], string]>([
@@ -88,100 +85,105 @@ test.for<[string, Driver['prove'], string]>([
     },
     'the driver simulated failed: the provider is away',
   ],
-])('%s is no proof and becomes the reason', async ([, prove, why_not]) => {
-  expect(await proofOf(prove)).toEqual({ proof: null, why_not });
+])('%s is no proof, and its message becomes the reason', async ([, prove, why_not]) => {
+  expect(await askDriver(prove)).toEqual({ proof: null, why_not });
 });
 
 test('throws when the store is unavailable', async () => {
-  const away = async () => {
+  const unavailable = async () => {
     throw new StoreUnavailable('away');
   };
-  await expect(proofOf(away)).rejects.toThrow(StoreUnavailable);
+  await expect(askDriver(unavailable)).rejects.toThrow(StoreUnavailable);
 });
 
 describe('a statement by an agent', () => {
   const [own, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
   const agent_public_key = own.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-  const said = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
-  const signed = (words: object, key = own.privateKey, node_instance_id = 'inst_1') =>
-    sign(null, Buffer.from(canonicalJson({ ...words, node_instance_id })), key).toString('base64');
-  const first = { agent_public_key, key_unproven_since: null };
-  const stated = (answer: object, instance: object = first, reuse = true) => {
-    agent.kept = [];
-    agent.answer = { params: { nonce: 'n1' }, error: null, ...said, signature: signed(said), ...answer };
+  const statement = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
+  const signatureOf = (content: object, key = own.privateKey, node_instance_id = 'inst_1') =>
+    sign(null, Buffer.from(canonicalJson({ ...content, node_instance_id })), key).toString('base64');
+  const provenKey = { agent_public_key, key_unproven_since: null };
+  const askAgentForProof = (answer: object, instance: object = provenKey, reuse = true) => {
+    agent.recorded = [];
+    agent.answer = { params: { nonce: 'n1' }, error: null, ...statement, signature: signatureOf(statement), ...answer };
     const context = { workflow_id: 'wf_1', step: (_: string, work: () => unknown) => work() };
     const subject = { node_instance_id: 'inst_1', node: { node_id: 'node_1' }, ids: {}, instance } as Subject;
     const services = { clock: virtualClock() } as unknown as OperationServices;
-    const line = { unreachable: false };
-    return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse });
+    const contact = { unreachable: false };
+    return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, contact, { reuse });
   };
 
-  test('proves with its signature and our nonce', async () => {
-    expect(await stated({})).toMatchObject({ proven: true, proof: { kind: 'clean', nonce: 'n1' } });
-    expect(agent.kept.map(({ kind }) => kind)).toEqual(['proof.clean']);
+  test('is a proof with a valid signature and our nonce', async () => {
+    expect(await askAgentForProof({})).toMatchObject({ proven: true, proof: { kind: 'clean', nonce: 'n1' } });
+    expect(agent.recorded.map(({ kind }) => kind)).toEqual(['proof.clean']);
   });
 
-  test('proves once all its log lines are stored', async () => {
-    const complete = { ...said, result: { ...said.result, last_log_seq: agent.last_seq } };
-    expect(await stated({ ...complete, signature: signed(complete) })).toMatchObject({ proven: true });
+  test('is a proof if all its log lines are stored', async () => {
+    const complete = { ...statement, result: { ...statement.result, last_log_seq: agent.last_seq } };
+    expect(await askAgentForProof({ ...complete, signature: signatureOf(complete) })).toMatchObject({ proven: true });
   });
 
   describe('while a new key is unproven', () => {
-    const stranger = other.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-    const byStranger = { signature: signed(said, other.privateKey) };
+    const unprovenKey = other.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+    const signedByUnproven = { signature: signatureOf(statement, other.privateKey) };
     beforeEach(() => {
       const key_unproven_since = new Date(0);
-      agent.standing = { agent_public_key: stranger, key_unproven_since, trusted_public_key: agent_public_key };
+      agent.standing = { agent_public_key: unprovenKey, key_unproven_since, trusted_public_key: agent_public_key };
     });
     afterEach(() => {
       agent.standing = undefined;
     });
 
-    test('signed by the unproven key, counts only for a machine that does not stay', async () => {
-      const refused = stated(byStranger).catch((error: unknown) => error);
+    test('signed by the unproven key, counts only for a machine that is not reused', async () => {
+      const refused = askAgentForProof(signedByUnproven).catch((error: unknown) => error);
       expect(await refused).toMatchObject({
         code: 'proof_key_unproven',
         owner_layer: 'auth',
         message: expect.stringMatching(
-          new RegExp(`to ${fingerprintOf(stranger)} without .* accept-key --fingerprint FINGERPRINT --reason`),
+          new RegExp(`to ${fingerprintOf(unprovenKey)} without .* accept-key --fingerprint FINGERPRINT --reason`),
         ),
       });
-      expect(agent.kept).toEqual([]);
-      expect(await stated(byStranger, undefined, false)).toMatchObject({ proven: true });
+      expect(agent.recorded).toEqual([]);
+      expect(await askAgentForProof(signedByUnproven, undefined, false)).toMatchObject({ proven: true });
     });
 
-    test('signed by the last proven key, counts even if the operation began with the other key', async () => {
-      expect(await stated({})).toMatchObject({ proven: true });
-      expect(await stated({}, { agent_public_key: stranger })).toMatchObject({ proven: true });
+    test('signed by the last proven key, counts even if the operation began with the unproven key', async () => {
+      expect(await askAgentForProof({})).toMatchObject({ proven: true });
+      expect(await askAgentForProof({}, { agent_public_key: unprovenKey })).toMatchObject({ proven: true });
     });
 
     test('signed by a key that has been replaced since, does not count', async () => {
       agent.standing = { agent_public_key, key_unproven_since: null, trusted_public_key: agent_public_key };
-      await expect(stated(byStranger, { agent_public_key: stranger })).rejects.toMatchObject({
+      await expect(askAgentForProof(signedByUnproven, { agent_public_key: unprovenKey })).rejects.toMatchObject({
         code: 'proof_unsigned',
       });
     });
   });
 
-  const incomplete = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };
-  const yesterday = { ...said, result: { nonce: 'n0', checked: [] } };
+  const incomplete = { ...statement, result: { ...statement.result, last_log_seq: agent.last_seq + 1 } };
+  const withOldNonce = { ...statement, result: { nonce: 'n0', checked: [] } };
   test.for<[string, object, object | undefined, string]>([
     ['without a signature,', { signature: null }, undefined, 'proof_unsigned'],
     ['with an invalid signature,', { signature: 'AAAA' }, undefined, 'proof_unsigned'],
-    ['signed by another key,', { signature: signed(said, other.privateKey) }, undefined, 'proof_unsigned'],
+    ['signed by another key,', { signature: signatureOf(statement, other.privateKey) }, undefined, 'proof_unsigned'],
     [
       'signed for another instance,',
-      { signature: signed(said, own.privateKey, 'inst_2') },
+      { signature: signatureOf(statement, own.privateKey, 'inst_2') },
       undefined,
       'proof_unsigned',
     ],
-    ['signed for another task,', { signature: signed({ ...said, task_id: 'task_0' }) }, undefined, 'proof_unsigned'],
-    ['changed after it was signed,', { result: { ...said.result, more: 1 } }, undefined, 'proof_unsigned'],
+    [
+      'signed for another task,',
+      { signature: signatureOf({ ...statement, task_id: 'task_0' }) },
+      undefined,
+      'proof_unsigned',
+    ],
+    ['changed after it was signed,', { result: { ...statement.result, more: 1 } }, undefined, 'proof_unsigned'],
     ['of an agent without a key,', {}, { agent_public_key: null }, 'proof_unsigned'],
-    ['signed for an old nonce,', { ...yesterday, signature: signed(yesterday) }, undefined, 'proof_stale'],
-    ['with a missing log line,', { ...incomplete, signature: signed(incomplete) }, undefined, 'log_lines_missing'],
+    ['signed for an old nonce,', { ...withOldNonce, signature: signatureOf(withOldNonce) }, undefined, 'proof_stale'],
+    ['with a missing log line,', { ...incomplete, signature: signatureOf(incomplete) }, undefined, 'log_lines_missing'],
   ])('%s proves nothing and is not recorded', async ([, answer, instance, code]) => {
-    await expect(stated(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
-    expect(agent.kept).toEqual([]);
+    await expect(askAgentForProof(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
+    expect(agent.recorded).toEqual([]);
   });
 });

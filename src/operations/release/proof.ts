@@ -1,6 +1,6 @@
 /**
- * Obtains proofs that a machine is clean, gone or cut off, checks their nonce and signature, and
- * records them.
+ * Obtains proofs that a machine is clean, that it is gone, or that its credential is revoked.
+ * Checks nonce and signature, and records proofs as evidence.
  */
 import { randomBytes } from 'node:crypto';
 import { type Clock, now } from '../../base/clock.ts';
@@ -22,7 +22,7 @@ import type { Subject } from '../runtime/subject.ts';
 export const agentProvesWithinSeconds = 60;
 const newNonce = () => randomBytes(16).toString('hex');
 
-/** The checks and their results in one line. */
+/** Renders the checks and their results in one line. */
 export const proofSummary = ({ checked }: DriverProof): string =>
   checked.map((each) => `${each.what}: ${each.seen}`).join('; ');
 
@@ -46,16 +46,16 @@ const recordProof = (
     },
   ]);
 
-const driverAnswersWithinSeconds = 30;
+const driverTimeoutSeconds = 30;
 
 /** A proof, or the reason why there is none. */
 export type ProofResult = { proof: DriverProof } | { proof: null; why_not: string };
 
-/** Asks the driver once, with a timeout. Every outcome except an unavailable store is a result. */
+/** Asks the driver once, with a timeout. Errors become a result too, unless the store is away. */
 export async function lookForProof(
   clock: Clock,
   { driver, target }: Pick<Subject, 'driver' | 'target'>,
-  within_seconds = driverAnswersWithinSeconds,
+  within_seconds = driverTimeoutSeconds,
 ): Promise<ProofResult> {
   const nonce = newNonce();
   const unproven = (why_not: string): ProofResult => ({ proof: null, why_not });
@@ -71,7 +71,7 @@ export async function lookForProof(
   }
 }
 
-/** Asks in a recorded step, and stores a proof as evidence before it is acted on. */
+/** Asks the driver once in a recorded step, and records a proof before anyone acts on it. */
 export async function proveIfPossible(
   context: OperationContext,
   services: OperationServices,
@@ -86,7 +86,7 @@ export async function proveIfPossible(
   return result as unknown as ProofResult;
 }
 
-/** Asks the driver until it proves, or the policy's tries are used up. */
+/** Asks the driver until it returns a proof, or the tries of the policy are used up. */
 export async function proveByDriver(
   context: OperationContext,
   services: OperationServices,
@@ -110,7 +110,7 @@ export async function proveByDriver(
     await recordProof(context, services, subject, answer.proof, 'driver', now(services.clock));
     return { proof: answer.proof };
   };
-  // A driver that answers `wait` is asked again. Only remains that it saw count as a failed try.
+  // A driver that answers `wait` is asked again without limit. Only a `failed` answer uses a try.
   for (let round = 1; ; round++) {
     const step = round === 1 ? `${name}:${kind}` : `${name}:${kind}:${round}`;
     const recorded = (await context.step(step, async () => (await ask()) as unknown as Json, policy)) as unknown;
@@ -121,25 +121,25 @@ export async function proveByDriver(
   }
 }
 
-type Signed = Pick<AgentAnswer, 'task_id' | 'status' | 'result' | 'signature'>;
+type SignedAnswer = Pick<AgentAnswer, 'task_id' | 'status' | 'result' | 'signature'>;
 
-function isSignedWithKey(public_key: string | null, node_instance_id: NodeInstanceId, answer: Signed): boolean {
+function isSignedWithKey(public_key: string | null, node_instance_id: NodeInstanceId, answer: SignedAnswer): boolean {
   const { task_id, status, result, signature } = answer;
   if (!public_key || !signature) return false;
   return isSignedWith(public_key, canonicalJson({ task_id, node_instance_id, status, result }), signature);
 }
 
 /**
- * Accepts the agent's key and its last proven one. The caller decides whether an unproven key is
- * enough.
+ * Accepts a signature by the agent's current key or by its last proven one. The caller decides
+ * whether an unproven current key is enough.
  */
 export const isSignedByAgent = (
   { node_instance_id, instance }: { node_instance_id: NodeInstanceId; instance: KeyStanding },
-  answer: Signed,
+  answer: SignedAnswer,
 ): boolean =>
   [instance.agent_public_key, trustedKeyOf(instance)].some((key) => isSignedWithKey(key, node_instance_id, answer));
 
-function refuseUnprovenKey(subject: Subject, standing: KeyStanding, answer: Signed): void {
+function refuseUnprovenKey(subject: Subject, standing: KeyStanding, answer: SignedAnswer): void {
   const { agent_public_key, key_unproven_since } = standing;
   if (isSignedWithKey(trustedKeyOf(standing), subject.node_instance_id, answer)) return;
   const fingerprint = fingerprintOf(agent_public_key ?? '');
@@ -151,7 +151,7 @@ function refuseUnprovenKey(subject: Subject, standing: KeyStanding, answer: Sign
   });
 }
 
-/** Asks the agent to clean up and for a signed statement that is bound to our nonce. */
+/** Asks the agent to clean the machine and to sign a statement with our nonce. */
 export async function proveByAgent(
   context: OperationContext,
   services: OperationServices,
@@ -178,7 +178,7 @@ export async function proveByAgent(
   }
   const nonce = String(answer.params.nonce);
   const proof = await context.step(`${name}:kept`, async () => {
-    // Read now: the key may have been replaced or accepted since the operation began.
+    // Read the keys again, because the key may have been replaced or accepted meanwhile.
     const standing = (await keyStanding(services.db, subject.node_instance_id)) ?? subject.instance;
     if (!isSignedByAgent({ ...subject, instance: standing }, answer)) {
       throw new StepError({
@@ -188,7 +188,7 @@ export async function proveByAgent(
         retryable: false,
       });
     }
-    // The driver proves a teardown. Only a machine that stays depends on its agent's signature.
+    // For a teardown the driver gives the proof. Reuse depends on the agent's signature alone.
     if (reuse) refuseUnprovenKey(subject, standing, answer);
     if (answer.result?.nonce !== nonce)
       throw new StepError({
@@ -198,7 +198,7 @@ export async function proveByAgent(
         retryable: false,
       });
     const { last_log_seq } = answer.result;
-    // A log line belongs to the holder at its arrival, so a late line would go to the next tenant.
+    // A log line belongs to the tenant at its arrival, so a late line would go to the next tenant.
     if (typeof last_log_seq === 'number' && (await lastStoredSeq(services.db, subject.node_instance_id)) < last_log_seq)
       throw new StepError({
         code: 'log_lines_missing',

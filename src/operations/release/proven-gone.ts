@@ -1,6 +1,6 @@
 /**
- * Applies the proof that an instance is gone, in the caller's transaction: settles its open
- * residue, and retires a quarantined node.
+ * Applies the proof that an instance is gone, in the caller's transaction: `provenGone` settles its
+ * open residue, and `retireProvenGone` retires its quarantined node.
  */
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -40,8 +40,8 @@ interface ProvenGone {
 }
 
 /**
- * Retires a quarantined node whose machine is gone. Returns false if the node has moved on or
- * another operation works on it, which will end it.
+ * Retires a quarantined node whose machine is gone. Returns false if the node has another status or
+ * instance, or if another operation works on it and will decide.
  */
 export async function retireProvenGone(
   tx: Transaction,

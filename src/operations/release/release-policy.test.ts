@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { type ActionSubject, whyNotOnNode } from '../../lifecycle/actions/actions.ts';
 import { releaseEffect } from './release-policy.ts';
 
-test('describes what a release does with the machine', () => {
+test('the effect of a release depends on reuse, and on whether the machine is quarantined', () => {
   expect(releaseEffect({ status: 'ready', reuse: true })).toMatch(
     /^its machine is cleaned, .* and free for the next tenant;/,
   );
@@ -12,8 +12,8 @@ test('describes what a release does with the machine', () => {
   expect(releaseEffect(null)).toMatch(/^it has no machine/);
 });
 
-test('a refusal that suggests a release says whether that tears the machine down', () => {
-  const aside: ActionSubject = {
+test('a refusal that suggests a release warns if the release destroys the machine', () => {
+  const quarantined: ActionSubject = {
     ...({
       status: 'quarantined',
       occupancy: 'occupied',
@@ -22,8 +22,8 @@ test('a refusal that suggests a release says whether that tears the machine down
     } as const),
     ...{ deadline_at: null, held: null, endpoint: null, instance_fenced: null, taken_down_by: null, external: false },
   };
-  expect(whyNotOnNode('reimage', { ...aside, reuse: false })).toMatch(
+  expect(whyNotOnNode('reimage', { ...quarantined, reuse: false })).toMatch(
     /release the allocation first\. In this pool a release destroys/,
   );
-  expect(whyNotOnNode('reimage', { ...aside, reuse: true })).toMatch(/release the allocation first\.$/);
+  expect(whyNotOnNode('reimage', { ...quarantined, reuse: true })).toMatch(/release the allocation first\.$/);
 });

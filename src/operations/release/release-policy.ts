@@ -6,7 +6,8 @@ import type { NodeRow } from '../../store/rows/nodes.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 
 /**
- * The retries inside one release. The rule `release-retry` waits longer between failed releases.
+ * Retries of a step within one release, with short pauses. After a failed release, the rule
+ * `release-retry` starts the next one after a longer pause.
  */
 export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
   tries: pool.release?.step_tries ?? 3,
@@ -14,24 +15,25 @@ export const releasePolicy = (pool: PoolDocument): RetryPolicy => ({
   max_seconds: pool.release?.retry_max_seconds ?? 900,
 });
 
-/** The effect of a release on the machine, for a person who is about to request it. */
+/** Describes the effect of a release on the machine, for the person who is about to request it. */
 export function releaseEffect(machine: Pick<ActionSubject, 'status' | 'reuse'> | null): string {
   if (!machine) return 'it has no machine, so nothing is torn down; it is released';
-  const aside = machine.status === 'quarantined';
+  const isQuarantined = machine.status === 'quarantined';
   if (machine.reuse)
-    return `its machine is cleaned, proven clean by its agent, and ${aside ? 'stays quarantined' : 'free for the next tenant'}; if its agent is gone, it is torn down instead`;
-  return aside
+    return `its machine is cleaned, proven clean by its agent, and ${isQuarantined ? 'stays quarantined' : 'free for the next tenant'}; if its agent is gone, it is torn down instead`;
+  return isQuarantined
     ? 'its machine is torn down with proof and retired: it is quarantined now, and afterwards nothing is left to inspect'
     : 'its machine is torn down with proof and retired';
 }
 
 /**
- * Where a reused machine goes once proven clean: free, or quarantined if it was drained to hold.
+ * The transition of a reused machine that is proven clean: to ready, or to quarantined if it was
+ * drained to hold.
  */
 export function movesWhenClean({ node_id, status, drain_then }: NodeRow): NodeMove[] {
-  // An operator quarantined it during the cleaning.
+  // An operator quarantined the node during the cleanup, so it stays quarantined.
   if (status === 'quarantined') return [];
-  const reason = 'proven clean; it was drained to be set aside, and stays quarantined';
+  const reason = 'proven clean; it was drained to be quarantined';
   return drain_then === 'hold'
     ? [{ node_id, to: 'quarantined', by: 'quarantine', reason }]
     : [{ node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' }];

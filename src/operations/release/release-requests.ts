@@ -1,6 +1,6 @@
 /**
- * Requests for a release, a retry of a failed one, or a forced one. Rows and operation change
- * together.
+ * Requests for a release, for a retry of a failed release, and for a forced release. Each changes
+ * the rows and queues its operation in one transaction.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
@@ -27,7 +27,8 @@ import { allocationReleaseKind, allocationReleasePlan } from './allocation-relea
 
 /** A repeated request returns the operation that runs already. */
 function runningRelease(allocation: AllocationRow): Touched {
-  if (!allocation.workflow_id) throw new Error(`allocation ${allocation.allocation_id} is releasing by no operation`);
+  if (!allocation.workflow_id)
+    throw new Error(`allocation ${allocation.allocation_id} is releasing without an operation`);
   return { allocation_id: allocation.allocation_id, workflow_id: allocation.workflow_id };
 }
 
@@ -39,31 +40,33 @@ export async function releaseIn(
   by: Extract<Cause, 'release' | 'release-retry'>,
 ): Promise<Touched> {
   const at = now(services.clock);
-  const before = visibleAllocation(await allocationRow(tx, id), caller);
-  if (before.status === 'releasing') return runningRelease(before);
-  // Steps of operations lock the operation first and then the allocation. The reverse order would
+  const allocation = visibleAllocation(await allocationRow(tx, id), caller);
+  if (allocation.status === 'releasing') return runningRelease(allocation);
+  // Steps of operations lock the operation first and then the allocation; the reverse order could
   // deadlock.
-  const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
+  const open = await openOperationsOf(tx, allocation.allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
-  if (forced) return { allocation_id: before.allocation_id, workflow_id: forced.workflow_id };
-  // The machine of a failed allocation may serve another one by now. Then nothing is torn down.
-  const lost = before.node_id !== null && (await isHeldByAnother(tx, before.node_id, before.allocation_id));
-  // Lock order: the node before its allocation.
-  const machine = before.status === 'release_failed' && before.node_id ? await lockNode(tx, before.node_id) : undefined;
+  if (forced) return { allocation_id: allocation.allocation_id, workflow_id: forced.workflow_id };
+  // The machine of a failed allocation may serve another one now. Then nothing is torn down.
+  const servesAnother =
+    allocation.node_id !== null && (await isHeldByAnother(tx, allocation.node_id, allocation.allocation_id));
+  // A transition locks the node before its allocation; the reverse order could deadlock.
+  const machine =
+    allocation.status === 'release_failed' && allocation.node_id ? await lockNode(tx, allocation.node_id) : undefined;
   const workflow_id = newWorkflowId(services.clock);
-  const reason = caller.reason ?? (by === 'release' ? 'asked to be released' : 'the release is retried');
+  const reason = caller.reason ?? (by === 'release' ? 'a release was requested' : 'the release is retried');
   const [outcome] = await moveAllocations(
     tx,
     [
       {
-        allocation_id: before.allocation_id,
+        allocation_id: allocation.allocation_id,
         to: 'releasing',
         by,
         reason,
         actor: caller.actor,
         correlation_id: caller.correlation_id,
         workflow_id,
-        set: { workflow_id, ...(lost && { node_id: null }) },
+        set: { workflow_id, ...(servesAnother && { node_id: null }) },
       },
     ],
     at,
@@ -76,7 +79,7 @@ export async function releaseIn(
       'action_illegal',
       `The allocation is ${outcome?.allocation?.status ?? 'gone'}; it cannot be released.`,
     );
-  if (!lost) await renewCleaning(tx, machine, caller, at);
+  if (!servesAnother) await renewCleaning(tx, machine, caller, at);
   for (const operation of open) await markCancelling(tx, operation.workflow_id, at, caller.actor);
   await queueOperation(
     tx,
@@ -84,9 +87,9 @@ export async function releaseIn(
       workflow_id,
       kind: allocationReleaseKind,
       revision: 1,
-      allocation_id: before.allocation_id,
-      node_id: lost ? null : before.node_id,
-      tenant: before.tenant,
+      allocation_id: allocation.allocation_id,
+      node_id: servesAnother ? null : allocation.node_id,
+      tenant: allocation.tenant,
       correlation_id: caller.correlation_id,
       actor: caller.actor,
       params: {},
@@ -94,14 +97,14 @@ export async function releaseIn(
     },
     at,
   );
-  return { allocation_id: before.allocation_id, workflow_id };
+  return { allocation_id: allocation.allocation_id, workflow_id };
 }
 
 export function requestRelease(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction((tx) => releaseIn(tx, services, id, caller, 'release'));
 }
 
-/** Retries a failed release. Throws if the release is being forced, since no retry follows then. */
+/** Retries a failed release. Throws if a forced release runs, because that is not retried. */
 export function requestReleaseRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const touched = await releaseIn(tx, services, id, caller, 'release');
@@ -109,17 +112,17 @@ export function requestReleaseRetry(services: OperationServices, id: string, cal
     if (operation?.kind === allocationForceReleaseKind)
       throw new ApiProblem(
         'action_illegal',
-        `Its release is forced by now, by operation ${operation.workflow_id}; that goes on, and nothing is tried beside it.`,
+        `The release is forced by now, by operation ${operation.workflow_id}, which continues. It cannot be retried meanwhile.`,
       );
     return touched;
   });
 }
 
-/** Cancels the running release and hands the allocation to the forced one. */
+/** Cancels the running release and queues the forced one. */
 async function forceIn(tx: Transaction, services: OperationServices, id: string, caller: Caller): Promise<Touched> {
   const at = now(services.clock);
   const { allocation_id } = visibleAllocation(await allocationRow(tx, id), caller);
-  // Lock order: operations before the allocation.
+  // Steps of operations lock the operation before the allocation; the reverse order could deadlock.
   const open = await openOperationsOf(tx, allocation_id, 'for no key update');
   const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
   if (forced) return { allocation_id, workflow_id: forced.workflow_id };
@@ -130,7 +133,7 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
       `The allocation is ${allocation.status}; only a release that runs or has failed can be forced.`,
     );
   const workflow_id = newWorkflowId(services.clock);
-  const reason = `its release is forced: ${caller.reason ?? 'asked for'}`;
+  const reason = `its release is forced: ${caller.reason ?? 'requested'}`;
   if (allocation.status === 'releasing') {
     const until = secondsLater(at, forceReleaseWithinSeconds);
     const deadline_at = allocation.deadline_at && allocation.deadline_at > until ? allocation.deadline_at : until;

@@ -1,4 +1,4 @@
-/** Teardown: its time budgets, and the owner of a machine whose teardown did not finish. */
+/** The time budgets of a teardown, and who owns the problem if a teardown does not finish. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -37,20 +37,25 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
     { owner: 'operator', reason: /was asked to stop$/ },
   ],
   [
-    'the workflow, if it is overdue',
+    'the workflow, if the operation is overdue',
     new OperationCancelled(),
     overdue,
     { owner: 'workflow', reason: /longer than it may$/ },
   ],
-  ['the owner of the step', new StepFailed(failed), null, { owner: 'provider', reason: /step clean .*it is stuck$/ }],
+  [
+    'the owner of the failed step',
+    new StepFailed(failed),
+    null,
+    { owner: 'provider', reason: /step clean .*it is stuck$/ },
+  ],
   [
     'the control plane, after an unexpected error',
-    new Error('a slip'),
+    new Error('a bug'),
     null,
-    { owner: 'control_plane', reason: /a slip$/ },
+    { owner: 'control_plane', reason: /a bug$/ },
   ],
-])('%s', async ([, error, on_row, { owner, reason }]) => {
-  row.error = on_row as OperationError | null;
+])('an unfinished teardown is owned by %s', async ([, error, operationError, { owner, reason }]) => {
+  row.error = operationError as OperationError | null;
   const [node_id = '' as NodeId] = await fixture.addNodes({ pool: 'p', count: 1, status: 'cleaning' });
   await fixture.db.query(`update nodes set workflow_id = 'wf_1'`);
   const [node] = await fixture.readNodes([node_id]);

@@ -1,8 +1,8 @@
 /**
- * Tears a machine down, in stages shared by all operations: freeze-evidence, drain, stop, clean,
- * prove. If the agent does not answer, the driver stops, cleans and destroys the machine instead;
- * only a machine that is to be reused needs its agent's proof. If a teardown fails and no
- * allocation owns it, the node is quarantined for a person.
+ * Tears a machine down in the stages freeze-evidence, drain, stop, clean and prove, for release,
+ * retirement and reimage. If the agent does not answer, the driver stops, cleans and destroys the
+ * machine; only a machine that will be reused needs its agent's proof. If a teardown without an
+ * allocation fails, the node is quarantined for a person.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverProof } from '../../drivers/driver.ts';
@@ -22,7 +22,7 @@ import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
 import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 
 export const teardownPlan: PlanStep[] = [
-  { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'freeze-evidence', label: 'Saving diagnostics', usual_seconds: 0.5, within_seconds: 300 },
   { name: 'drain', label: 'Waiting for running work', usual_seconds: 0.5, within_seconds: 86_400 },
   { name: 'stop', label: 'Stopping the workload', usual_seconds: 0.5, within_seconds: 900 },
   { name: 'clean', label: 'Cleaning up', usual_seconds: 1, within_seconds: 3600 },
@@ -48,7 +48,7 @@ export function teardownBudgets(
   };
 }
 
-/** Destroys the machine and everything tagged with its instance, and proves it. */
+/** Destroys the machine and everything tagged with its instance, and returns the proof. */
 export async function removeMachine(
   context: OperationContext,
   services: OperationServices,
@@ -92,18 +92,18 @@ async function stopWorkload(
 
 export interface Teardown {
   subject: Subject;
-  /** True if the machine stays for the next tenant. */
+  /** True if the machine is kept for the next tenant. */
   reuse: boolean;
   policy: RetryPolicy;
 }
 
-/** Returns the proof that the machine is gone or cut off; undefined if it stays. */
+/** Returns the proof that the machine is gone or cut off; undefined if the machine is reused. */
 export async function tearDown(
   context: OperationContext,
   services: OperationServices,
-  down: Teardown,
+  teardown: Teardown,
 ): Promise<DriverProof | undefined> {
-  const { subject, reuse, policy } = down;
+  const { subject, reuse, policy } = teardown;
   const budgets = teardownBudgets(subject, reuse, services.environment);
   let proof: DriverProof | undefined;
   const contact: AgentContact = { unreachable: isAgentless(subject) };
@@ -119,10 +119,10 @@ export async function tearDown(
       { until, poll_seconds: drainPollSeconds },
     );
   });
-  await stage(context, services, 'stop', () => stopWorkload(context, services, down, contact));
-  await stage(context, services, 'clean', () => clean(context, services, down, contact));
+  await stage(context, services, 'stop', () => stopWorkload(context, services, teardown, contact));
+  await stage(context, services, 'clean', () => clean(context, services, teardown, contact));
   await stage(context, services, 'prove', async () => {
-    // The stage `clean` has recorded the agent's signed proof.
+    // For a reused machine, the stage `clean` has recorded the agent's signed proof.
     if (reuse) return;
     if (subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
     proof = await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
@@ -130,11 +130,16 @@ export async function tearDown(
   return proof;
 }
 
-/** An external machine is not destroyed: its credential is revoked, and that is the proof. */
+/** Revokes the credential of an external machine, which is never destroyed. That is its proof. */
 export async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
   await context.step('prove:cut-off', () => {
     const at = now(services.clock);
-    const fence = { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was let go', revoke: true };
+    const fence = {
+      ...subject.ids,
+      workflow_id: context.workflow_id,
+      reason: 'the machine was released',
+      revoke: true,
+    };
     return runOnce(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
       await fenceInstance(tx, subject.node_instance_id, fence, at);
       return null;
@@ -177,7 +182,7 @@ async function clean(
         step: 'clean',
         code: 'agent_silent',
         owner_layer: 'node',
-        message: 'the machine is to be used again, but its agent is silent and cannot prove it clean',
+        message: 'the machine will be reused, but its agent is silent and cannot prove it clean',
         tries,
       });
     }
@@ -189,28 +194,30 @@ async function clean(
 }
 
 /**
- * Whether this operation still owns the node's cleaning. A rule or a person may have decided
- * otherwise.
+ * Whether this operation still owns the node's cleanup. A rule or a person may have moved the node
+ * meanwhile.
  */
 export const ownsCleaning = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
   node?.status === 'cleaning' && node.workflow_id === workflow_id;
 
 /**
- * The owner and the reason. A cancelled operation was stopped by a person, or was overdue; its row
- * says so.
+ * Returns the owner and the reason. A cancelled operation was overdue if its row has an error;
+ * otherwise a person stopped it.
  */
-function blameOf(doing: string, error: unknown, { error: overdue }: Pick<OperationRow, 'error'>) {
+function blameOf(doing: string, error: unknown, { error: overdueError }: Pick<OperationRow, 'error'>) {
   if (error instanceof StepFailed) {
     const { step, code, owner_layer, tries, message } = error;
     const reason = `${doing} failed at step ${stageOf(step)} (owner ${owner_layer}): ${message}`;
     return { reason, data: { step, code, owner_layer, tries } };
   }
-  const ended = (because: string, owner_layer: string) => ({
+  const unfinished = (because: string, owner_layer: string) => ({
     reason: `${doing} did not end: ${because}`,
     data: { owner_layer },
   });
-  if (!(error instanceof OperationCancelled)) return ended(String(error), 'control_plane');
-  return overdue ? ended(overdue.message, overdue.owner_layer) : ended('it was asked to stop', 'operator');
+  if (!(error instanceof OperationCancelled)) return unfinished(String(error), 'control_plane');
+  return overdueError
+    ? unfinished(overdueError.message, overdueError.owner_layer)
+    : unfinished('it was asked to stop', 'operator');
 }
 
 /** Quarantines the node for a person, with the failed step and its owner. */

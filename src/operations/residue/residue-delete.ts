@@ -1,6 +1,6 @@
 /**
- * Destroys the resources of a residue entry by their tags and proves them gone. Only people request
- * it.
+ * Destroys the resources of a residue entry by their tags, and proves them gone. Only a person can
+ * request this.
  */
 import { now } from '../../base/clock.ts';
 import type { OperationDefinition } from '../../engine/engine.ts';
@@ -17,8 +17,8 @@ import { readResidueSubject, residueOf } from './residue-verify.ts';
 export const residueDeleteKind = 'residue-delete';
 
 export const residueDeletePlan: PlanStep[] = [
-  { name: 'cut-off', label: 'Cutting it off', usual_seconds: 0.5, within_seconds: 300 },
-  { name: 'destroy', label: 'Destroying it', usual_seconds: 1, within_seconds: 3600 },
+  { name: 'cut-off', label: 'Revoking its credential', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'destroy', label: 'Destroying its resources', usual_seconds: 1, within_seconds: 3600 },
   { name: 'prove', label: 'Proving that nothing is left', usual_seconds: 0.5, within_seconds: 900 },
 ];
 
@@ -31,8 +31,8 @@ export function residueDelete(services: OperationServices): OperationDefinition 
       if (!machine) throw new Error(`residue ${row.residue_id} names nothing that a driver here could destroy`);
       const { driver, target, node_instance_id } = machine;
       const policy = releasePolicy({ name: row.pool ?? '', driver: row.driver, ...row.document });
-      // Revoke its credential first. An external machine is not destroyed, so that is all there is
-      // to do.
+      // Revoke the credential first, so that the machine cannot report while it is destroyed. For
+      // an external machine, which is not destroyed, this is the whole deletion.
       await stage(context, services, 'cut-off', async () => {
         await context.step('cut-off:fence', () => {
           const at = now(services.clock);
@@ -55,7 +55,7 @@ export function residueDelete(services: OperationServices): OperationDefinition 
             const proven = { status: 'gone' as const, seen: proofSummary(proof), reason, proof: { ...proof } };
             const source = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
             const gone = { node_id: row.node_id, node_instance_id, proof: proof.kind, reason: 'proven gone' };
-            // Lock order: nodes before residue.
+            // Everyone locks the node before the residue, so that two transactions cannot deadlock.
             await retireProvenGone(tx, services, { ...gone, ...source }, at);
             await settleResidue(tx, { node_instance_id }, proven, source, at);
             return null;

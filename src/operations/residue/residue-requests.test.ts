@@ -1,4 +1,4 @@
-/** Live machines are not deleted, and one operation at a time works on an entry. */
+/** Requests on residue: live machines are not deleted, and an entry has one operation at a time. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { simulatedDriver } from '../../../test/scenarios/support/simulated-driver.ts';
 import { testDatabase } from '../../../test/support/database.ts';
@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-async function left(over: { driver?: string; node_instance_id?: NodeInstanceId | null } = {}): Promise<string> {
+async function addResidue(over: { driver?: string; node_instance_id?: NodeInstanceId | null } = {}): Promise<string> {
   const entry = {
     ...{ driver: 'yard', pool: 'p', host: null, kind: 'vm', resource: 'vm/1', node_id, reason: 'forced' },
     ...{ node_instance_id: 'inst_p_1' as NodeInstanceId, allocation_id: null, correlation_id: null, workflow_id: null },
@@ -37,71 +37,71 @@ async function left(over: { driver?: string; node_instance_id?: NodeInstanceId |
   const [row] = await fixture.db.transaction((tx) => leaveResidue(tx, [entry], { layer: 'operator' }, fixture.clock));
   return row?.residue_id ?? '';
 }
-const nodeIs = (status: string) => fixture.db.query('update nodes set status = $1', [status]);
-const refused = (detail: string) => ({ code: 'action_illegal', message: expect.stringContaining(detail) });
+const setNodeStatus = (status: string) => fixture.db.query('update nodes set status = $1', [status]);
+const refusal = (detail: string) => ({ code: 'action_illegal', message: expect.stringContaining(detail) });
 
-test('deletes only what a quarantined or retired node left', async () => {
-  const id = await left();
-  await nodeIs('cleaning');
+test('deletes residue of the current instance only if its node is quarantined', async () => {
+  const id = await addResidue();
+  await setNodeStatus('cleaning');
   await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(
-    refused('is being taken down, and this with it'),
+    refusal('is being taken down, and this with it'),
   );
   for (const status of ['ready', 'starting']) {
-    await nodeIs(status);
-    await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refused(`which is ${status}`));
+    await setNodeStatus(status);
+    await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refusal(`which is ${status}`));
   }
-  await nodeIs('quarantined');
+  await setNodeStatus('quarantined');
   expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
-  const other = await left({ node_instance_id: 'inst_of_nobody' as NodeInstanceId });
-  await nodeIs('ready');
+  const other = await addResidue({ node_instance_id: 'inst_of_nobody' as NodeInstanceId });
+  await setNodeStatus('ready');
   expect(await requestResidueDelete(services, other, caller)).toMatchObject({ residue_id: other });
 });
 
-test('does not delete an entry without an instance or a driver', async () => {
-  await nodeIs('quarantined');
-  const untagged = await left({ node_instance_id: null });
-  await expect(requestResidueDelete(services, untagged, caller)).rejects.toMatchObject(refused('names no instance'));
-  const foreign = await left({ driver: 'elsewhere' });
-  await expect(requestResidueDelete(services, foreign, caller)).rejects.toMatchObject(refused('no driver elsewhere'));
+test('refuses to delete an entry without an instance, or of a driver that this server lacks', async () => {
+  await setNodeStatus('quarantined');
+  const untagged = await addResidue({ node_instance_id: null });
+  await expect(requestResidueDelete(services, untagged, caller)).rejects.toMatchObject(refusal('names no instance'));
+  const foreign = await addResidue({ driver: 'elsewhere' });
+  await expect(requestResidueDelete(services, foreign, caller)).rejects.toMatchObject(refusal('no driver elsewhere'));
 });
 
-test('does not delete an external machine while it is in the fleet', async () => {
+test('refuses to delete an external machine until its node is retired', async () => {
   services = { ...services, drivers: new Map([['yard', simulatedDriver({ name: 'yard', launches: false })]]) };
-  const id = await left();
-  await nodeIs('quarantined');
-  await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refused('not ours to destroy'));
-  await nodeIs('retired');
+  const id = await addResidue();
+  await setNodeStatus('quarantined');
+  await expect(requestResidueDelete(services, id, caller)).rejects.toMatchObject(refusal('not ours to destroy'));
+  await setNodeStatus('retired');
   expect(await requestResidueDelete(services, id, caller)).toMatchObject({ residue_id: id });
 });
 
 test('a repeated request returns the same operation, and other requests are refused meanwhile', async () => {
-  await nodeIs('quarantined');
-  const id = await left();
+  await setNodeStatus('quarantined');
+  const id = await addResidue();
   const { workflow_id } = await requestResidueDelete(services, id, caller);
   expect((await requestResidueDelete(services, id, caller)).workflow_id).toBe(workflow_id);
-  await expect(adoptResidue(services, id, caller)).rejects.toMatchObject(refused('residue-delete works on it'));
-  await expect(requestResidueVerify(services, id, caller)).rejects.toMatchObject(refused('residue-delete works on it'));
+  await expect(adoptResidue(services, id, caller)).rejects.toMatchObject(refusal('residue-delete works on it'));
+  await expect(requestResidueVerify(services, id, caller)).rejects.toMatchObject(refusal('residue-delete works on it'));
   expect(await fixture.db.query(`select 1 from operations where kind like 'residue-%'`)).toHaveLength(1);
 });
 
-test('an adopted entry records who and why, and is closed', async () => {
-  const id = await left();
+test('an adopted entry is closed with the person and the reason, and refuses further requests', async () => {
+  const id = await addResidue();
   await adoptResidue(services, id, caller);
   expect(await residueRow(fixture.db, id)).toMatchObject({
     ...{ status: 'adopted', settled_by: caller.actor, settled_reason: 'because' },
   });
   for (const ask of [adoptResidue, requestResidueVerify, requestResidueDelete])
-    await expect(ask(services, id, caller)).rejects.toMatchObject(refused('It is adopted since'));
+    await expect(ask(services, id, caller)).rejects.toMatchObject(refusal('The entry is adopted since'));
   await expect(adoptResidue(services, 'res_none', caller)).rejects.toMatchObject({ code: 'residue_not_found' });
 });
 
-test('a dry run predicts or refuses, and changes nothing', async () => {
-  const id = await left();
+test('a dry run predicts the effect or refuses, and changes nothing', async () => {
+  const id = await addResidue();
   const dryRun = { ...caller, dry_run: true };
   const before = await residueRow(fixture.db, id);
-  await nodeIs('ready');
-  await expect(requestResidueDelete(services, id, dryRun)).rejects.toMatchObject(refused('which is ready'));
-  await nodeIs('quarantined');
+  await setNodeStatus('ready');
+  await expect(requestResidueDelete(services, id, dryRun)).rejects.toMatchObject(refusal('which is ready'));
+  await setNodeStatus('quarantined');
   for (const [request, says] of [
     [requestResidueVerify, 'is asked whether vm vm/1 is still there'],
     [adoptResidue, "vm vm/1 is ada's from now on"],

@@ -1,6 +1,6 @@
 /**
- * Requests about an entry of the residue ledger, by people and the `orphans` sweep. Each is one
- * transaction.
+ * Requests to verify, adopt or delete a residue entry, by people and by the `orphans` sweep. Each
+ * is one transaction.
  */
 import { now } from '../../base/clock.ts';
 import { newCorrelationId, newWorkflowId, type WorkflowId } from '../../base/ids.ts';
@@ -24,29 +24,32 @@ export interface ResidueTouched {
   says: string;
 }
 
-/** `dry_run` only predicts the effect. */
+/** With `dry_run`, a request only predicts its effect. */
 export interface ResidueCaller extends Caller {
   dry_run?: boolean | undefined;
 }
 
 /**
- * Locks the entry and requires that it is open. Returns the kind of operation that works on it, if
- * any.
+ * Locks the entry and requires that it is open. `runningKind` is the kind of the operation that
+ * works on the entry, if any.
  */
-async function requireOpen(tx: Transaction, id: string): Promise<{ row: ResidueWithMachine; working: string | null }> {
+async function requireOpen(
+  tx: Transaction,
+  id: string,
+): Promise<{ row: ResidueWithMachine; runningKind: string | null }> {
   if (!(await residueRow(tx, id, 'for update'))) throw new ApiProblem('residue_not_found');
   const row = await residueWithMachine(tx, id);
   if (!row) throw new ApiProblem('residue_not_found');
   if (row.status !== 'open')
-    throw new ApiProblem('action_illegal', `It is ${row.status} since ${row.settled_at?.toISOString()}.`);
-  const working = row.busy && row.workflow_id ? await operationRow(tx, row.workflow_id) : undefined;
-  return { row, working: working?.kind ?? null };
+    throw new ApiProblem('action_illegal', `The entry is ${row.status} since ${row.settled_at?.toISOString()}.`);
+  const running = row.busy && row.workflow_id ? await operationRow(tx, row.workflow_id) : undefined;
+  return { row, runningKind: running?.kind ?? null };
 }
 
 const busyProblem = (kind: string) =>
-  new ApiProblem('action_illegal', `${kind} works on it; wait until that has ended, and look again.`);
+  new ApiProblem('action_illegal', `${kind} works on it. Wait until that operation has ended, then look again.`);
 
-async function queue(
+async function queueOn(
   tx: Transaction,
   services: OperationServices,
   row: ResidueWithMachine,
@@ -89,29 +92,29 @@ const describe = ({ kind, resource, host }: ResidueWithMachine) =>
 /** A person takes the resource over, which closes the entry. */
 export const adoptResidue = (services: OperationServices, id: string, caller: ResidueCaller): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
-    const { row, working } = await requireOpen(tx, id);
-    if (working) throw busyProblem(working);
-    const says = `${describe(row)} is ${caller.actor?.name ?? 'somebody'}'s from now on, and no longer counts as residue`;
-    const touched = { residue_id: row.residue_id, workflow_id: null, says };
-    if (caller.dry_run) return touched;
-    const settled = { status: 'adopted' as const, ...(caller.reason && { reason: caller.reason }) };
+    const { row, runningKind } = await requireOpen(tx, id);
+    if (runningKind) throw busyProblem(runningKind);
+    const says = `${describe(row)} is ${caller.actor?.name ?? 'someone'}'s from now on, and no longer counts as residue`;
+    const result = { residue_id: row.residue_id, workflow_id: null, says };
+    if (caller.dry_run) return result;
+    const settlement = { status: 'adopted' as const, ...(caller.reason && { reason: caller.reason }) };
     const source = { layer: 'operator', actor: caller.actor } as const;
-    await settleResidue(tx, { residue_id: row.residue_id }, settled, source, now(services.clock));
-    return touched;
+    await settleResidue(tx, { residue_id: row.residue_id }, settlement, source, now(services.clock));
+    return result;
   });
 
-/** Runs in the caller's transaction. A repeated request returns the operation that runs already. */
+/** Queues a verification in the caller's transaction, or returns the one that runs already. */
 export async function verifyIn(
   tx: Transaction,
   services: OperationServices,
   id: string,
   caller: ResidueCaller,
 ): Promise<ResidueTouched> {
-  const { row, working } = await requireOpen(tx, id);
-  if (working === residueVerifyKind) return alreadyRunning(row);
-  if (working) throw busyProblem(working);
+  const { row, runningKind } = await requireOpen(tx, id);
+  if (runningKind === residueVerifyKind) return alreadyRunning(row);
+  if (runningKind) throw busyProblem(runningKind);
   const says = `the driver ${row.driver} is asked whether ${describe(row)} is still there; with a proof that it is gone the entry is closed`;
-  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, caller);
+  return queueOn(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, caller);
 }
 
 export const requestResidueVerify = (
@@ -120,18 +123,18 @@ export const requestResidueVerify = (
   caller: ResidueCaller,
 ): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, caller));
 
-/** The reason, for a person, why the entry may not be deleted here. */
+/** Tells a person why the entry may not be deleted; null if it may. */
 function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
   if (!services.drivers.has(row.driver))
-    return `This server has no driver ${row.driver}; remove it by hand, and adopt it.`;
+    return `This server has no driver ${row.driver}. Remove the resource by hand, then adopt the entry.`;
   if (!row.node_instance_id)
-    return 'It names no instance of ours, so nothing here may destroy it; remove it by hand, and adopt it.';
+    return 'The entry names no instance of ours, so Slipway may not destroy the resource. Remove it by hand, then adopt the entry.';
   if (row.present_instance_id && !services.drivers.get(row.driver)?.launches)
-    return 'Its machine is brought by others and not ours to destroy; retire its node, or adopt it.';
+    return 'Slipway did not launch this machine, so it is not ours to destroy. Retire its node, or adopt the entry.';
   if (row.present && row.node_status === 'cleaning')
-    return `Node ${row.node_id} is being taken down, and this with it: with a proof the entry is closed. \`slipway explain ${row.node_id}\` says how far that is; to delete it here instead, quarantine the node first, which stops that.`;
+    return `Node ${row.node_id} is being taken down, and this with it. The entry closes with the proof. \`slipway explain ${row.node_id}\` shows the progress. To delete the entry instead, quarantine the node, which stops its teardown.`;
   if (row.present && row.node_status !== 'quarantined')
-    return `It is what node ${row.node_id} runs, which is ${row.node_status}; quarantine the node first: only what a quarantined or retired node left is deleted.`;
+    return `This resource belongs to node ${row.node_id}, which is ${row.node_status}. Quarantine the node first: only resources of a quarantined or retired node can be deleted.`;
   return null;
 }
 
@@ -141,16 +144,16 @@ export const requestResidueDelete = (
   caller: ResidueCaller,
 ): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
-    const { row, working } = await requireOpen(tx, id);
-    if (working === residueDeleteKind) return alreadyRunning(row);
-    if (working) throw busyProblem(working);
+    const { row, runningKind } = await requireOpen(tx, id);
+    if (runningKind === residueDeleteKind) return alreadyRunning(row);
+    if (runningKind) throw busyProblem(runningKind);
     const why_not = whyNotDeleted(row, services);
     if (why_not) throw new ApiProblem('action_illegal', why_not);
     const says = `${describe(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
-    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, caller);
+    return queueOn(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, caller);
   });
 
-/** The caller of requests by a sweep. */
+/** The caller for requests by a sweep. */
 export const byRule = (reason: string): Caller => ({
   actor: null,
   visibility: wholeFleet,

@@ -1,4 +1,4 @@
-/** Verifies whether residue still exists: asks the driver, then, on a reused machine, its agent. */
+/** Verifies whether residue still exists: asks the driver and, for a reused machine, its agent. */
 import { now } from '../../base/clock.ts';
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Driver, DriverTarget } from '../../drivers/driver.ts';
@@ -15,8 +15,7 @@ import { type PlanStep, stage } from '../runtime/stage.ts';
 import { readSubject } from '../runtime/subject.ts';
 
 /**
- * A residue entry and its machine as a driver target. Node and instance may be gone, or never have
- * existed.
+ * A residue entry and its machine as a driver target. The rows of node and instance may be missing.
  */
 export interface ResidueSubject {
   row: ResidueWithMachine;
@@ -27,7 +26,7 @@ export interface ResidueSubject {
   machine: { driver: Driver; target: DriverTarget; node_instance_id: NodeInstanceId; ids: KnownIds } | null;
 }
 
-/** The driver state of the instance. Without a row, at least the host that can see it. */
+/** The driver state of the instance or, without its row, the host that can see the resource. */
 const stateOf = ({ driver_state, host }: ResidueWithMachine) => driver_state ?? (host ? { host_id: host } : {});
 
 export function residueSubject(services: OperationServices, row: ResidueWithMachine): ResidueSubject {
@@ -65,8 +64,8 @@ export const residueVerifyPlan: PlanStep[] = [
 ];
 
 /**
- * The driver's proof for an external machine is its revoked credential, which counts only once the
- * node is retired. A machine that stays in the fleet may still hold the residue.
+ * For an external machine the driver's proof is the revoked credential. That counts only when the
+ * node is retired, because a machine in the fleet may still hold the residue.
  */
 export const driverMayProve = ({ row, machine }: ResidueSubject): boolean =>
   machine?.driver.final_proof !== 'revoked' || row.present_instance_id === null;
@@ -74,8 +73,8 @@ export const driverMayProve = ({ row, machine }: ResidueSubject): boolean =>
 export const onlyAgentMayProve = 'its machine is still in the fleet; only its agent can prove it clean';
 
 /**
- * Only a machine that is still in the fleet can be cleaned in place: the node's current one, or, if
- * external, any instance of it.
+ * Only a machine that is still in the fleet can be cleaned in place. That is the node's current
+ * instance or, for an external machine, any of its instances.
  */
 export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
   row.why === 'force-release' &&
@@ -91,13 +90,16 @@ async function verify(
   residue: ResidueSubject,
 ): Promise<ProofResult> {
   const { row, machine } = residue;
-  if (!machine) return { proof: null, why_not: `it cannot be inspected here: ${whyNoDriver(residue)}` };
-  const asksDriver = await context.step('look:where', async () => driverMayProve(residue));
-  const result: ProofResult = asksDriver
+  if (!machine) return { proof: null, why_not: `the resource cannot be inspected: ${whyNoDriver(residue)}` };
+  const shouldAskDriver = await context.step('look:where', async () => driverMayProve(residue));
+  const result: ProofResult = shouldAskDriver
     ? await proveIfPossible(context, services, 'look:driver', machine)
     : { proof: null, why_not: onlyAgentMayProve };
-  const asksAgent = await context.step('look:stays', async () => mayBeProvenClean(residue) && row.node_id !== null);
-  if (result.proof || !asksAgent || !row.node_id) return result;
+  const shouldAskAgent = await context.step(
+    'look:stays',
+    async () => mayBeProvenClean(residue) && row.node_id !== null,
+  );
+  if (result.proof || !shouldAskAgent || !row.node_id) return result;
   const ids = {
     workflow_id: context.workflow_id,
     correlation_id: row.correlation_id,
@@ -122,7 +124,7 @@ async function verify(
 }
 
 const whyNoDriver = ({ row }: ResidueSubject): string =>
-  row.node_instance_id ? `there is no driver ${row.driver}` : 'it names no instance of ours';
+  row.node_instance_id ? `this server has no driver ${row.driver}` : 'the entry names no instance of ours';
 
 export function residueVerify(services: OperationServices): OperationDefinition {
   return {
@@ -141,7 +143,7 @@ export function residueVerify(services: OperationServices): OperationDefinition 
             else {
               const { node_id, node_instance_id } = residue.row;
               const gone = { node_id, node_instance_id, proof: result.proof.kind, reason: 'proven gone' };
-              // Lock order: nodes before residue.
+              // Everyone locks the node before the residue, so two transactions cannot deadlock.
               await retireProvenGone(tx, services, { ...gone, ...source }, at);
               const proven = { status: 'gone' as const, seen: proofSummary(result.proof), proof: { ...result.proof } };
               await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, source, at);
@@ -149,7 +151,7 @@ export function residueVerify(services: OperationServices): OperationDefinition 
             return null;
           });
         });
-        await context.emit({ message: result.proof ? 'It is gone' : `It is not proven gone: ${result.why_not}` });
+        await context.emit({ message: result.proof ? 'Gone' : `Not proven gone: ${result.why_not}` });
       });
       return null;
     },

@@ -20,8 +20,8 @@ export interface AgentAnswer {
 
 export interface AgentContact {
   /**
-   * The machine has no agent, or its agent did not answer an earlier step of this run, so later
-   * steps do not wait for it.
+   * The machine has no agent, or an earlier step of this run found the agent unreachable, so later
+   * steps do not wait for an answer.
    */
   unreachable: boolean;
 }
@@ -29,7 +29,7 @@ export interface AgentContact {
 const leaseSeconds = 15;
 const pollSeconds = 2;
 
-/** Returns undefined, without queueing a task, if the agent has not been heard from lately. */
+/** Returns undefined, without queueing a task, if the agent has sent no recent heartbeat. */
 export async function askAgent(
   context: OperationContext,
   services: OperationServices,
@@ -70,6 +70,7 @@ export async function askAgent(
     contact.unreachable = true;
     return undefined;
   }
+  // After the first poll, ask the provider whether the machine still exists.
   const inspect_after_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
   const answer = await context.waitFor(
     `${name}:answer`,
@@ -83,15 +84,15 @@ export async function askAgent(
     },
     { until: moment(queued.until_ms), poll_seconds: pollSeconds },
   );
-  const nothing = { status: 'unanswered', result: null, error: null, signature: null } as const;
-  const answered = {
+  const unanswered = { status: 'unanswered', result: null, error: null, signature: null } as const;
+  const result = {
     task_id: queued.task_id,
     params: queued.params,
-    ...nothing,
+    ...unanswered,
     ...(answer as Partial<AgentAnswer> | undefined),
   };
-  // A late agent is asked again by the next step, since we may have been down. A vanished machine
-  // is not.
-  contact.unreachable = answer !== undefined && answered.status === 'unanswered';
-  return answered;
+  // If the agent was only late, the next step asks it again, because this server may have been down
+  // meanwhile. If the machine is gone, later steps do not ask.
+  contact.unreachable = answer !== undefined && result.status === 'unanswered';
+  return result;
 }

@@ -1,17 +1,14 @@
-/**
- * Calls with a limit: store reads that retry while the database is away, and promises with a
- * timeout.
- */
+/** Store reads that are retried while the database is away, and promises with a timeout. */
 import { type Clock, pause } from '../../base/clock.ts';
 import { StoreUnavailable } from '../../store/pg/database.ts';
 
 const pauseMs = 500;
-/** After this long it is an outage: the operation fails and is tried again. */
+/** After five minutes without the store, the operation fails. */
 const maxTries = 600;
 
 /**
- * For reads between engine steps. They are not recorded, so an error there would send a replay
- * along another path.
+ * For reads between engine steps. The engine does not record these reads, so an error here would
+ * make a replay of the operation take another path.
  */
 export async function retryWhileUnavailable<T>(clock: Clock, read: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -26,11 +23,11 @@ export async function retryWhileUnavailable<T>(clock: Clock, read: () => Promise
 
 /** Resolves with undefined after the timeout. A later result is ignored. */
 export async function withTimeout<T>(clock: Clock, seconds: number, call: Promise<T>): Promise<T | undefined> {
-  const settled = new AbortController();
+  const timeout = new AbortController();
   call.catch(() => {});
   try {
-    return await Promise.race([call, pause(clock, seconds * 1000, settled.signal).then(() => undefined)]);
+    return await Promise.race([call, pause(clock, seconds * 1000, timeout.signal).then(() => undefined)]);
   } finally {
-    settled.abort();
+    timeout.abort();
   }
 }

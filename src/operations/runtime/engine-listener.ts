@@ -1,6 +1,6 @@
 /**
- * Writes the engine's events to the store, under this replica's epoch, and ended operations as
- * traces.
+ * Writes the engine's events to the store under this replica's epoch, and exports ended operations
+ * as traces.
  */
 import { now } from '../../base/clock.ts';
 import { operationSpanId, type Span, stepSpanId, type Tracer, traceIdOf } from '../../base/telemetry/trace.ts';
@@ -20,8 +20,7 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
     async executing(run) {
       await claimExecution(services().db, run, services().executor, at());
     },
-    // Operations begin and end stages themselves. Only the engine knows that a try failed and is
-    // repeated.
+    // Operations write the begin and end of stages themselves. Only the engine knows about retries.
     async stepStarted() {},
     async stepEnded(run, step, ended) {
       if (ended.status === 'retrying')
@@ -34,7 +33,7 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
       await recordStoreWait(services().db, run, { step: step && stageOf(step), seconds }, services().executor, at());
     },
     async ended(run, outcome) {
-      // Report the stage: `clean:driver:2` is an internal step name of the engine.
+      // Report only the stage, because a name such as `clean:driver:2` is internal to the engine.
       const failure = outcome.status === 'failed' ? outcome.error : undefined;
       const error = failure && { ...failure, step: failure.step && stageOf(failure.step) };
       await finishOperation(
@@ -61,7 +60,7 @@ function spansOf(operation: OperationRow, steps: StepRow[]): Span[] {
   const trace_id = traceIdOf(operation.correlation_id);
   const end_ms = (operation.finished_at ?? operation.created_at).getTime();
   const ids = idsOf(operation);
-  const whole: Span = {
+  const operationSpan: Span = {
     trace_id,
     span_id: operationSpanId(workflow_id),
     parent_span_id: null,
@@ -72,14 +71,14 @@ function spansOf(operation: OperationRow, steps: StepRow[]): Span[] {
     attributes: { ...ids, status, attempt },
     error: error ? `${error.code}: ${error.message}` : null,
   };
-  const parts = steps.flatMap((step): Span[] =>
+  const stepSpans = steps.flatMap((step): Span[] =>
     step.started_at === null
       ? []
       : [
           {
             trace_id,
             span_id: stepSpanId(workflow_id, step.name),
-            parent_span_id: whole.span_id,
+            parent_span_id: operationSpan.span_id,
             name: `${kind} ${step.name}`,
             kind: 'internal',
             start_ms: step.started_at.getTime(),
@@ -89,12 +88,12 @@ function spansOf(operation: OperationRow, steps: StepRow[]): Span[] {
           },
         ],
   );
-  return [whole, ...parts];
+  return [operationSpan, ...stepSpans];
 }
 
 /**
- * Records an ended operation as one span, and each step as a child. Read from rows, so restarts
- * lose none.
+ * Records an ended operation as one span, with a child span for each step. The spans are built from
+ * rows, so steps from before a restart are included.
  */
 export const tracedListener = (listener: EngineListener, tracer: Tracer | null, db: Database): EngineListener => ({
   ...listener,

@@ -1,4 +1,4 @@
-/** Where the server's admin token comes from, and which token a new one revokes. */
+/** Where the server's admin token comes from, and which tokens a new admin token revokes. */
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,30 +13,31 @@ import { adminTokenPath, ensureAdminToken } from './server-start.ts';
 
 let db: Database;
 let data_dir: string;
-const ends: (() => Promise<unknown>)[] = [];
+const cleanups: (() => Promise<unknown>)[] = [];
 beforeEach(async () => {
   const database = await testDatabase();
   db = openDatabase({ url: database.url });
   data_dir = await mkdtemp(join(tmpdir(), 'slipway-first-start-'));
-  ends.push(
+  cleanups.push(
     database.drop,
     () => db.close(),
     () => rm(data_dir, { recursive: true }),
   );
 });
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
+  for (const end of cleanups.splice(0).reverse()) await end();
 });
 
 const warnings: string[] = [];
 interface Start {
+  /** The value of SLIPWAY_ADMIN_TOKEN. */
   given?: string;
   data_dir?: string;
   /** Use the embedded database, which no other server shares. */
   embedded?: boolean;
 }
 
-/** Starts as a server does, and returns the token in the file. */
+/** Ensures the admin token as a starting server does, and returns the token in the file. */
 async function start({ given, embedded = false, ...more }: Start = {}): Promise<string> {
   const directory = more.data_dir ?? data_dir;
   const settings = { admin_token: given ?? null, database_url: embedded ? null : 'postgres://shared' };
@@ -46,7 +47,7 @@ async function start({ given, embedded = false, ...more }: Start = {}): Promise<
 }
 const isLive = async (secret: string) => (await tokenBySecret(db, secret))?.revoked_at === null;
 
-it('creates a token in a file for its owner alone, and keeps it over restarts', async () => {
+it('creates a token in a file that only its owner can read, and keeps the token over restarts', async () => {
   const first = await start();
   expect(await start()).toBe(first);
   expect(await isLive(first)).toBe(true);
@@ -60,17 +61,17 @@ it('revokes the former token when its file was deleted', async () => {
   expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
 });
 
-it('a changed SLIPWAY_ADMIN_TOKEN revokes the former token and that of the file', async () => {
+it('a new SLIPWAY_ADMIN_TOKEN revokes the token that it replaces, from the file or the environment', async () => {
   const [one, two] = [newSecret('swt'), newSecret('swt')];
-  const made = await start();
+  const fromFile = await start();
   await start({ given: one });
-  expect([await isLive(made), await isLive(one)]).toEqual([false, true]);
+  expect([await isLive(fromFile), await isLive(one)]).toEqual([false, true]);
   await start({ given: two });
   expect([await isLive(one), await isLive(two)]).toEqual([false, true]);
   expect(await db.query(`select from evidence where kind = 'token.revoked'`)).toHaveLength(2);
 });
 
-it('a replaced token stays revoked when a replica still has it', async () => {
+it('a replaced token stays revoked, with a warning, when a replica starts with it', async () => {
   const [one, two] = [newSecret('swt'), newSecret('swt')];
   await start({ given: one });
   await start({ given: two });
@@ -80,10 +81,10 @@ it('a replaced token stays revoked when a replica still has it', async () => {
   expect(warnings.join()).toContain('SLIPWAY_ADMIN_TOKEN');
 });
 
-it('a new data directory revokes no tokens of others, except with the embedded database', async () => {
+it('a new data directory revokes no token on a shared database, but all on the embedded one', async () => {
   const first = await start();
   const other = await mkdtemp(join(tmpdir(), 'slipway-first-start-'));
-  ends.push(() => rm(other, { recursive: true }));
+  cleanups.push(() => rm(other, { recursive: true }));
   const second = await start({ data_dir: other });
   expect([await isLive(first), await isLive(second)]).toEqual([true, true]);
   await Promise.all([rm(adminTokenPath(data_dir)), rm(join(data_dir, 'admin.token.id'))]);

@@ -1,4 +1,4 @@
-/** Start of a server: creates the admin token and a first pool, and explains why a start failed. */
+/** Creates the admin token and the first pool when a server starts, and explains a failed start. */
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
@@ -14,7 +14,7 @@ import { EmbeddedPostgresError } from '../../store/pg/embedded/embedded-error.ts
 import { declarePool, wasEverDeclared } from '../../store/rows/pools.ts';
 import { createToken, lockAdminToken, revokeReplaced, setTokenOrigin, tokenBySecret } from '../../store/rows/tokens.ts';
 
-async function readIfThere(path: string): Promise<string | null> {
+async function readIfExists(path: string): Promise<string | null> {
   try {
     return (await readFile(path, 'utf8')).trim() || null;
   } catch (error) {
@@ -28,8 +28,8 @@ type Origin = 'environment' | 'file' | 'unknown';
 export interface AdminTokenPlace {
   data_dir: string;
   /**
-   * `database_url` is null for the embedded database; then no other data directory has admin
-   * tokens.
+   * `database_url` is null for the embedded database. No other data directory uses that database,
+   * so all other admin tokens can be revoked.
    */
   settings: Pick<ServerSettings, 'admin_token' | 'database_url'>;
   log: Pick<Log, 'warn'>;
@@ -38,31 +38,31 @@ export interface AdminTokenPlace {
 export const adminTokenPath = (data_dir: string): string => join(data_dir, 'admin.token');
 
 /**
- * Makes the token from the environment, else from the file, an admin token. A new token revokes the
- * one it replaces, with its sessions. A revoked token stays revoked.
+ * Makes the token from the environment, or else from the file, an admin token. A new token revokes
+ * the one that it replaces, with its sessions. A revoked token stays revoked.
  */
 export async function ensureAdminToken(db: Database, clock: Clock, place: AdminTokenPlace): Promise<void> {
   const { data_dir, log } = place;
-  const { admin_token: given, database_url } = place.settings;
+  const { admin_token: configured, database_url } = place.settings;
   const path = adminTokenPath(data_dir);
-  // Identifies the former token after an operator deleted the token file to get a new one.
+  // The id identifies the former token after an operator deleted the token file to get a new one.
   const idPath = join(data_dir, 'admin.token.id');
-  const [kept, formerId] = [await readIfThere(path), await readIfThere(idPath)];
-  const secret = given ?? kept ?? newSecret('swt');
+  const [stored, formerId] = [await readIfExists(path), await readIfExists(idPath)];
+  const secret = configured ?? stored ?? newSecret('swt');
   const weakness = tokenWeakness(secret);
-  if (weakness) throw new SettingsError(`The token in ${path} ${weakness}. Delete the file to have a new one made.`);
-  const origin: Origin = given === null ? 'file' : 'environment';
+  if (weakness) throw new SettingsError(`The token in ${path} ${weakness}. Delete the file to get a new one.`);
+  const origin: Origin = configured === null ? 'file' : 'environment';
   const at = now(clock);
-  const { token_id, works } = await db.transaction(async (tx) => {
+  const { token_id, isValid } = await db.transaction(async (tx) => {
     await lockAdminToken(tx);
     const known = await tokenBySecret(tx, secret);
     if (known && (known.role !== 'admin' || known.tenant !== null))
       throw new SettingsError(
-        `The token in ${path} is already a token of ${known.name}, which is no admin. Give another one.`,
+        `The token in ${path} is already a token of ${known.name}, which is no admin. Use another token.`,
       );
     if (known) {
       if (known.origin === 'unknown') await setTokenOrigin(tx, known.token_id, origin);
-      return { token_id: known.token_id, works: known.revoked_at === null };
+      return { token_id: known.token_id, isValid: known.revoked_at === null };
     }
     const token_id = newTokenId(clock);
     await createToken(
@@ -70,9 +70,9 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
       { token_id, name: 'admin', role: 'admin', tenant: null, pool: null, created_at: at, expires_at: null, origin },
       secret,
     );
-    const former = kept === null ? undefined : await tokenBySecret(tx, kept);
+    const former = stored === null ? undefined : await tokenBySecret(tx, stored);
     const ids = [formerId, former?.token_id].filter((id) => typeof id === 'string');
-    const replacedOrigins: Origin[] = ['unknown', ...(given === null ? [] : ['environment' as const])];
+    const replacedOrigins: Origin[] = ['unknown', ...(configured === null ? [] : ['environment' as const])];
     const origins: Origin[] = database_url === null ? ['unknown', 'environment', 'file'] : replacedOrigins;
     const replaced = await revokeReplaced(tx, { ids, origins, keep: token_id }, at);
     await recordEvidence(tx, [
@@ -80,7 +80,7 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
         at,
         layer: 'operator',
         kind: 'token.created',
-        summary: replaced.length > 0 ? 'the admin token was replaced' : 'the first admin token was made',
+        summary: replaced.length > 0 ? 'the admin token was replaced' : 'the first admin token was created',
         data: { token_id, role: 'admin', origin },
       },
       ...replaced.map((id) => ({
@@ -91,17 +91,17 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
         data: { token_id: id, replaced_by: token_id },
       })),
     ]);
-    return { token_id, works: true };
+    return { token_id, isValid: true };
   });
   await mkdir(data_dir, { recursive: true });
   if (token_id !== formerId) await writeFile(idPath, `${token_id}\n`);
-  if (secret !== kept) {
+  if (secret !== stored) {
     await writeFile(path, `${secret}\n`, { mode: 0o600 });
     await chmod(path, 0o600);
   }
-  if (!works)
+  if (!isValid)
     log.warn(
-      `The admin token was revoked and opens nothing. For a new one, ${given === null ? `delete ${path}` : 'change SLIPWAY_ADMIN_TOKEN'} and start again.`,
+      `The admin token was revoked and is not accepted. For a new one, ${configured === null ? `delete ${path}` : 'change SLIPWAY_ADMIN_TOKEN'} and start again.`,
     );
 }
 

@@ -1,5 +1,5 @@
 /**
- * The dependencies of operations. main.ts assembles them; operations know no concrete driver or
+ * The dependencies of operations, which main.ts assembles. Operations know no concrete driver or
  * engine.
  */
 import type { Clock } from '../../base/clock.ts';

@@ -27,9 +27,10 @@ const context = {
       try {
         return await work({ try: number, step });
       } catch (error) {
-        const found = classify(error);
-        if (found.kind === 'cancelled') throw error;
-        if (found.kind === 'final' || number >= tries) throw new StepFailed({ step, tries: number, ...found.problem });
+        const verdict = classify(error);
+        if (verdict.kind === 'cancelled') throw error;
+        if (verdict.kind === 'final' || number >= tries)
+          throw new StepFailed({ step, tries: number, ...verdict.problem });
       }
     }
   },
@@ -37,16 +38,16 @@ const context = {
   sleep: async () => {},
 } as unknown as OperationContext;
 
-const runs: DriverOutcome = { outcome: 'wait', retry_seconds: 0.1, message: 'clean has started' };
-const exits: DriverOutcome = {
+const waiting: DriverOutcome = { outcome: 'wait', retry_seconds: 0.1, message: 'clean has started' };
+const failed: DriverOutcome = {
   ...{ outcome: 'failed', owner_layer: 'node', code: 'clean_failed', retryable: true },
   message: 'clean exited with code 3',
 };
 const done: DriverOutcome = { outcome: 'done', message: 'cleaned' };
 
 /**
- * Returns the answers in turn and repeats the last one. Throws after 50 calls to stop an endless
- * loop.
+ * A driver call that returns the answers in turn and repeats the last one. Throws after 50 calls to
+ * stop an endless loop.
  */
 function script(...answers: DriverOutcome[]) {
   let count = 0;
@@ -58,42 +59,46 @@ function script(...answers: DriverOutcome[]) {
   return { call, calls: () => count };
 }
 
-test('counts tries over all rounds if each try starts the work again', async () => {
-  const { call, calls } = script(...Array.from({ length: 50 }, (_, i) => (i % 2 ? exits : runs)));
+test('with `begins_anew`, fails after the tries of the policy, counted over all rounds', async () => {
+  const { call, calls } = script(...Array.from({ length: 50 }, (_, i) => (i % 2 ? failed : waiting)));
   const driven = drive(context, services, 'clean:driver', call, { policy, subject, begins_anew: true });
   await expect(driven).rejects.toMatchObject({ code: 'clean_failed', message: 'clean exited with code 3' });
   expect(calls()).toBe(2 * policy.tries);
 });
 
-test('is done when a later try succeeds', async () => {
-  const { call } = script(runs, exits, runs, exits, runs, done);
+test('with `begins_anew`, is done when a later try succeeds', async () => {
+  const { call } = script(waiting, failed, waiting, failed, waiting, done);
   const driven = drive(context, services, 'clean:driver', call, { policy, subject, begins_anew: true });
   await expect(driven).resolves.toMatchObject(done);
 });
 
-test('counts tries per round if only the inspection failed', async () => {
-  const { call } = script(...Array.from({ length: 20 }, (_, i) => (i % 2 ? exits : runs)), done);
+test('without `begins_anew`, each round has its own tries', async () => {
+  const { call } = script(...Array.from({ length: 20 }, (_, i) => (i % 2 ? failed : waiting)), done);
   await expect(drive(context, services, 'launch:ensure', call, { policy, subject })).resolves.toMatchObject(done);
 });
 
-test('ends a long wait when its purpose is over', async () => {
-  const { call, calls } = script({ ...runs, retry_seconds: 3600 }, { ...exits, retryable: false });
+test('a long wait is polled, and ends early when `isOver` returns true', async () => {
+  const { call, calls } = script({ ...waiting, retry_seconds: 3600 }, { ...failed, retryable: false });
   const waits: unknown[] = [];
-  const watched = {
+  const recordingContext = {
     ...context,
     sleep: async (seconds: number) => waits.push(seconds),
-    waitFor: async (_: string, look: () => Promise<unknown>, { until }: { until: Date }) =>
-      waits.push({ over: await look(), until: until.getTime() }),
+    waitFor: async (_: string, poll: () => Promise<unknown>, { until }: { until: Date }) =>
+      waits.push({ over: await poll(), until: until.getTime() }),
   } as unknown as OperationContext;
   const isOver = async () => true;
-  await expect(drive(watched, services, 'launch:ensure', call, { policy, subject, isOver })).rejects.toThrow();
+  await expect(drive(recordingContext, services, 'launch:ensure', call, { policy, subject, isOver })).rejects.toThrow();
   expect(waits).toEqual([{ over: true, until: 3600 * 1000 }]);
   expect(calls()).toBe(2);
 });
 
 test('reports a retry time only if the provider put the work off', async () => {
-  const looks = { ...runs, retry_seconds: 10 };
-  const { call } = script(looks, { ...looks, put_off: true, error: { code: 'away', owner_layer: 'provider' } }, done);
+  const shortWait = { ...waiting, retry_seconds: 10 };
+  const { call } = script(
+    shortWait,
+    { ...shortWait, put_off: true, error: { code: 'away', owner_layer: 'provider' } },
+    done,
+  );
   const emitted: unknown[] = [];
   const observed = {
     ...context,

@@ -1,7 +1,7 @@
 /**
- * A stage is one step of an operation's plan, as shown to people. Its begin and end are durable,
- * and an attempt skips a stage that an earlier attempt finished. Engine steps inside it are named
- * `<stage>:<detail>`, so that a retry is shown on the right stage.
+ * A stage is one step of an operation's plan, as shown to people. Its begin and end are recorded,
+ * so an attempt skips a stage that an earlier attempt finished. Engine steps inside a stage are
+ * named `<stage>:<detail>`, so that a retry is shown on the right stage.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { moment, now } from '../../base/clock.ts';
@@ -30,15 +30,15 @@ export interface PlanStep {
   name: string;
   label: string;
   usual_seconds: number | null;
-  /** The expected durations until the pool has its own history. */
+  /** The expected durations, until the pool has recorded its own. */
   expected?: StepHistory;
-  /** Seconds from its start until it is overdue. Null if a deadline on the awaited row decides. */
+  /** Seconds until the step is overdue. Null if a deadline on the awaited row decides. */
   within_seconds: number | null;
 }
 
 export const stageOf = (step: string): string => step.split(':')[0] ?? step;
 
-/** Runs the work of a stage and records its failure. */
+/** Runs the work of a stage and, if that fails, records the failure. */
 export async function failingStage<T>(
   context: OperationContext,
   { db, clock, executor }: OperationServices,
@@ -83,6 +83,7 @@ export async function stage(
 ): Promise<void> {
   const { db, clock, executor } = services;
   const begun = await context.step(`${name}:begin`, () => startStep(db, context, name, 1, executor, now(clock)));
+  // An earlier attempt finished this stage.
   if (begun.over) return;
   await failingStage(context, services, name, work);
   await context.step(`${name}:end`, async () => {
@@ -101,7 +102,7 @@ export async function skipStage(context: OperationContext, services: OperationSe
 
 export interface DriveOptions {
   policy: RetryPolicy;
-  /** Written to the evidence. */
+  /** The instance whose driver state is saved, and the ids for the evidence. */
   subject: Pick<Subject, 'node_instance_id' | 'ids'>;
   /**
    * True if each try starts the work again, such as a script. Tries are then counted over all
@@ -115,35 +116,36 @@ export interface DriveOptions {
 
 type Answered = Exclude<DriverOutcome, DriverFailure> & { failed_tries?: number; answered_at_ms?: number };
 
-/** Shorter waits end before anyone reads about them. */
-const worthTellingSeconds = 5;
+/** The time until the next try is shown only for waits that are long enough to be read. */
+const minShownWaitSeconds = 5;
+/** A provider may make us wait for an hour, so long waits poll `isOver`. */
+const minPolledWaitSeconds = 30;
+const pollEverySeconds = 300;
 
-/** Providers may ask us to come back in an hour. Shorter waits are not worth polling. */
-const longSeconds = 30;
-const lookEverySeconds = 300;
-
-/** Counts from the recorded answer, so that a restart does not start the wait again. */
-async function rest(
+/** Waits from the time of the recorded answer, so that a restart does not start the wait again. */
+async function waitForNextCall(
   context: OperationContext,
   name: string,
   { retry_seconds, answered_at_ms = 0 }: { retry_seconds: number; answered_at_ms?: number },
   { isOver }: DriveOptions,
 ): Promise<void> {
-  if (!isOver || retry_seconds < longSeconds) return context.sleep(retry_seconds);
+  if (!isOver || retry_seconds < minPolledWaitSeconds) return context.sleep(retry_seconds);
   const until = moment(answered_at_ms + retry_seconds * 1000);
   // A change of the node wakes the wait, so rare polling is enough.
-  await context.waitFor(name, async () => (await isOver()) || undefined, { until, poll_seconds: lookEverySeconds });
+  await context.waitFor(name, async () => (await isOver()) || undefined, { until, poll_seconds: pollEverySeconds });
 }
 
-const leftOf = ({ tries, base_seconds, max_seconds }: RetryPolicy, failed: number): RetryPolicy => ({
+/** The policy after `failed` tries: fewer tries, with longer pauses. */
+const remainingPolicy = ({ tries, base_seconds, max_seconds }: RetryPolicy, failed: number): RetryPolicy => ({
   tries: tries - failed,
   base_seconds: Math.min(base_seconds * 2 ** failed, max_seconds),
   max_seconds,
 });
 
 /**
- * Calls a driver until it is done. Drivers never wait inside a call, so the operation sleeps
- * durably and notices a cancel between calls. The driver's state is saved before the next call.
+ * Calls a driver until it is done. Drivers do not wait inside a call. The operation sleeps durably
+ * between calls, where it also notices a cancellation. The driver's state is saved before the next
+ * call.
  */
 export async function drive(
   context: OperationContext,
@@ -176,7 +178,7 @@ export async function drive(
         await recordDriverAnswer(context, services, name, options.subject, answer);
         return { ...answer, failed_tries: tried - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;
       },
-      leftOf(options.policy, failed),
+      remainingPolicy(options.policy, failed),
     );
     const answer = outcome as unknown as Answered;
     if (options.begins_anew) failed += answer.failed_tries ?? 0;
@@ -187,19 +189,21 @@ export async function drive(
       ...problemIn(answer),
       ...(answer.mark !== undefined && { mark: answer.mark }),
       ...(answer.put_off &&
-        answer.retry_seconds >= worthTellingSeconds && { retry_after_seconds: answer.retry_seconds }),
+        answer.retry_seconds >= minShownWaitSeconds && { retry_after_seconds: answer.retry_seconds }),
     } as unknown as Json);
-    await rest(context, `${name}:${round}:rest`, answer, options);
+    await waitForNextCall(context, `${name}:${round}:rest`, answer, options);
   }
 }
 
-/** A reported phase clears the former error. An answer with neither leaves it as it is. */
+/** A reported phase clears the shown error. An answer without phase or error leaves it. */
 function problemIn({ error, message, phase }: DriverWait): { error?: OperationProblem | null } {
   if (error) return { error: { ...error, message } };
   return phase === undefined ? {} : { error: null };
 }
 
-/** Runs inside the driver's step. A separate step would be repeated after a crash just the same. */
+/**
+ * Runs inside the driver's step, because a step of its own would not avoid repeats after a crash.
+ */
 async function recordDriverAnswer(
   context: OperationContext,
   services: OperationServices,
@@ -208,8 +212,10 @@ async function recordDriverAnswer(
   answer: { outcome: 'done' | 'wait' | 'failed'; message: string; mark?: string; parts?: unknown },
 ): Promise<void> {
   // Providers mostly repeat themselves, so skip an answer that the row already shows.
-  const said = answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
-  if (said && reachedIn(said) === reachedIn(answer) && isDeepStrictEqual(said.parts ?? [], answer.parts ?? [])) return;
+  const shown =
+    answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
+  if (shown && reachedIn(shown) === reachedIn(answer) && isDeepStrictEqual(shown.parts ?? [], answer.parts ?? []))
+    return;
   await recordEvidence(services.db, [
     {
       at: now(services.clock),

@@ -30,8 +30,8 @@ export const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationR
 });
 
 /**
- * The reason for a release without a teardown: it never had a machine, or the machine is gone
- * already.
+ * The reason for a release without a teardown: the allocation never had a machine, or the machine
+ * is already gone.
  */
 export const whyNothingToTearDown = async (
   tx: Transaction,
@@ -107,15 +107,15 @@ export async function readSubject(
 }
 
 /**
- * The target with the latest driver state. Each driver call must see the state that the previous
- * call saved, or the driver would start its work again.
+ * Reads the target with the latest driver state. Each driver call must see the state that the
+ * previous call saved; otherwise the driver would start its work again.
  */
 export async function targetNow(services: OperationServices, subject: Subject): Promise<DriverTarget> {
   const instance = await instanceRow(services.db, subject.node_instance_id);
   return { ...subject.target, state: (instance?.driver_state as DriverState | undefined) ?? subject.target.state };
 }
 
-/** The subject of an operation on a node alone. Its allocation is only named in the evidence. */
+/** Reads the subject of an operation on a node. The allocation is only for the evidence. */
 export async function nodeSubjectOf(services: OperationServices, { workflow_id }: OperationContext): Promise<Subject> {
   const operation = await retryWhileUnavailable(services.clock, () => operationRow(services.db, workflow_id));
   if (!operation?.node_id) throw new Error(`operation ${workflow_id} has no node`);
@@ -123,15 +123,15 @@ export async function nodeSubjectOf(services: OperationServices, { workflow_id }
   return readSubject(services, services.db, operation.node_id, { ...operation, allocation_id });
 }
 
-const observedWithinSeconds = 10;
+const observeTimeoutSeconds = 10;
 
 /**
- * Whether the provider shows no running machine. Always false for machines that others launch, and
- * for a provider that does not answer.
+ * Whether the provider shows the machine as absent or exited. False for machines that we did not
+ * launch, and if the provider does not answer.
  */
 export async function isMachineGone({ driver, target }: Subject, clock: Clock): Promise<boolean> {
   if (!driver.launches) return false;
-  const observed = await withTimeout(clock, observedWithinSeconds, driver.observe(target));
+  const observed = await withTimeout(clock, observeTimeoutSeconds, driver.observe(target));
   return observed !== undefined && (!observed.present || observed.state === 'exited');
 }
 
