@@ -6,8 +6,8 @@ import { isSentInClear } from '../base/network/insecure-http.ts';
 import type { EnsureTarget } from './driver.ts';
 
 export function agentIdentity({ bootstrap, ...target }: EnsureTarget) {
-  // The operator chose a plain HTTP address for this server (--public-url); that does not cover
-  // other replicas.
+  // The operator allowed plain HTTP by giving this server such an address (--public-url). That does
+  // not allow plain HTTP to other replicas.
   const allow_insecure_http = isSentInClear(bootstrap.server_url);
   const others = bootstrap.other_server_urls ?? [];
   return {

@@ -1,7 +1,7 @@
-/** Answers that several drivers give alike. */
+/** Answers that several drivers share. */
 import type { DriverFailure, Observation, ProofKind, ProveOutcome } from './driver.ts';
 
-/** A machine that cannot be seen now, which says nothing about whether it exists. */
+/** The observation of a machine that cannot be seen now; it may or may not exist. */
 export const unseen = (detail: string): Observation => ({
   ...{ state: 'unknown', present: true, ready: false },
   detail,

@@ -1,5 +1,6 @@
 /**
- * The conformance suite of drivers, run over a real world with faults before and after each call.
+ * The conformance suite of drivers. It runs each driver against real machines or a server that
+ * imitates the provider, with a fault before or after each call.
  *
  * A crash replaces the driver object by a new one over the same world. A crash after the effect
  * drops the answer and its state: the call is then repeated with the state from before.

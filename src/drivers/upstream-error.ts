@@ -1,4 +1,4 @@
-/** Reads the errors that several upstream clients throw alike: a status, a code, or no answer. */
+/** Reads the status, code or missing answer from the errors of several upstream clients. */
 
 export function statusOf(error: unknown): number | null {
   return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'

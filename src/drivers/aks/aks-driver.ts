@@ -1,5 +1,5 @@
 /**
- * Nodes as AKS clusters. They are agentless: each observation of Azure counts as a heartbeat.
+ * Runs nodes as AKS clusters without an agent: each observation of Azure counts as a heartbeat.
  *
  * Names are derived from the instance's id, and tags are part of the create requests, so a crash
  * between any two steps loses nothing and any replica can continue. Azure's SDKs are loaded at
@@ -25,11 +25,11 @@ import { abort, clean, destroy, stop } from './teardown.ts';
 export interface AksDriverOptions {
   /** The resource manager of a cloud other than the public one. */
   endpoint: string | null;
-  /** PEM: the authority for Azure's addresses, if it is not a public one. */
+  /** The certificate authority for Azure's addresses as PEM, if it is not a public one. */
   ca?: string;
   /** This server's Azure account, in the variables that Azure's own tools read. */
   environment: Environment;
-  /** Used instead of the environment. */
+  /** Replaces the account from the environment. */
   credential?: TokenCredential;
   /** Whether a pool may assign roles on more than its own clusters. */
   allow_roles_anywhere: boolean;
@@ -39,15 +39,15 @@ export interface AksDriverOptions {
   look_seconds?: number;
 }
 
-/** People see the pools updated at least every 20 s. */
+/** Short enough that people see the state of the pools change within 20 s. */
 const default_look_seconds = 10;
 
 const isSignInFailure = /^azure_sign_in_failed$|AuthenticationToken/;
 const sign_in_retry_seconds = 30;
 
 /**
- * Azure continues to create a cluster while it refuses our sign-in; the deadline should end that,
- * not a failed look.
+ * Azure continues to create a cluster while it refuses our sign-in. So a refused sign-in does not
+ * fail the launch; the node's deadline ends it.
  */
 const waitWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): DriverOutcome =>
   answer.outcome === 'failed' && isSignInFailure.test(answer.code) && state.cluster_seen === true

@@ -1,4 +1,4 @@
-/** Shared by all calls of the aks driver: subscriptions, clock and poll interval. */
+/** The state that all calls of the aks driver share: subscriptions, clock and poll interval. */
 import type { Clock } from '../../base/clock.ts';
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
 import type { Azure } from './azure/azure.ts';
@@ -25,7 +25,10 @@ export interface Placed {
 
 export const clusterType = 'Microsoft.ContainerService/managedClusters';
 
-/** Without a known pool its subscription is unknown: then all are searched, by name and by tag. */
+/**
+ * Returns where the instance may be. Without its pool the subscription is unknown, so all
+ * subscriptions are searched by name and by tag.
+ */
 export async function placesOf(host: AksHost, target: DriverTarget): Promise<Placed[]> {
   const known = placeOf(target);
   if (known) return [{ azure: await host.azureAt(known.subscription_id), place: known }];
@@ -42,7 +45,7 @@ export async function placesOf(host: AksHost, target: DriverTarget): Promise<Pla
   return found.flat();
 }
 
-/** A resource with our name but without our tags must not be touched. */
+/** The failure for a resource with our name but without our tags, which must not be touched. */
 export const ofAnother = (what: string, phase?: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',

@@ -173,7 +173,7 @@ export async function diagnose(host: AksHost, target: DriverTarget): Promise<Dia
       summaryOf(host, placed, target, cluster),
       attachmentsOf(host, placed, cluster),
     ]);
-    // Azure does not resume by itself what it gave up.
+    // Azure does not resume a cluster that it gave up, so the failure is certain.
     return {
       summary: host.redact(summary),
       certain: ['Failed', 'Canceled'].includes(cluster.provisioning),

@@ -28,7 +28,7 @@ export const placeIn = (target: DriverTarget, subscription_id: string, resource_
   return { subscription_id, resource_group: group, own_group: group.toLowerCase() === cluster, cluster };
 };
 
-/** Undefined without a known pool: then the tags must be searched for. */
+/** Undefined without a known pool. The caller must then search by tags. */
 export function placeOf(target: DriverTarget): Place | undefined {
   const { subscription_id, resource_group } = target.state;
   if (typeof subscription_id === 'string' && typeof resource_group === 'string')

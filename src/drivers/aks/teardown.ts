@@ -65,7 +65,7 @@ async function destroyGroup(
 
 type Unfinished = DriverWait | DriverFailure | null;
 
-/** We know of no workload in a cluster: whatever runs in it ends with it. */
+/** Does nothing: we start no workload in a cluster, and whatever runs in it ends with it. */
 export const stop = async (): Promise<DriverOutcome> => ({
   outcome: 'done',
   message: 'what runs in the cluster ends with the cluster',
@@ -98,7 +98,7 @@ async function endOperation(host: AksHost, { azure, place }: Placed, { provision
   return waitAndLook(host, `AKS state: ${provisioning} · its abort was asked for`);
 }
 
-/** Done when Azure works on nothing of it; `destroy` removes what is left. */
+/** Done when Azure has no running operation for the instance; `destroy` removes the rest. */
 export function abort(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
   const one = async (placed: Placed): Promise<Unfinished> => {
     const cluster = await placed.azure.clusters.get(placed.place);
@@ -127,7 +127,7 @@ export async function destroy(host: AksHost, target: DriverTarget): Promise<Driv
   const one = async (placed: Placed): Promise<Unfinished> => {
     const cluster = await placed.azure.clusters.get(placed.place);
     if (cluster && !belongsToInstance(cluster, target)) return ofAnother(`a cluster ${placed.place.cluster}`);
-    // Before the cluster: a role on a deleted resource cannot be found.
+    // Roles go before the cluster, because a role on a deleted resource cannot be found.
     for (const { scope, name } of await ownRoles(placed, target)) await placed.azure.roles.remove(scope, name);
     return (await destroyCluster(host, target, placed)) ?? destroyGroup(host, target, placed);
   };

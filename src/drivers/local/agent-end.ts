@@ -7,7 +7,9 @@ import { files } from './files/node-directory.ts';
 import { readRecord, tailOf } from './files/small-file.ts';
 
 export interface AgentEnd {
-  /** It ended by itself and would do so again; it was not killed from outside. */
+  /**
+   * The agent ended by itself and would end again after a restart; it was not killed from outside.
+   */
   by_itself: boolean;
   summary: string;
   /** The agent's own code. */

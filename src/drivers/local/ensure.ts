@@ -1,11 +1,11 @@
 /**
- * Starts an instance's agent, once. A repeat finds the directory and the process by their tags.
+ * Starts an instance's agent, once. A repeated call finds the directory and process by their tags.
  *
  * An agent that ended by itself (it gave up, its set-up failed, it crashed) is not restarted: the
  * pool's `attempts` decide about another instance. An agent that vanished (killed, host rebooted)
- * is launched again a few times, after its leftovers were ended. The exit code tells the two apart,
- * and only the launcher learns it, a moment after the process is gone: so wait for a launcher that
- * is alive.
+ * is launched again a few times, after its remaining processes were killed. The exit code tells the
+ * two cases apart. Only the launcher learns the exit code, a moment after the process is gone, so a
+ * call waits while the launcher is alive.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ import { localSpec } from './spec.ts';
  */
 const workloadDirectories = (directory: string) => [files.temporary, files.work].map((name) => join(directory, name));
 
-/** Anything else in the directory was left by the workload. */
+/** The files of the agent. Anything else in the directory was left by the workload. */
 const keptWithInstance = [
   files.marker,
   files.agent_config,

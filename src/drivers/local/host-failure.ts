@@ -30,7 +30,8 @@ export function hostFailure(error: unknown): DriverFailure {
     owner_layer: 'provider',
     code: hostProblems[code] ?? 'host_error',
     message: `the host refused: ${error.message}`,
-    // Somebody can free space or restore a permission; nothing about the request is wrong.
+    // The request is right, so a retry helps after an operator frees space or restores a
+    // permission.
     retryable: true,
   };
 }

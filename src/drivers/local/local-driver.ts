@@ -1,5 +1,5 @@
 /**
- * Nodes as supervised processes of this host, each in its own directory with the real agent.
+ * Runs nodes as supervised processes of this host, each in its own directory with the real agent.
  *
  * An instance is found without any record of ours: its directory by name and marker, its processes
  * by the tags in their environment. So a crash between any two steps loses nothing, and kill -9 of

@@ -1,4 +1,4 @@
-/** Shared by all calls of the local driver: directories, commands and time limits of this host. */
+/** The state that all calls of the local driver share: directories, commands and time limits. */
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';

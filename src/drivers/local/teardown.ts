@@ -67,7 +67,7 @@ async function killAll(host: LocalHost, target: DriverTarget): Promise<DriverOut
   return { outcome: 'wait', retry_seconds: soon_seconds, message: `killed, not gone yet: ${pidsOf(left)}` };
 }
 
-/** A launch ends with its call, so there is nothing to abort but what it started. */
+/** A launch ends with its call, so only the processes that it started have to be ended. */
 export async function abort(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   return (await killAll(host, target)) ?? { outcome: 'done', message: 'no process of this instance runs' };
 }

@@ -1,4 +1,4 @@
-/** Managed clusters: reading, creating, deleting. Nothing here waits for an operation to end. */
+/** Reads, creates and deletes managed clusters. Nothing here waits for an operation to end. */
 import type {
   ContainerServiceClient,
   ManagedCluster,
@@ -124,7 +124,7 @@ interface WireEvent {
   properties?: { statusMessage?: string };
 }
 
-/** Null if it is not offered or unknown; its absence means nothing. */
+/** Null if Azure does not offer the operation or does not know it. That says nothing about it. */
 async function latestOperation(context: ContainerServiceContext, place: Place): Promise<LatestOperation | null> {
   const path = `${clusterId(place)}/operations/latest`;
   const { status, body } = await context

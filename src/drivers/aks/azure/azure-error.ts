@@ -19,8 +19,8 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 const max_message_length = 1500;
 
 /**
- * The messages of an error and its inner errors, each once: the outer ones often say only that
- * something failed.
+ * Returns the messages of an error and its inner errors, each once. The outer messages often say
+ * only that something failed.
  */
 function messagesIn(error: WireError): string[] {
   const own = typeof error.message === 'string' && error.message !== '' ? [error.message] : [];
@@ -48,8 +48,8 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * Only these codes: a 404 by a proxy, or for an invisible subscription, says nothing about a
- * resource.
+ * Only these codes mean that a resource does not exist. A 404 by a proxy, or for an invisible
+ * subscription, says nothing about the resource.
  */
 const missing = new Set([
   'ResourceNotFound',

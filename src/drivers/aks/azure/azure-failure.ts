@@ -11,7 +11,7 @@ const max_seconds = 3600;
 
 interface Meaning {
   code: RegExp;
-  /** Needed if one code has several meanings. */
+  /** Tells the meanings apart if Azure uses one code for several. */
   words?: RegExp;
   means: 'wait' | 'failed';
   retryable?: boolean;
@@ -29,7 +29,7 @@ const meanings: Meaning[] = [
     retryable: false,
   },
   { code: /^RequestDisallowedByPolicy$/, means: 'failed', retryable: false },
-  // Somebody can restore a permission or fix the account; nothing about the request is wrong.
+  // The request is right, so a retry helps after an operator restores the permission or account.
   {
     code: /Authorization(Failed|PermissionMismatch)|Forbidden|AuthenticationToken|^ScopeLocked$/i,
     means: 'failed',

@@ -1,4 +1,4 @@
-/** Role assignments: a role of a principal on a resource. They carry no tags. */
+/** Reads, creates and deletes role assignments, which cannot have tags. */
 import type { RoleAssignment } from '@azure/arm-authorization';
 import type { Grant } from '../role-id.ts';
 import type { AksRole } from '../spec.ts';

@@ -1,8 +1,8 @@
 /**
- * Creates an instance's cluster, once: resource group, cluster, role assignments. Azure holds the
- * progress: each call looks and does the next step, and adopts a cluster that an earlier call or a
- * crashed replica requested. `state` only makes it faster and its messages better; losing it loses
- * nothing.
+ * Creates an instance's resource group, cluster and role assignments, once. The progress is in
+ * Azure: each call inspects Azure and does the next step, and adopts a cluster that an earlier call
+ * or a crashed replica requested. `state` only saves calls and improves messages, so it may be
+ * lost.
  */
 import type { DriverFailure, DriverOutcome, DriverState, EnsureTarget } from '../../driver.ts';
 import { codeOf, statusOf } from '../../upstream-error.ts';
@@ -50,7 +50,7 @@ const kept = ({ target, place }: Making): DriverState => ({ ...target.state, ...
 const clusterGone = ({ place }: Making): DriverFailure =>
   failed('cluster_gone', `cluster ${place.cluster} was there and is gone: somebody deleted it`);
 
-/** Requests the cluster; Azure shows none yet. */
+/** Requests the cluster, which Azure does not show yet. */
 async function putCluster(making: Making): Promise<DriverOutcome> {
   const { host, target, azure, place, spec } = making;
   const followed = await followOperation(host, azure, target.state);
@@ -133,7 +133,7 @@ async function underway(making: Making, cluster: Cluster): Promise<DriverOutcome
 const redactedParts = (host: AksHost, cluster: Cluster) =>
   partsOf(cluster).map(({ detail, ...part }) => ({ ...part, ...(detail && { detail: host.redact(detail) }) }));
 
-/** Azure has stopped working on it, and it is not ready. */
+/** The failure of a cluster that Azure has stopped working on before it was ready. */
 async function ended(making: Making, cluster: Cluster): Promise<DriverOutcome> {
   const { host, azure, target, place } = making;
   const bad = cluster.pools.find(({ state }) => state === 'Failed');

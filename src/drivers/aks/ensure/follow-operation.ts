@@ -45,8 +45,8 @@ export async function followOperation(
 /** How long after its record a request may be sent. */
 const sent_within_ms = 10_000;
 /**
- * How long after its record an invisible cluster is not taken for absent; a request has timed out
- * by then.
+ * How long after its record an invisible cluster may still appear. Later it counts as absent,
+ * because its request has timed out.
  */
 const shown_within_ms = 40_000;
 
@@ -57,7 +57,7 @@ export const isRecorded = (state: DriverState, now_ms: number): boolean => age(s
 
 export const mayStillAppear = (state: DriverState, now_ms: number): boolean => age(state, now_ms) < shown_within_ms;
 
-/** Whether a requested cluster may still appear; it can be deleted only then. */
+/** Whether a requested cluster may still appear. It can be deleted only after it has appeared. */
 export async function isComing(host: AksHost, { azure, place }: Placed, { state }: DriverTarget): Promise<boolean> {
   if (state.cluster_seen === true) return false;
   if (typeof state.operation === 'string') return (await followOperation(host, azure, state))?.state === 'running';

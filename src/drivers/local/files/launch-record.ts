@@ -8,7 +8,7 @@ export interface LaunchRecord {
   launches: number;
   pid: number | null;
   start: string | null;
-  /** The server that launched it: the only process that learns its exit code, and records it. */
+  /** The server that launched the agent. Only this process learns and records the exit code. */
   launcher: { pid: number; start: string } | null;
 }
 

@@ -27,7 +27,7 @@ export async function spawnDetached({ argv, cwd, env, output, onExit }: Detached
       const { pid } = child;
       child.once('error', reject);
       if (pid === undefined) return;
-      // Heard from the start: a process may end before whoever asked for it gets to run again.
+      // Listen from the start, because the process may end before the caller runs again.
       child.once('exit', (code, signal) => onExit?.(pid, code, signal));
       child.once('spawn', () => resolve(pid));
       child.unref();
