@@ -1,4 +1,4 @@
-/** The agent's life: boot, register, then run all loops at once until something ends it. */
+/** Runs the agent: boots, registers, then runs all loops concurrently until one ends the agent. */
 import { builtInRedactor } from '../base/redaction/redact.ts';
 import type { Log as ServerLog } from '../base/telemetry/log.ts';
 import { openTracer } from '../base/telemetry/open-tracer.ts';

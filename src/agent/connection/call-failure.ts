@@ -71,7 +71,7 @@ export function failureOfProblem(call: string, status: number, body: unknown): C
   };
 }
 
-/** An invalid time would count as passed in every comparison. */
+/** Returns null for an invalid time, which would count as passed in every comparison. */
 function timeOf(value: unknown): string | null {
   const text = textOf(value);
   return text === null || Number.isNaN(Date.parse(text)) ? null : text;

@@ -65,7 +65,7 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
   const pauses = backoff(timing.rotate_retry);
   let neverExpires = false;
 
-  /** Null: not until something else triggers it. */
+  /** Null if no rotation is scheduled; another event may still trigger one. */
   const dueInMs = (): number | null => {
     const expires_at = state.read().identity?.credential_expires_at;
     if (expires_at === undefined || (expires_at === null && neverExpires)) return null;

@@ -57,7 +57,7 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
    */
   let interval_ms = Number.POSITIVE_INFINITY;
 
-  /** Returns how long to wait until the next one. */
+  /** Returns how long to wait until the next heartbeat. */
   const beat = async (): Promise<number> => {
     const answer = await server.heartbeat(report.current(), signal);
     if (answer.ok) {

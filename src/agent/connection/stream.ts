@@ -184,7 +184,7 @@ export interface StreamParts extends Omit<StreamConnectionParts, 'credential' | 
   credential(): string | null;
   onAnswer: ControlPlaneParts['onAnswer'];
   onInterval(seconds: number): void;
-  /** Called when it is open; a heartbeat then shows that it works in both directions. */
+  /** Called when the stream is open. A heartbeat then shows that it works in both directions. */
   onOpen(): void;
 }
 

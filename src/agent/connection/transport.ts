@@ -31,7 +31,7 @@ export interface Call {
   headers: Record<string, string>;
   body?: string | Buffer;
   timeout_ms: number;
-  /** For the answer alone, from when the connection is established and secured. */
+  /** The timeout for the answer alone, counted from when the connection is ready. */
   answer_timeout_ms?: number;
   /** The server answers only when it has something to send, so silence means nothing. */
   is_poll?: boolean;

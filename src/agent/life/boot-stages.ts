@@ -17,7 +17,7 @@ export interface BootStages {
   /** Runs a stage and records it, even if it fails. */
   run<T>(name: string, work: () => Promise<T>): Promise<T>;
   current(): string | null;
-  /** With the start of each stage by the server's clock, where that is known. */
+  /** The stages, with their start by the server's clock where that is known. */
   all(): BootStage[];
   unsent(): BootStage[];
   /** The server has the first `count` stages. */

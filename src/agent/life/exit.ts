@@ -47,7 +47,7 @@ export function writeExitFile(dir: string, end: AgentEnd, clock: Clock): void {
   writeAtomically(exitFile(dir), JSON.stringify(record));
 }
 
-/** The file of an earlier run would be taken for this one's. */
+/** Removes the file of an earlier run, which would be read as the exit of this run. */
 export function removeExitFile(dir: string): void {
   rmSync(exitFile(dir), { force: true });
 }

@@ -8,7 +8,7 @@ import type { AgentParts } from './agent-parts.ts';
 import type { AgentEnd } from './exit.ts';
 
 export interface AgentStop {
-  /** Every loop listens to it. */
+  /** Aborted when the agent should stop; every loop listens to it. */
   signal: AbortSignal;
   /** Null while the agent runs. */
   how(): AgentEnd | null;
@@ -35,7 +35,7 @@ export function createStop(requested: AbortSignal): AgentStop {
   return { signal: stopped.signal, how: () => first, request };
 }
 
-/** An internal error of the agent. */
+/** Returns the exit for an internal error of the agent. */
 export function crashed(error: unknown): AgentEnd {
   return { code: 'agent_crashed', reason: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }

@@ -14,10 +14,10 @@ import { endGroup, signalGroup } from './process-group.ts';
 export interface CommandEvents {
   /** A process runs; its pid is also its group id. */
   launched(pid: number): void;
-  /** It accepts work. */
+  /** The command accepts work. */
   ready(): void;
   ended(how: string): void;
-  /** It ends again and again. */
+  /** The command ends again and again. */
   crashLooping(message: string): void;
 }
 

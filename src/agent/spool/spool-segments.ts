@@ -21,7 +21,7 @@ interface Damage {
 
 interface WholeRecord {
   seq: number;
-  /** It is a loss record, which accounts for the numbers missing before it. */
+  /** Whether the line is a loss record, which accounts for the numbers missing before it. */
   isLoss: boolean;
 }
 
@@ -88,7 +88,7 @@ export interface Segment {
   path: string;
   first: number;
   bytes: number;
-  /** It stands for dropped lines. */
+  /** Whether the file stands for dropped lines. */
   gap: boolean;
 }
 
