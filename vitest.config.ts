@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { FileOrder } from './test/support/run/file-order.ts';
 
-/** The suites start the same few programs hundreds of times; the cache saves compiling them again. */
+/** The suites start the same few programs hundreds of times; the cache saves compile time. */
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
 
 /** The timeouts allow for a slow machine under load. Tests wait for conditions and never sleep. */
@@ -21,7 +21,7 @@ const shared = {
   teardownTimeout: 30_000,
 };
 
-/** More workers than cores, because most tests wait. The database cannot serve many more servers. */
+/** More workers than cores, because most tests wait. The database limits the number of servers. */
 const maxWorkers = Math.min(availableParallelism() + 3, 6);
 
 /** These files give up root for good, so each gets its own process. */

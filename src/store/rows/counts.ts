@@ -138,7 +138,7 @@ const wrongColumns = 'counted::int as counted, there_are::int as there_are';
 export const verifyCounts = (db: Queryable): Promise<WrongCount[]> =>
   db.query<WrongCount>(`${wrongCounts} select ${key}, ${wrongColumns} from wrong order by ${key}`);
 
-const repairLock = 7_213_002;
+const repairLock = 7_213_005;
 
 /**
  * Corrects wrong counts and records a fact. The lock keeps two replicas from adding the same
