@@ -10,7 +10,7 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastLines } from '../../store/logs/node-logs.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
 import { holdStarting, unholdStarting } from '../../store/supervision/agentless-machines.ts';
-import { type Crash, markedCrash, markSigns, noteAdvance } from '../../store/transitions/advance.ts';
+import { type Crash, markSigns, noteAdvance, readCrash } from '../../store/transitions/advance.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
@@ -35,7 +35,7 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       if (!deadline_at || at > deadline_at) return undefined;
       // External watchers report the crash of a machine that we did not launch; see
       // boot-failure-report.ts.
-      if (!subject.driver.launches) return markedCrash(services.db, subject.node_instance_id);
+      if (!subject.driver.launches) return readCrash(services.db, subject.node_instance_id);
       const observed = await subject.driver.observe(subject.target);
       // Without an answer from the provider there is no new state to record.
       if (!observed.unseen) await recordObservation(services, subject, observed.state);

@@ -113,9 +113,9 @@ export async function freezeFromDriver(
 export async function recordLateCause(
   { db, clock }: Pick<OperationServices, 'db' | 'clock'>,
   { node, node_instance_id }: Subject,
-  { certain, code = 'machine_crashed', summary: says }: Diagnosis,
+  { certain, code = 'machine_crashed', summary: message }: Diagnosis,
 ): Promise<boolean> {
   if (!certain) return false;
-  const cause = { node_id: node.node_id, node_instance_id, code, says };
+  const cause = { node_id: node.node_id, node_instance_id, code, message };
   return db.transaction((tx) => attachLateCause(tx, cause, now(clock)));
 }

@@ -336,13 +336,13 @@ export async function replaceCredential(
 }
 
 export async function recordFirstUse(db: Queryable, ids: readonly NodeInstanceId[], now: Date): Promise<void> {
-  const { which, value, how } = byIds('node_instance_id', '$1', ids);
+  const { condition, value, options } = byIds('node_instance_id', '$1', ids);
   await db.query(
     `update instances
      set credential_used_at = $2
-     where ${which}
+     where ${condition}
        and credential_used_at is null`,
     [value, now],
-    how,
+    options,
   );
 }

@@ -77,12 +77,12 @@ async function reenrollNode(
   context: RegistrationContext,
 ) {
   const { now, environment, correlation_id } = context;
-  const { node_id, status_since: standing_since } = node;
+  const { node_id, status_since: failed_since } = node;
   const cause = { node_id, reason: 'the machine joined again', correlation_id };
   const set = { node_instance_id, registered_at: null };
   const [outcome] = await transition(tx, [{ ...cause, to: 'provisioning', by: 're-enroll', set }], now, environment);
   if (!outcome?.moved || outcome.from !== 'failed') return;
-  const rescue = { ...cause, from: ['failed'], to: 'provisioning', by: 'rescue', standing_since } as const;
+  const rescue = { ...cause, from: ['failed'], to: 'provisioning', by: 'rescue', failed_since } as const;
   const rescued = await moveAllocations(tx, [{ ...rescue, node: outcome.node }], now, environment);
   requireMoved(rescued, 'not_found', 'status_moved_on');
 }

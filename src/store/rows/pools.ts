@@ -150,14 +150,14 @@ export async function readSpecValues(db: Queryable, driver: string, key: string)
 /** Reads the present documents of these pools, also of deleted ones. */
 export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, KnownDocument>> {
   if (names.length === 0) return new Map();
-  const { which, value, how } = byIds('pool.name', '$1', [...new Set(names)]);
+  const { condition, value, options } = byIds('pool.name', '$1', [...new Set(names)]);
   const rows = await db.query<{ name: string; document: KnownDocument }>(
     `select pool.name, generation.document || jsonb_build_object('learned', pool.learned) as document
      from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
-     where ${which}`,
+     where ${condition}`,
     [value],
-    how,
+    options,
   );
   return new Map(rows.map((row) => [row.name, row.document]));
 }

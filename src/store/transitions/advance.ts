@@ -1,6 +1,6 @@
 /**
- * Signs of a boot, each recorded once per instance. A new one is an advance, which renews the
- * deadline if the rules allow it; a repetition is not.
+ * Records signs of a boot, each once per instance. A new sign of an advance kind renews the node's
+ * deadline if the rules allow it. A repeated sign changes nothing.
  */
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { BudgetSettings } from '../../lifecycle/deadlines/budgets.ts';
@@ -10,18 +10,18 @@ import { poolGeneration } from '../rows/pools.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { budgetOf, type TransitionEnvironment } from './transition-rules.ts';
 
-/** Signs that are advances, and how each reads in the reason of a moved deadline. */
+/** Renders each kind of advance for the reason of a moved deadline. */
 const advances = {
   boot_stage: (stage: string) => `boot stage ${stage}`,
   reported_stage: (stage: string) => `reports ${stage}`,
   provider_state: (state: string) => `provider state ${state}`,
-  /** A part of the machine and the state that the driver sees it in. */
+  /** The code names a part of the machine and its state as the driver reports them. */
   part: (part: string) => part,
 } as const;
 
 type AdvanceKind = keyof typeof advances;
 
-/** Recorded so that each is handled once: failures, diagnoses, and an extension by a person. */
+/** Signs that do not renew a deadline. Recording them lets callers handle each one once. */
 type OtherKind = 'crash' | 'certain_failure' | 'reported_failure' | 'certain_diagnosis' | 'diagnosis' | 'extended';
 
 /** `code` is unique within its kind and instance. `detail` is for people. */
@@ -33,7 +33,7 @@ export interface BootSign<Kind extends string = AdvanceKind | OtherKind> {
 
 export type Advance = BootSign<AdvanceKind>;
 
-/** Records signs of an instance, and returns the new ones. */
+/** Records signs of an instance and returns those that were not recorded before. */
 export async function markSigns<Sign extends BootSign>(
   tx: Transaction,
   node_instance_id: NodeInstanceId,
@@ -43,7 +43,7 @@ export async function markSigns<Sign extends BootSign>(
   const rows = await tx.query<{ kind: string; code: string }>(
     `insert into boot_signs (node_instance_id, kind, code, detail, seen_at)
      select $1, kind, code, detail, $5
-     from unnest($2::text[], $3::text[], $4::text[]) as shown(kind, code, detail)
+     from unnest($2::text[], $3::text[], $4::text[]) as sign(kind, code, detail)
      on conflict do nothing
      returning kind, code`,
     [
@@ -57,11 +57,11 @@ export async function markSigns<Sign extends BootSign>(
   return rows.flatMap(({ kind, code }) => signs.find((sign) => sign.kind === kind && sign.code === code) ?? []);
 }
 
-const extended = { kind: 'extended', code: '' } as const;
+const extensionSign = { kind: 'extended', code: '' } as const;
 
-/** An advance never shortens a deadline that a person extended. */
+/** Records that a person extended the deadline, so that no later advance shortens it. */
 export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, now: Date): Promise<BootSign[]> =>
-  markSigns(tx, node_instance_id, [extended], now);
+  markSigns(tx, node_instance_id, [extensionSign], now);
 
 async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): Promise<boolean> {
   const rows = await tx.query(
@@ -69,15 +69,14 @@ async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): P
      from boot_signs
      where node_instance_id = $1
        and kind = $2`,
-    [node_instance_id, extended.kind],
+    [node_instance_id, extensionSign.kind],
   );
   return rows.length > 0;
 }
 
-/** Kinds of boot_signs that are advances. */
 export const advanceKinds: readonly string[] = Object.keys(advances);
 
-/** The caller holds the lock on the node's row. */
+/** Renews the node's deadline if a sign is new. The caller holds the lock on the node's row. */
 export async function noteAdvance(
   tx: Transaction,
   node: NodeRow,
@@ -87,16 +86,16 @@ export async function noteAdvance(
 ): Promise<NodeRow> {
   const { status, deadline_at } = node;
   if ((status !== 'provisioning' && status !== 'starting') || !deadline_at || !node.node_instance_id) return node;
-  const fresh = await markSigns(tx, node.node_instance_id, signs, now);
-  if (fresh.length === 0) return node;
+  const newSigns = await markSigns(tx, node.node_instance_id, signs, now);
+  if (newSigns.length === 0) return node;
   const pool = await poolGeneration(tx, node.pool, node.pool_generation);
   if (!pool) return node;
   const settings: BudgetSettings = pool.budgets ?? {};
   const phase = status === 'provisioning' ? 'provision' : 'start';
-  // The budget that it started with, even if another was learned since.
+  // The budget that the boot started with, even if another was learned since.
   const budget_seconds =
     node.budget_seconds ?? budgetOf(phase, pool, environment, node.requested_provision_seconds).seconds;
-  const next = environment.decide.deadlineAfterAdvance(
+  const renewed = environment.decide.deadlineAfterAdvance(
     {
       status,
       clock_from: (status === 'provisioning' ? node.clock_from : null) ?? node.status_since,
@@ -107,9 +106,9 @@ export async function noteAdvance(
     },
     now,
   );
-  if (!next || (next < deadline_at && (await wasExtended(tx, node.node_instance_id)))) return node;
-  const reason = `it advances (${fresh.map(({ kind, code }) => advances[kind](code)).join(', ')})`;
-  const [moved] = await moveDeadlines(tx, [{ node, deadline_at: next, reason }], { layer: 'node' }, now);
+  if (!renewed || (renewed < deadline_at && (await wasExtended(tx, node.node_instance_id)))) return node;
+  const reason = `the boot advances (${newSigns.map(({ kind, code }) => advances[kind](code)).join(', ')})`;
+  const [moved] = await moveDeadlines(tx, [{ node, deadline_at: renewed, reason }], { layer: 'node' }, now);
   return moved ?? node;
 }
 
@@ -119,7 +118,7 @@ export interface Crash {
   message: string;
 }
 
-/** Recorded for the operation that waits for the machine, on whichever replica it runs. */
+/** Records a crash so that the operation waiting for the machine sees it on any replica. */
 export const markCrash = (
   tx: Transaction,
   node_instance_id: NodeInstanceId,
@@ -128,7 +127,7 @@ export const markCrash = (
 ): Promise<BootSign[]> =>
   markSigns(tx, node_instance_id, [{ kind: 'crash', code, detail: tx.redact.text(message) }], now);
 
-export async function markedCrash(db: Queryable, node_instance_id: NodeInstanceId): Promise<Crash | undefined> {
+export async function readCrash(db: Queryable, node_instance_id: NodeInstanceId): Promise<Crash | undefined> {
   const [row] = await db.query<Crash>(
     `select code, coalesce(detail, '') as message
      from boot_signs

@@ -26,7 +26,7 @@ import {
 export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
 
 export interface AllocationMove {
-  /** By its own id, or, for paired changes, by its node and a status in `from`. */
+  /** Paired changes have no id. They select the allocation by its node and a status in `from`. */
   allocation_id?: AllocationId;
   node_id?: NodeId;
   to: AllocationStatus;
@@ -39,9 +39,9 @@ export interface AllocationMove {
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
-  /** Set by a rescue: only the allocation that failed at this moment, with the node. */
-  standing_since?: Date;
-  /** The node after its own change. The allocation shares its deadline. */
+  /** Set by a rescue, which selects only the allocation that failed together with the node. */
+  failed_since?: Date;
+  /** The node after its own change. The allocation may share the node's deadline. */
   node?: Pick<NodeRow, 'node_instance_id' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 }
 
@@ -49,21 +49,21 @@ export type AllocationMoveOutcome =
   | { moved: true; allocation: AllocationRow; from: AllocationStatus }
   | { moved: false; because: Refusal; allocation: AllocationRow | null };
 
-const lockSql = (which: string) => `
+const lockSql = (condition: string) => `
   select *
   from allocations
-  where ${which}
+  where ${condition}
   order by allocation_id
   for no key update`;
 
 function lockAllocations(tx: Transaction, moves: AllocationMove[]): Promise<AllocationRow[]> {
   const ids = moves.flatMap((move) => move.allocation_id ?? []);
   const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
-  const own = byIds('allocation_id', '$1', ids);
-  if (nodeIds.length === 0) return tx.query<AllocationRow>(lockSql(own.which), [own.value], own.how);
-  const held = byIds('node_id', '$1', [...new Set(nodeIds)]);
-  const onNode = `${held.which} and status <> 'released'`;
-  if (ids.length === 0) return tx.query<AllocationRow>(lockSql(onNode), [held.value], held.how);
+  const byId = byIds('allocation_id', '$1', ids);
+  if (nodeIds.length === 0) return tx.query<AllocationRow>(lockSql(byId.condition), [byId.value], byId.options);
+  const byNode = byIds('node_id', '$1', [...new Set(nodeIds)]);
+  const onNode = `${byNode.condition} and status <> 'released'`;
+  if (ids.length === 0) return tx.query<AllocationRow>(lockSql(onNode), [byNode.value], byNode.options);
   const either = `allocation_id = any($1) or (node_id = any($2) and status <> 'released')`;
   return tx.query<AllocationRow>(lockSql(either), [ids, nodeIds]);
 }
@@ -78,7 +78,7 @@ export type AllocationDeadline = Pick<AllocationRow, 'deadline_at' | 'budget_sec
 
 const noDeadline = { deadline_at: null, budget_seconds: null, budget_source: null };
 
-/** While a node provisions or can be rescued, its allocation shares its deadline. */
+/** While a node provisions or can be rescued, its allocation has the same deadline. */
 export function deadlineWithNode(
   to: AllocationStatus,
   node: AllocationDeadline | undefined,
@@ -114,7 +114,7 @@ const verdictOf = ({ by, reason, data }: Pick<AllocationMove, 'by' | 'reason' | 
   ...(data?.certain === true && { certain: true }),
 });
 
-/** The owner of a failure: as the cause of the node's failure says, else the node. */
+/** The cause of the node's failure may name the owner; by default it is the node. */
 const ownerOfFailure = ({ to, data }: Pick<AllocationMove, 'to' | 'data'>): OwnerLayer | null =>
   to === 'failed' || to === 'release_failed'
     ? (ownerLayers.find((each) => each === data?.owner_layer) ?? 'node')
@@ -165,10 +165,10 @@ function factOf(
   };
 }
 
-/** Selects the allocation of a paired change among all that are not released on the node. */
+/** Selects the allocation of a paired change among the unreleased allocations of the node. */
 const isSelected = (move: AllocationMove) => (row: AllocationRow) =>
   (!move.from || move.from.includes(row.status)) &&
-  (!move.standing_since || row.status_since.getTime() === move.standing_since.getTime());
+  (!move.failed_since || row.status_since.getTime() === move.failed_since.getTime());
 
 export async function moveAllocations(
   tx: Transaction,
@@ -188,24 +188,26 @@ export async function moveAllocations(
   const facts: Fact[] = [];
 
   const outcomes = moves.map((move): AllocationMoveOutcome => {
-    const found = move.allocation_id ? byId.get(move.allocation_id) : byNode.get(move.node_id)?.find(isSelected(move));
-    const pool = found && pools.get(found.pool);
+    const allocation = move.allocation_id
+      ? byId.get(move.allocation_id)
+      : byNode.get(move.node_id)?.find(isSelected(move));
+    const pool = allocation && pools.get(allocation.pool);
     if (!pool) return { moved: false, because: 'not_found', allocation: null };
-    const refused = refusalOf(found, move);
-    if (refused) return { moved: false, because: refused, allocation: found };
-    const from = found.status;
+    const refusal = refusalOf(allocation, move);
+    if (refusal) return { moved: false, because: refusal, allocation };
+    const from = allocation.status;
     const set = {
       ...move.set,
       ...enteredAllocationColumns(
         move,
-        deadlineOf(move.to, move, pool, found.provision_timeout_seconds, now, environment),
+        deadlineOf(move.to, move, pool, allocation.provision_timeout_seconds, now, environment),
         now,
       ),
     };
-    Object.assign(found, set);
-    changed.set(found.allocation_id, { ...changed.get(found.allocation_id), ...set });
-    facts.push(factOf(from, found, move, set, now));
-    return { moved: true, allocation: found, from };
+    Object.assign(allocation, set);
+    changed.set(allocation.allocation_id, { ...changed.get(allocation.allocation_id), ...set });
+    facts.push(factOf(from, allocation, move, set, now));
+    return { moved: true, allocation, from };
   });
 
   await writeChanged(tx, 'allocations', 'allocation_id', changed);
@@ -225,7 +227,7 @@ export type NewAllocation = Pick<
   | 'labels'
 >;
 
-/** Creates an allocation, which starts as `requested`. */
+/** Creates an allocation with the status `requested`. */
 export async function createAllocation(
   tx: Transaction,
   fresh: NewAllocation,
@@ -254,12 +256,12 @@ export async function createAllocation(
   return allocation;
 }
 
-/** The new reason of an active allocation whose machine changed; its status stays. */
+/** The new reason of an active allocation whose machine changed; the status does not change. */
 export function noticeOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict'>): string | undefined {
   if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
   if (from === 'offline' && node.status === 'provisioning') return 'its machine enrols anew';
-  // A machine that enrolled again returns by way of starting. One that starts for the first time
-  // has no active allocation.
+  // A machine that enrolled again passes through `starting`. A machine that starts for the first
+  // time has no active allocation.
   if ((from === 'offline' || from === 'starting') && (node.status === 'ready' || node.status === 'degraded'))
     return 'its machine is back';
   return undefined;
@@ -272,16 +274,16 @@ export async function notifyAllocations(
 ): Promise<void> {
   if (notices.length === 0) return;
   const nodes = notices.map(({ node_id }) => node_id);
-  const { which, value, how } = byIds('allocation.node_id', '$2', nodes);
+  const { condition, value, options } = byIds('allocation.node_id', '$2', nodes);
   const notified = await tx.query<AllocationRow>(
     `update allocations allocation set reason = notice.reason
      from jsonb_to_recordset($1::jsonb) as notice(node_id text, reason text)
      where allocation.node_id = notice.node_id
-       and ${which}
+       and ${condition}
        and allocation.status = 'active'
      returning allocation.*`,
     [redactedRows(tx.redact, notices, ['reason']), value],
-    how,
+    options,
   );
   await recordEvidence(
     tx,
@@ -289,7 +291,7 @@ export async function notifyAllocations(
       at: now,
       layer: 'rule',
       kind: 'allocation.told',
-      summary: `it stays active: ${allocation.reason}`,
+      summary: `the allocation stays active: ${allocation.reason}`,
       data: { set: { allocation_id: allocation.allocation_id, reason: allocation.reason } },
       node_id: allocation.node_id,
       allocation_id: allocation.allocation_id,

@@ -1,4 +1,4 @@
-/** The reason of a failed allocation through retries and causes that are found later. */
+/** Tests the reason of a failed allocation after retries and causes found later. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -26,7 +26,7 @@ afterAll(() => db.close());
 beforeEach(async () => {
   await db.query('delete from operations');
   await db.query('delete from allocations');
-  await queued('op_first', new Date(start.getTime() - 60_000), { retry: true, reason: 'attempt 1 of 9' });
+  await insertOperation('op_first', new Date(start.getTime() - 60_000), { retry: true, reason: 'attempt 1 of 9' });
   await db.query(
     `insert into allocations (allocation_id, pool, tenant, status, status_since, correlation_id, workflow_id, verdict, reason, created_at)
      values ('alloc_1', 'p', 't', 'failed', $1, 'c', 'op_first', $2, $3, $1)`,
@@ -34,14 +34,14 @@ beforeEach(async () => {
   );
 });
 
-const queued = (workflow_id: string, created_at: Date, params: object, actor: Actor | null = null) =>
+const insertOperation = (workflow_id: string, created_at: Date, params: object, actor: Actor | null = null) =>
   db.query(
     `insert into operations (workflow_id, kind, revision, status, correlation_id, params, actor, created_at)
      values ($1, 'node-provision', 1, 'queued', 'c', $2, $3, $4)`,
     [workflow_id, params, actor, created_at],
   );
 
-/** Changes the allocation under its lock; returns the reason on its row. */
+/** Changes the allocation under its row lock and returns the new reason. */
 async function change(apply: (row: AllocationRow, tx: Parameters<typeof lockAllocation>[0]) => Promise<void>) {
   await db.transaction(async (tx) => {
     const row = await lockAllocation(tx, 'alloc_1');
@@ -54,19 +54,19 @@ async function change(apply: (row: AllocationRow, tx: Parameters<typeof lockAllo
 
 async function retry(id: string, next_try: string, actor: Actor | null = null) {
   const workflow_id = id as WorkflowId;
-  await queued(id, later, { retry: true, reason: actor ? 'it is urgent' : next_try }, actor);
+  await insertOperation(id, later, { retry: true, reason: actor ? 'it is urgent' : next_try }, actor);
   return change((row, tx) => markRetrying(tx, row, { workflow_id, next_try, actor }, later));
 }
 
 const explain = (reason: string) =>
   change((row, tx) => recordAllocationCause(tx, row, { ...verdict, reason, certain: true }, later));
 
-test('replaces the announced try and keeps the failure', async () => {
+test('a retry replaces the announced try and keeps the failure reason', async () => {
   expect(await retry('op_2', 'attempt 2 of 3')).toBe('set-up ended; code 5 follows; attempt 2 of 3 follows');
   expect(await retry('op_3', retryByHand, person)).toBe('set-up ended; code 5 follows; another try follows');
 });
 
-test('keeps the announced try when a cause is found later', async () => {
+test('a cause found later replaces the failure reason and keeps the announced try', async () => {
   await retry('op_2', 'attempt 2 of 3');
   expect(await explain('disk full')).toBe('disk full; attempt 2 of 3 follows');
   await retry('op_3', retryByHand, person);

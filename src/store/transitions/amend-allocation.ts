@@ -1,6 +1,6 @@
 /**
- * Changes of allocations other than their status. Each is recorded, so that the row can be rebuilt
- * from its facts.
+ * Changes allocations without changing their status. Every change is recorded, so that the row can
+ * be rebuilt from its facts.
  */
 import type { WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -10,9 +10,9 @@ import type { Transaction } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
 import { writeRows } from './transition-rules.ts';
 
-/** The reason of a failed allocation: why it failed and, if it is retried, the next try. */
-const failedReason = (why: string, next_try: string | null): string =>
-  next_try === null ? why : `${why}; ${next_try} follows`;
+/** Renders why the allocation failed and, if it is retried, the next try. */
+const failedReason = (failure: string, next_try: string | null): string =>
+  next_try === null ? failure : `${failure}; ${next_try} follows`;
 
 /** Records the retry of a failed allocation by another operation. The caller holds the row lock. */
 export async function markRetrying(
@@ -21,17 +21,17 @@ export async function markRetrying(
   { workflow_id, next_try, actor = null }: { workflow_id: WorkflowId; next_try: string; actor?: Actor | null },
   now: Date,
 ): Promise<void> {
-  // The reason of the row may still announce an earlier try, which ended while it waited for a
-  // machine.
-  const why = allocation.verdict?.reason ?? allocation.reason ?? 'it failed';
-  const set = { workflow_id, reason: failedReason(why, next_try) };
+  // The verdict comes first: the row's reason may still announce an earlier try that ended while
+  // it waited for a machine.
+  const failure = allocation.verdict?.reason ?? allocation.reason ?? 'it failed';
+  const set = { workflow_id, reason: failedReason(failure, next_try) };
   await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
   await recordEvidence(tx, [
     {
       at: now,
       layer: actor ? 'operator' : 'workflow',
       kind: 'allocation.retrying',
-      summary: `it is tried again${actor ? '' : ' by itself'}: ${next_try}`,
+      summary: `the allocation is retried${actor ? '' : ' automatically'}: ${next_try}`,
       data: { set: { allocation_id: allocation.allocation_id, ...set } },
       actor,
       allocation_id: allocation.allocation_id,
@@ -67,7 +67,7 @@ export async function handOverRelease(
   ]);
 }
 
-/** The reason of a manual retry. An automatic one is queued with its attempt number. */
+/** The reason of a manual retry. An automatic retry has its attempt number as reason. */
 export const retryByHand = 'another try';
 
 /** The retry that was queued since the allocation failed; null if there is none. */
@@ -77,7 +77,7 @@ async function nextTryOf(tx: Transaction, { workflow_id, status_since }: Allocat
      from operations
      where workflow_id = $1
        and params -> 'retry' = 'true'
-       -- An operation from before the failure is the one that failed, even if it was a retry.
+       -- An operation created before the failure is the one that failed, even if it was a retry.
        and created_at >= $2`,
     [workflow_id, status_since],
   );

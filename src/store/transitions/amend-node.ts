@@ -1,4 +1,7 @@
-/** Changes of nodes other than their status. Evidence of each keeps the row reproducible. */
+/**
+ * Changes nodes without changing their status. Every change is recorded, so that the row can be
+ * rebuilt from its facts.
+ */
 import type { AllocationId, CorrelationId, KnownIds, WorkflowId } from '../../base/ids.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Transaction } from '../pg/database.ts';
@@ -28,17 +31,17 @@ export type NodeAmendment = Partial<
   >
 >;
 
-/** The ids that the fact of an amended row carries. */
+/** The ids that the fact about an amended row needs. */
 export type AmendedNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
 
-export interface Amended<N extends AmendedNode = AmendedNode> {
+export interface Amendment<N extends AmendedNode = AmendedNode> {
   node: N;
   set: NodeAmendment;
   fact: Fact;
 }
 
 /** The caller read each `node` under its row lock. All amendments set the same columns. */
-export async function amendNodes<N extends AmendedNode>(tx: Transaction, amendments: Amended<N>[]): Promise<N[]> {
+export async function amendNodes<N extends AmendedNode>(tx: Transaction, amendments: Amendment<N>[]): Promise<N[]> {
   const [first] = amendments;
   if (!first) return [];
   const rows = amendments.map(({ node, set }) => ({ ...node, ...set }));
@@ -67,11 +70,11 @@ export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendme
 interface BoundNode {
   node: NodeRow;
   operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; kind: string };
-  /** The holder, if known. */
+  /** The allocation that holds the node, if the caller knows it. */
   allocation?: { allocation_id: AllocationId };
 }
 
-/** Records which operations work on nodes now. */
+/** Records which operation works on each node. */
 export async function bindNodesToOperations(tx: Transaction, bound: BoundNode[], now: Date): Promise<void> {
   const changed = bound.filter(
     ({ node, operation }) =>
@@ -86,7 +89,7 @@ export async function bindNodesToOperations(tx: Transaction, bound: BoundNode[],
         at: now,
         layer: 'workflow',
         kind: 'node.bound',
-        summary: `${kind} works on it from here on`,
+        summary: `${kind} now works on this node`,
         ...(allocation && { allocation_id: allocation.allocation_id }),
       },
     })),
@@ -101,15 +104,15 @@ export const bindNodeToOperation = (
 ): Promise<void> => bindNodesToOperations(tx, [{ node, operation }], now);
 
 /**
- * Adds the id of the allocation that holds the node now, so that its tenant sees the fact. Facts
- * with an id or null are left as they are.
+ * Adds the id of the allocation that holds the node, so that the holder's tenant sees the fact.
+ * Facts whose `allocation_id` is an id or null are not changed.
  */
 export async function fillAllocationIds(tx: Transaction, facts: KnownIds[]): Promise<void> {
-  const unnamed = facts.filter((fact) => fact.allocation_id === undefined);
-  if (unnamed.length === 0) return;
-  const holder = await holdersOf(
+  const incomplete = facts.filter((fact) => fact.allocation_id === undefined);
+  if (incomplete.length === 0) return;
+  const holders = await holdersOf(
     tx,
-    unnamed.flatMap((fact) => fact.node_id ?? []),
+    incomplete.flatMap((fact) => fact.node_id ?? []),
   );
-  for (const fact of unnamed) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
+  for (const fact of incomplete) fact.allocation_id = (fact.node_id && holders.get(fact.node_id)) ?? null;
 }

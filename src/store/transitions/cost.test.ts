@@ -1,4 +1,4 @@
-/** The cost of transitions, and concurrent ones. */
+/** Tests the number of statements of a transition, and concurrent transitions. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import type { NodeId } from '../../base/ids.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 describe('cost and concurrency', () => {
-  const counting = (tx: Transaction, count: { statements: number }): Transaction => ({
+  const countStatements = (tx: Transaction, count: { statements: number }): Transaction => ({
     ...tx,
     query: (text, values) => {
       count.statements++;
@@ -30,7 +30,7 @@ describe('cost and concurrency', () => {
     },
   });
 
-  test('takes as many statements for a thousand moves as for one', async () => {
+  test('needs the same number of statements for a thousand moves as for one', async () => {
     const ids = (
       await db.query<{ node_id: NodeId }>(
         `insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, deadline_at, created_at)
@@ -43,27 +43,27 @@ describe('cost and concurrency', () => {
        select 'alloc_many_' || i, 'test', 'node_many_' || i, 'acme', 'active', $1, 'c', $1 from generate_series(1, 1001) as i`,
       [fleet.now()],
     );
-    const failing = async (nodes: NodeId[]) => {
+    const failNodes = async (nodes: NodeId[]) => {
       const count = { statements: 0 };
       const moves = nodes.map(
         (node_id): NodeMove => ({ node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' }),
       );
       const outcomes = await db.transaction((tx) =>
-        transition(counting(tx, count), moves, fleet.now(), fleet.environment),
+        transition(countStatements(tx, count), moves, fleet.now(), fleet.environment),
       );
       expect(outcomes.every((outcome) => outcome.moved)).toBe(true);
       return count.statements;
     };
-    const one = await failing(ids.slice(0, 1));
-    expect(await failing(ids.slice(1))).toBe(one);
+    const one = await failNodes(ids.slice(0, 1));
+    expect(await failNodes(ids.slice(1))).toBe(one);
     expect(one).toBeLessThan(10);
-    const [left] = await db.query<{ count: number }>(
+    const [failedAllocations] = await db.query<{ count: number }>(
       `select count(*)::int as count from allocations where allocation_id like 'alloc_many_%' and status = 'failed'`,
     );
-    expect(left?.count).toBe(1001);
+    expect(failedAllocations?.count).toBe(1001);
   });
 
-  test('lets one of many concurrent callers make the same change', async () => {
+  test('lets only one of many concurrent callers move a node', async () => {
     const node = await fleet.node('failed');
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -84,8 +84,8 @@ describe('cost and concurrency', () => {
     expect(facts.filter((fact) => fact.data.from === 'failed').length).toBe(1);
   });
 
-  /** Deterministic, so that a failure can be reproduced. */
-  const dice = (seed: number) => () => {
+  /** Pseudo-random numbers from a seed, so that a failure can be reproduced. */
+  const seededRandom = (seed: number) => () => {
     seed = (seed * 1103515245 + 12345) % 2 ** 31;
     return seed / 2 ** 31;
   };
@@ -93,16 +93,16 @@ describe('cost and concurrency', () => {
   test('never deadlocks when transitions overlap', async () => {
     const nodes = await Promise.all(Array.from({ length: 10 }, () => fleet.node('ready')));
     const allocations = await Promise.all(nodes.map((node) => fleet.allocation('active', node)));
-    const roll = dice(7);
+    const random = seededRandom(7);
     const pick = <T>(list: readonly T[]): T => {
-      const item = list[Math.floor(roll() * list.length)];
+      const item = list[Math.floor(random() * list.length)];
       if (item === undefined) throw new Error('nothing to pick');
       return item;
     };
     let attempts = 0;
     const plans = Array.from({ length: 50 }, (_, i) => ({
       kind: (['batch', 'release', 'operation'] as const)[i % 3],
-      crossing: Array.from({ length: 2 + Math.floor(roll() * 4) }, () => ({
+      crossing: Array.from({ length: 2 + Math.floor(random() * 4) }, () => ({
         node: pick(nodes),
         edge: pick(nodeEdges),
       })),
@@ -125,8 +125,8 @@ describe('cost and concurrency', () => {
         await moveNodes([{ node_id, to: node_edge.to, by: pick(node_edge.by), reason }]);
       if (kind !== 'batch')
         await moveAllocations(tx, [{ allocation_id, to: edge.to, by: pick(edge.by), reason }], at, fleet.environment);
-      // A request for a release inserts a row that refers to the node while it locks the
-      // allocation.
+      // A release request holds the lock on the allocation while it inserts a row that refers to
+      // the node.
       if (kind === 'release')
         await tx.query(
           `insert into operations (workflow_id, kind, revision, status, node_id, allocation_id, correlation_id, created_at)
@@ -134,11 +134,11 @@ describe('cost and concurrency', () => {
           [workflow_id, node_id, allocation_id, at],
         );
     };
-    const exclusive = (error: unknown) => {
+    const ignoreSecondHolder = (error: unknown) => {
       if (!isUniqueViolation(error, 'allocations_exclusive')) throw error;
     };
-    await Promise.all(plans.map((plan) => db.transaction((tx) => work(tx, plan)).catch(exclusive)));
-    // The database breaks a deadlock, and the transaction would be retried.
+    await Promise.all(plans.map((plan) => db.transaction((tx) => work(tx, plan)).catch(ignoreSecondHolder)));
+    // PostgreSQL would abort one transaction of a deadlock, and its retry would be another attempt.
     expect(attempts).toBe(plans.length);
   });
 });

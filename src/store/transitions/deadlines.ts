@@ -1,6 +1,7 @@
 /**
- * Moves deadlines outside transitions: for an operator, an advance, granted capacity, or a gap of
- * our own. An allocation that waits for the node shares its deadline, so both move together.
+ * Moves deadlines outside transitions: for an operator, an advance, granted capacity, or an outage
+ * of the control plane. An allocation that waits for the node shares its deadline, so both move
+ * together.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -16,7 +17,7 @@ import { writeRows } from './transition-rules.ts';
 export interface DeadlineMove {
   node: NodeRow;
   deadline_at: Date;
-  /** Other columns that change with it. */
+  /** Other columns that change with the deadline. */
   set?: Pick<NodeAmendment, 'clock_from' | 'waiting_for'>;
   reason: string;
   data?: Record<string, unknown>;
@@ -27,10 +28,13 @@ export interface MovedBy {
   actor?: Actor | null;
 }
 
-/** A sweep decides again, so its record is cleared. A machine does not repeat its report. */
+/**
+ * Clears an observe-only verdict of a sweep, because the sweep decides again. A verdict from a
+ * machine's report stays, because the machine does not repeat the report.
+ */
 const remainingWouldHave = ({ would_have }: NodeRow) => (would_have && isNodeRule(would_have.rule) ? null : would_have);
 
-/** The caller holds the node locks. Held and observe-only verdicts are decided again later. */
+/** The caller holds the node locks. Sweeps decide held and observe-only verdicts again later. */
 export async function moveDeadlines(
   tx: Transaction,
   moves: DeadlineMove[],
@@ -46,7 +50,7 @@ export async function moveDeadlines(
         at: now,
         layer: by.layer,
         kind: 'node.deadline_moved',
-        summary: `it has until ${deadline_at.toISOString()}: ${reason}`,
+        summary: `the deadline is now ${deadline_at.toISOString()}: ${reason}`,
         data: { before: node.deadline_at, reason, ...data },
         actor: by.actor ?? null,
       },
@@ -64,7 +68,7 @@ export async function moveDeadlines(
        -- Lets the planner use the index.
        and allocation.node_id = any($2)
        and allocation.status in ('provisioning', 'failed')
-       -- Only those that share the deadline of the node.
+       -- An allocation with another deadline does not share the node's.
        and allocation.deadline_at = moved.before
      returning allocation.allocation_id, allocation.correlation_id, allocation.workflow_id, allocation.node_id`,
     [
@@ -83,7 +87,7 @@ export async function moveDeadlines(
         at: now,
         layer: by.layer,
         kind: 'allocation.deadline_moved',
-        summary: `it has until ${move?.deadline_at.toISOString()}: ${move?.reason}`,
+        summary: `the deadline is now ${move?.deadline_at.toISOString()}: ${move?.reason}`,
         data: { set: { allocation_id, deadline_at: move?.deadline_at } },
         actor: by.actor ?? null,
         node_id: node_id as never,
@@ -96,7 +100,7 @@ export async function moveDeadlines(
   return rows;
 }
 
-/** Gives a `cleaning` node its whole budget again for a retried release; its row is locked. */
+/** Renews the whole budget of a `cleaning` node for a retried release. The row is locked. */
 export async function renewCleaning(
   tx: Transaction,
   node: NodeRow | undefined,
@@ -106,10 +110,10 @@ export async function renewCleaning(
   if (node?.status !== 'cleaning' || node.budget_seconds === null) return;
   const deadline_at = secondsLater(now, node.budget_seconds);
   const by: MovedBy = { layer: actor ? 'operator' : 'rule', actor };
-  await moveDeadlines(tx, [{ node, deadline_at, reason: 'its release is tried again' }], by, now);
+  await moveDeadlines(tx, [{ node, deadline_at, reason: 'the release is retried' }], by, now);
 }
 
-/** Moves a deadline that an allocation does not share with a node. Its row is locked. */
+/** Moves a deadline that the allocation does not share with a node. The caller holds the row lock. */
 export async function moveAllocationDeadline(
   tx: Transaction,
   allocation: AllocationRow,
@@ -124,7 +128,7 @@ export async function moveAllocationDeadline(
       at: now,
       layer: by.layer,
       kind: 'allocation.deadline_moved',
-      summary: `it has until ${deadline_at.toISOString()}: ${reason}`,
+      summary: `the deadline is now ${deadline_at.toISOString()}: ${reason}`,
       data: { set: { allocation_id: allocation.allocation_id, ...set }, before: allocation.deadline_at, reason },
       actor: by.actor ?? null,
       allocation_id: allocation.allocation_id,

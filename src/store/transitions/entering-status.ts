@@ -1,4 +1,4 @@
-/** The columns that entering a status sets, and the fact that records it. */
+/** Computes the columns that entering a status sets, and the fact that records the change. */
 import { secondsLater } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -12,18 +12,18 @@ import { budgetOf, evidenceLayerOf, type TransitionEnvironment } from './transit
 
 export interface TransitionCause {
   by: Cause;
-  /** For people; also the reason of the verdict, if there is one. */
+  /** A sentence for people. It is also the reason of the verdict, if there is one. */
   reason: string;
-  /** The evidence for the decision. */
+  /** Evidence for the decision. */
   data?: Record<string, unknown>;
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
-  /** The holder of the node, null if there is none. Undefined: it is looked up. */
+  /** The holder of the node; null if there is none, undefined to look it up. */
   allocation_id?: AllocationId | null | undefined;
 }
 
-/** A new instance starts its boot clock and checks its prerequisites anew. */
+/** A new instance restarts the boot clock and the check of prerequisites. */
 const newInstanceColumns = (pool: PoolDocument, now: Date) => ({
   clock_from: now,
   waiting_for: null,
@@ -41,7 +41,10 @@ function verdictOf(
   return { rule: by, reason, at: now.toISOString(), from, ...(owner !== null && { owner }), ...certain };
 }
 
-/** The rescue window follows from the budget of the boot, even if another was learned since. */
+/**
+ * The seconds from which the next budget is computed. The rescue window of a failed boot follows
+ * from the budget of that boot, even if another was learned since.
+ */
 export const bootSeconds = (
   node: Pick<NodeRow, 'status' | 'budget_seconds' | 'budget_source' | 'requested_provision_seconds'>,
   to: NodeStatus,

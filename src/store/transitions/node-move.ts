@@ -26,9 +26,9 @@ export type NodeChanges = Partial<
 export interface NodeMove extends TransitionCause {
   node_id: NodeId;
   to: NodeStatus;
-  /** Refused if the node has another instance by now. */
+  /** The move is refused if the node has another instance by now. */
   node_instance_id?: NodeInstanceId;
-  /** Refused from other statuses. Without this, the transition table alone decides. */
+  /** The move is refused from other statuses. If absent, only the transition table decides. */
   from?: readonly NodeStatus[];
   set?: NodeChanges;
 }

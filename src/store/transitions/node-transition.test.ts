@@ -1,4 +1,4 @@
-/** Transitions on a real database: allowed, refused and paired ones. */
+/** Tests allowed, refused and paired transitions on a real database. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsBetween } from '../../base/clock.ts';
@@ -65,7 +65,7 @@ describe('nodes', () => {
       expect(outcome?.moved && outcome.node).toEqual(after);
       expect(after.status).toBe(to);
       expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
-      // Every quarantine leaves a verdict, also one by an operator.
+      // Every quarantine leaves a verdict, even if an operator caused it.
       expect(after.verdict?.rule ?? null).toBe(isVerdict(by) || to === 'quarantined' ? by : null);
       const isStopped = ['degraded', 'offline', 'failed', 'quarantined'].includes(to);
       expect(after.verdict?.owner !== undefined, `${to} by ${by} has an owner`).toBe(
@@ -85,7 +85,7 @@ describe('nodes', () => {
     }
   });
 
-  test('refuses everything else and changes nothing', async () => {
+  test('refuses every move without an edge and changes nothing', async () => {
     for (const from of nodeStatusNames) {
       const node = await fleet.node(from);
       const row = await nodeNow(db, node.node_id);
@@ -105,7 +105,7 @@ describe('nodes', () => {
     }
   });
 
-  test('refuses to create a node by another cause', async () => {
+  test('throws if the cause may not create nodes', async () => {
     const fresh = { ...(await fleet.node()), node_id: 'node_wrong' as NodeId, name: 'wrong' };
     await expect(
       db.transaction((tx) =>
@@ -131,7 +131,7 @@ describe('nodes', () => {
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
   });
 
-  test('refuses a move from another status, and reports an unknown node', async () => {
+  test('refuses a move whose from does not match, and returns not_found for an unknown node', async () => {
     const node = await fleet.node('ready');
     const move = { to: 'cleaning', by: 'retire', reason: 'no' } as const;
     expect(await fleet.move({ ...move, node_id: node.node_id, from: ['failed'] })).toMatchObject([
@@ -142,7 +142,7 @@ describe('nodes', () => {
     ]);
   });
 
-  test('leaves neither row nor fact after a rollback', async () => {
+  test('changes no row and records no fact after a rollback', async () => {
     const node = await fleet.node('ready');
     const allocation = await fleet.allocation('active', node);
     const [row, held] = [await nodeNow(db, node.node_id), await allocationNow(db, allocation.allocation_id)];
@@ -153,9 +153,9 @@ describe('nodes', () => {
         expect(await transition(tx, [move], fleet.now(), fleet.environment)).toMatchObject([{ moved: true }]);
         const lost: NodeMove = { node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' };
         expect(await transition(tx, [lost], fleet.now(), fleet.environment)).toMatchObject([{ moved: true }]);
-        throw new Error('no, after all');
+        throw new Error('roll back');
       }),
-    ).rejects.toThrow('no, after all');
+    ).rejects.toThrow('roll back');
     expect(await nodeNow(db, node.node_id)).toEqual(row);
     expect(await allocationNow(db, allocation.allocation_id)).toEqual(held);
     expect(await factsOf('node_id', node.node_id)).toEqual(before);
@@ -191,7 +191,7 @@ describe('allocations', () => {
     }
   });
 
-  test('refuses everything else and changes nothing', async () => {
+  test('refuses every move without an edge and changes nothing', async () => {
     for (const from of allocationStatusNames) {
       const { allocation_id } = await fleet.allocation(from);
       const row = await allocationNow(db, allocation_id);
@@ -208,7 +208,7 @@ describe('allocations', () => {
     }
   });
 
-  test('refuses a second active allocation on a node', async () => {
+  test('refuses a second unreleased allocation on a node', async () => {
     for (const held of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
       const node = await fleet.node('ready');
       await fleet.allocation(held, node);
@@ -227,7 +227,7 @@ describe('paired changes', () => {
   );
 
   test.for(cases)(
-    'node $from → $to: allocation $allocation.from → $allocation.to',
+    'node $from → $to moves its allocation $allocation.from → $allocation.to',
     async ({ from, to, allocation }) => {
       const node = await fleet.node(from);
       const held = await fleet.allocation(allocation.from, node);
@@ -258,12 +258,12 @@ describe('paired changes', () => {
       expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
       expect(facts[0]?.writer).toBe(facts[1]?.writer);
       const shared = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
-      const standing = await nodeNow(db, node.node_id);
-      if (shared && standing.deadline_at) expect(after.deadline_at).toEqual(standing.deadline_at);
+      const movedNode = await nodeNow(db, node.node_id);
+      if (shared && movedNode.deadline_at) expect(after.deadline_at).toEqual(movedNode.deadline_at);
     },
   );
 
-  test('leaves an allocation in another status alone', async () => {
+  test('does not move an allocation whose status has no paired change', async () => {
     for (const status of allocationStatusNames.filter((each) => each !== 'requested')) {
       const node = await fleet.node('offline');
       const held = await fleet.allocation(status, node);
@@ -284,7 +284,7 @@ describe('paired changes', () => {
     expect((await allocationNow(db, latest.allocation_id)).status).toBe('provisioning');
   });
 
-  test('records the holder in facts of a node, and none after its release', async () => {
+  test('facts of a node name its holder, and no allocation after the release', async () => {
     const node = await fleet.node('ready');
     const former = await fleet.allocation('failed', node);
     const holder = await fleet.allocation('active', node);

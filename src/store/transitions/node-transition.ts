@@ -1,7 +1,7 @@
 /**
  * The only writer of a node's status. A call locks the rows, checks the transition table and the
  * instance fence, and writes rows and evidence in the caller's transaction, including the paired
- * change of the allocation. Ten thousand moves take as many statements as one.
+ * change of the allocation. The number of statements does not depend on the number of moves.
  *
  * To avoid deadlocks, nodes are locked before allocations everywhere, each in id order. The locks
  * are `no key`, so rows that only refer to a node (an operation, a task) can still be inserted.
@@ -33,11 +33,11 @@ interface LockedNode extends NodeRow {
   pool_document: PoolDocument;
 }
 
-const lockSql = (which: string) => `
+const lockSql = (condition: string) => `
   select node.*, ${documentOfGeneration} as pool_document
   from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
-  where ${which}
+  where ${condition}
   order by node.node_id
   for no key update of node`;
 
@@ -58,9 +58,9 @@ function noticesOf(outcome: NodeMoveOutcome): { node_id: NodeId; reason: string 
   return reason ? [{ node_id: outcome.node.node_id, reason }] : [];
 }
 
-/** Applies a move to a locked row, in memory, and returns everything that has to be written. */
+/** Applies a move to a locked row in memory and returns everything that has to be written. */
 function applyMove(locked: LockedNode, move: NodeMove, now: Date, environment: TransitionEnvironment) {
-  const { status: from, status_since: standing_since } = locked;
+  const { status: from, status_since: from_since } = locked;
   const set = {
     ...enteredColumns(from, move.to, move, locked.pool_document, bootSeconds(locked, move.to), now, environment),
     ...move.set,
@@ -71,7 +71,7 @@ function applyMove(locked: LockedNode, move: NodeMove, now: Date, environment: T
   return {
     node,
     from,
-    standing_since,
+    from_since,
     set,
     boot,
     beat: expectedBeat(locked),
@@ -87,8 +87,8 @@ export async function transition(
   environment: TransitionEnvironment,
 ): Promise<NodeMoveOutcome[]> {
   if (moves.length === 0) return [];
-  const { which, value, how } = byIds('node.node_id', '$1', [...new Set(moves.map((move) => move.node_id))]);
-  const rows = await tx.query<LockedNode>(lockSql(which), [value], how);
+  const { condition, value, options } = byIds('node.node_id', '$1', [...new Set(moves.map((move) => move.node_id))]);
+  const rows = await tx.query<LockedNode>(lockSql(condition), [value], options);
   const nodes = new Map(rows.map((row) => [row.node_id, row]));
   const changed = new Map<NodeId, object>();
   const facts: Fact[] = [];
@@ -100,10 +100,10 @@ export async function transition(
   const outcomes = moves.map((move): NodeMoveOutcome => {
     const locked = nodes.get(move.node_id);
     if (!locked) return { moved: false, because: 'not_found', node: null };
-    const refused = refusalOf(locked, move, environment);
-    if (refused === 'observed' && !isRecorded(locked, move)) observed.push(wouldHave(locked, move, now));
-    if (refused) return { moved: false, because: refused, node: locked };
-    const { node, from, standing_since, set, boot, beat, fact } = applyMove(locked, move, now, environment);
+    const refusal = refusalOf(locked, move, environment);
+    if (refusal === 'observed' && !isRecorded(locked, move)) observed.push(wouldHave(locked, move, now));
+    if (refusal) return { moved: false, because: refusal, node: locked };
+    const { node, from, from_since, set, boot, beat, fact } = applyMove(locked, move, now, environment);
     boots.push(boot);
     beats.push(beat);
     changed.set(node.node_id, { ...changed.get(node.node_id), ...set });
@@ -119,7 +119,7 @@ export async function transition(
         to: pair.to,
         by: pair.by,
         node,
-        ...(pair.by === 'rescue' && { standing_since }),
+        ...(pair.by === 'rescue' && { failed_since: from_since }),
       });
     }
     return { moved: true, node, from };
@@ -150,7 +150,7 @@ export type NewNode = Pick<
   | 'labels'
 >;
 
-/** The row of a new node, which starts as `provisioning`. */
+/** Builds the row of a new node with the status `provisioning`. */
 function newNodeRow(
   fresh: NewNode,
   pool: PoolDocument,
@@ -192,7 +192,7 @@ export async function createNode(
   return node;
 }
 
-/** A machine that joins by itself. Its first status is never visible: it moves on at once. */
+/** A machine that joins by itself. Its first status is never visible if a move follows. */
 export interface Newcomer {
   fresh: NewNode;
   pool: PoolDocument;
@@ -202,21 +202,21 @@ export interface Newcomer {
   onward(node: NodeRow): NodeMove | undefined;
 }
 
-/** Writes each row once, with evidence of both changes. Undefined: the name is taken. */
+/** Writes each row once, with evidence of both changes. Returns undefined for a taken name. */
 export async function createNewcomers(
   tx: Transaction,
   newcomers: readonly Newcomer[],
   environment: TransitionEnvironment,
 ): Promise<(NodeRow | undefined)[]> {
   const arrivals = newcomers.map(({ fresh, pool, cause, now, onward }) => {
-    // A machine that is new has no holder to look up.
     const node = newNodeRow(fresh, pool, cause, now, environment);
+    // A new machine has no holder, and null saves the lookup.
     const created = factOf('new', node, { ...cause, allocation_id: null }, node, now);
     const move = onward(node);
     if (!move) return { node, facts: [created], boot: undefined };
     const locked = { ...node, pool_document: pool };
-    const refused = refusalOf(locked, move, environment);
-    if (refused) throw new Error(`the start of ${node.node_id} was refused by its transition: ${refused}`);
+    const refusal = refusalOf(locked, move, environment);
+    if (refusal) throw new Error(`the start of ${node.node_id} was refused by its transition: ${refusal}`);
     const started = applyMove(locked, { ...move, allocation_id: null }, now, environment);
     return { node: started.node, facts: [created, started.fact], boot: started.boot };
   });
@@ -234,7 +234,7 @@ export async function createNewcomers(
   return rows.map((node) => (written.has(node.node_id) ? node : undefined));
 }
 
-/** Inserts in the order of the names, so that two batches with the same names cannot deadlock. */
+/** Inserts rows in the order of their names, so that two batches cannot deadlock. */
 async function insertUnlessNamed(tx: Transaction, rows: readonly NodeRow[]): Promise<NodeId[]> {
   const [first] = rows;
   if (!first) return [];

@@ -1,6 +1,6 @@
 /**
- * Query plans for one machine use an index in a fleet of medium size, where PostgreSQL would prefer
- * a sequential scan because it cannot estimate the rows of a JSON text.
+ * Statements for one machine use an index. Without extra conditions, PostgreSQL would scan a fleet
+ * of medium size, because it cannot estimate the rows of a JSON text.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -34,21 +34,21 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-/** Statements that scan a whole table of the fleet. */
+/** Runs `work` and returns the statements that scan all nodes or allocations. */
 async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
-  const found: string[] = [];
+  const scanning: string[] = [];
   await db.transaction(async (tx) => {
     await work({
       ...tx,
       query: async (text, values) => {
         const plan = await tx.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
-        const whole = plan.some((row) => /Seq Scan on (nodes|allocations)/.test(row['QUERY PLAN']));
-        if (whole) found.push(text);
+        const isWholeScan = plan.some((row) => /Seq Scan on (nodes|allocations)/.test(row['QUERY PLAN']));
+        if (isWholeScan) scanning.push(text);
         return tx.query(text, values);
       },
     });
   });
-  return found;
+  return scanning;
 }
 
 test('a transition uses indexes', async () => {
@@ -75,20 +75,20 @@ test('moving a deadline uses indexes', async () => {
   ).toEqual([]);
 });
 
-test('plans the statements for one machine once', async () => {
+test('PostgreSQL keeps a generic plan for the statements of one machine', async () => {
   const node_id = 'node_p_7' as NodeId;
-  const planned = await db.transaction(async (tx) => {
+  const statements = await db.transaction(async (tx) => {
     // PostgreSQL tries a few custom plans before it keeps a generic one.
     for (let turn = 0; turn < 8; turn++) {
       await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
       const back = { to: 'ready', by: 'heartbeat-returned', reason: 'its heartbeats resumed' } as const;
       await transition(tx, [{ ...back, node_id }], start, defaultEnvironment);
     }
-    return tx.query<{ statement: string; once: boolean }>(
-      'select statement, generic_plans > 0 as once from pg_prepared_statements where generic_plans + custom_plans > 7',
+    return tx.query<{ statement: string; has_generic_plan: boolean }>(
+      'select statement, generic_plans > 0 as has_generic_plan from pg_prepared_statements where generic_plans + custom_plans > 7',
     );
   });
-  expect(planned.filter(({ once }) => !once)).toEqual([]);
-  expect(planned.some(({ statement }) => /for no key update of node/.test(statement))).toBe(true);
-  expect(planned.some(({ statement }) => /update nodes/.test(statement))).toBe(true);
+  expect(statements.filter(({ has_generic_plan }) => !has_generic_plan)).toEqual([]);
+  expect(statements.some(({ statement }) => /for no key update of node/.test(statement))).toBe(true);
+  expect(statements.some(({ statement }) => /update nodes/.test(statement))).toBe(true);
 });

@@ -1,7 +1,7 @@
 /**
- * Repairs rows that differ from their evidence. `restoreRow` makes the row equal to its evidence,
- * `restateRow` records the row as evidence. The transition table does not apply: nothing new is
- * decided about the machine.
+ * Repairs rows that differ from their evidence. `restoreRow` makes the row equal to its evidence.
+ * `restateRow` records the row as evidence. The transition table does not apply, because nothing
+ * new is decided about the machine.
  */
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
@@ -19,14 +19,14 @@ export interface RestoreRequest {
   actor: Actor | null;
 }
 
-interface Locked {
+interface LockedRow {
   row: NodeRow | AllocationRow;
   difference: Compared | undefined;
   key: 'node_id' | 'allocation_id';
   ids: Pick<Fact, 'node_id' | 'node_instance_id' | 'allocation_id' | 'correlation_id' | 'workflow_id'>;
 }
 
-async function lock(tx: Transaction, { table, id }: RestoreRequest): Promise<Locked | undefined> {
+async function lockAndCompare(tx: Transaction, { table, id }: RestoreRequest): Promise<LockedRow | undefined> {
   if (table === 'nodes') {
     const row = await lockNode(tx, id);
     if (!row) return undefined;
@@ -43,9 +43,9 @@ async function lock(tx: Transaction, { table, id }: RestoreRequest): Promise<Loc
 
 const nouns = { nodes: 'node', allocations: 'allocation' } as const satisfies Record<ComparedTable, string>;
 
-/** Returns the restored columns; undefined if row and evidence agree. */
+/** Returns the restored columns, or undefined if row and evidence agree. */
 export async function restoreRow(tx: Transaction, request: RestoreRequest, now: Date): Promise<Side | undefined> {
-  const locked = await lock(tx, request);
+  const locked = await lockAndCompare(tx, request);
   if (!locked?.difference) return undefined;
   const { difference, key, ids } = locked;
   const set = difference.theirs;
@@ -55,7 +55,7 @@ export async function restoreRow(tx: Transaction, request: RestoreRequest, now: 
       at: now,
       layer: request.actor ? 'operator' : 'rule',
       kind: `${nouns[request.table]}.restored`,
-      summary: `its row is again what its evidence says: ${request.reason}`,
+      summary: `the row was restored from its evidence: ${request.reason}`,
       data: { was: difference.ours, reason: request.reason, set: { [key]: request.id, ...set } },
       actor: request.actor,
       ...ids,
@@ -64,9 +64,9 @@ export async function restoreRow(tx: Transaction, request: RestoreRequest, now: 
   return set;
 }
 
-/** Returns the columns that differed from the evidence; undefined if they agree. */
+/** Returns the columns that differed from the evidence, or undefined if they agree. */
 export async function restateRow(tx: Transaction, request: RestoreRequest, now: Date): Promise<Side | undefined> {
-  const locked = await lock(tx, request);
+  const locked = await lockAndCompare(tx, request);
   if (!locked?.difference) return undefined;
   const { difference, row, ids } = locked;
   await recordEvidence(tx, [
@@ -74,7 +74,7 @@ export async function restateRow(tx: Transaction, request: RestoreRequest, now: 
       at: now,
       layer: request.actor ? 'operator' : 'rule',
       kind: `${nouns[request.table]}.restated`,
-      summary: `its row holds as it stands: ${request.reason}`,
+      summary: `the row was accepted as it is: ${request.reason}`,
       data: { was: difference.theirs, reason: request.reason, set: row },
       actor: request.actor,
       ...ids,

@@ -1,4 +1,4 @@
-/** Shared by both transitions: refusals, evidence layers, budgets, and writing of rows. */
+/** What node and allocation transitions share: refusals, evidence layers, budgets, row writes. */
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../../lifecycle/boots/boot-shift.ts';
 import {
@@ -24,7 +24,7 @@ import type { Row, Transaction } from '../pg/database.ts';
 import { redactedRows, wordColumns } from '../pg/redacted-rows.ts';
 import type { KnownDocument } from '../rows/pools.ts';
 
-/** `observed`: the pool is observe-only, and the move was only recorded. */
+/** `observed` means that the pool is observe-only, so the move was only recorded. */
 export type Refusal =
   | 'not_found'
   | 'instance_fenced'
@@ -35,7 +35,7 @@ export type Refusal =
 
 type Outcome = { moved: true } | { moved: false; because: Refusal };
 
-/** Throws for a refused move, unless its reason is expected. */
+/** Throws if a move was refused for a reason that is not expected. */
 export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[]): void {
   for (const outcome of outcomes)
     if (!outcome.moved && !expected.includes(outcome.because))
@@ -45,10 +45,10 @@ export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[
 /** The server's settings and decision functions that transitions and rules use. */
 export interface TransitionEnvironment {
   runtime_classes: Record<string, BudgetSettings>;
-  /** The server's defaults, where it sets any. */
+  /** Budgets from the server's configuration. */
   budgets: BudgetSettings;
   brake: BrakeSettings;
-  /** For zones, and for pools without a policy of their own. */
+  /** Applies to zones and to pools without their own policy. */
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
@@ -104,11 +104,11 @@ export function budgetOf(
   });
 }
 
-/** A PostgreSQL array literal of values that need no escaping: numbers, ctids, our own ids. */
+/** Renders a PostgreSQL array of values that need no escaping: numbers, ctids, our own ids. */
 export const listOf = (values: readonly (string | number | null)[]): string =>
   `{${values.map((value) => (value === null ? 'NULL' : `"${value}"`)).join()}}`;
 
-/** The type of a column, by its name; the same in both tables. */
+/** Returns the type of a column from its name, which means the same in both tables. */
 const typeOf = (column: string): string => {
   if (column === 'clock_from' || /_(at|since)$/.test(column)) return 'timestamptz';
   if (column === 'budget_seconds') return 'double precision';
@@ -116,7 +116,7 @@ const typeOf = (column: string): string => {
   return ['verdict', 'held', 'would_have'].includes(column) ? 'jsonb' : 'text';
 };
 
-/** Writes these columns of all rows in one statement. */
+/** Writes the given columns of all rows in one statement. */
 export async function writeRows<R extends Row>(
   tx: Transaction,
   table: 'nodes' | 'allocations',
@@ -125,16 +125,16 @@ export async function writeRows<R extends Row>(
   rows: R[],
 ): Promise<void> {
   if (rows.length === 0) return;
-  // A typed list of the sent columns is cheaper than a record of the whole table per row.
+  // A typed list of only the sent columns is cheaper than a record of the whole table per row.
   const sent = [key, ...columns];
-  // The planner cannot estimate the rows of a JSON text; the keys let it use the index.
+  // The planner cannot estimate the rows of a JSON text. The condition on keys lets it use an index.
   const keys = rows.map((row) => row[key as keyof R]);
-  const { which, value, how } = byIds(`target.${key}`, '$2', keys);
+  const { condition, value, options } = byIds(`target.${key}`, '$2', keys);
   await tx.query(
     `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
      from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
      where target.${key} = source.${key}
-       and ${which}`,
+       and ${condition}`,
     [
       redactedRows(
         tx.redact,
@@ -143,11 +143,11 @@ export async function writeRows<R extends Row>(
       ),
       value,
     ],
-    how,
+    options,
   );
 }
 
-/** Rows that set the same columns are written by one statement. */
+/** Writes changed rows with one statement per set of columns. */
 export async function writeChanged(
   tx: Transaction,
   table: 'nodes' | 'allocations',

@@ -1,4 +1,4 @@
-/** Observe-only pools: records what a rule would have done, on the row and as evidence. */
+/** Records on the row and as evidence what a rule would have done in an observe-only pool. */
 import type { WouldHave } from '../../contract/node.ts';
 import { isNodeRule } from '../../lifecycle/model/rules.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
@@ -22,10 +22,13 @@ export const wouldHave = (node: ObservedNode, move: NodeMove, now: Date): Observ
   would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },
 });
 
-/** SQL on `node`: a recorded move is not repeated while its pool is observe-only. */
+/** SQL on `node`: it has a recorded move and its pool is still observe-only. */
 export const isRecordedOnly = `(node.would_have is not null and node.pool = any(${observeOnlyPools}))`;
 
-/** Sweeps skip recorded moves in SQL. A machine repeats its report, which is recorded once. */
+/**
+ * Whether this move is already recorded on the row. Moves by rules are never repeated, because
+ * sweeps skip recorded nodes in SQL; a machine may repeat the report that causes a move.
+ */
 export const isRecorded = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>
   !isNodeRule(by) && would_have?.rule === by && would_have.to === to;
 

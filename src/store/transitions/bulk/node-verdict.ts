@@ -1,22 +1,22 @@
-/** A rule's verdict on one node, and the evidence of many verdicts as one JSON text. */
+/** Defines a rule's verdict on a node and renders the evidence of many verdicts as one JSON text. */
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
 
 export interface NodeVerdict {
-  /** Its row is locked in this transaction. */
+  /** The caller has locked this row in the transaction. */
   node: JudgedNode;
   to: NodeStatus;
   reason: string;
-  /** The evidence for the verdict. With `moments`, it is the same for all nodes of a group. */
+  /** Evidence for the verdict. If `moments` is set, all nodes of a group share the same data. */
   data: Record<string, unknown>;
-  /** The evidence of this node alone. */
+  /** Evidence that differs between the nodes of a group. */
   moments?: Record<string, Date | null>;
 }
 
 export const evidenceOf = ({ data, moments }: NodeVerdict): Record<string, unknown> => ({ ...data, ...moments });
 
-/** Formats dates, and reuses the formatted second, which consecutive moments mostly share. */
+/** Formats dates. Consecutive dates are mostly within one second, so its text is reused. */
 export function momentWriter(): (moment: Date | null) => string {
   let second = Number.NaN;
   let prefix = '';
@@ -32,7 +32,7 @@ export function momentWriter(): (moment: Date | null) => string {
   };
 }
 
-/** The evidence of each verdict as a JSON array, built as text: serializing was the hot spot. */
+/** Renders the evidence of each verdict into a JSON array, because JSON.stringify was the hot spot. */
 export function individualEvidence(verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string {
   const writers = new Map<string, ReturnType<typeof momentWriter>>();
   const each = verdicts.map(({ data, moments }) => {

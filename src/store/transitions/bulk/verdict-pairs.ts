@@ -1,5 +1,5 @@
 /**
- * Writes the paired changes of allocations for bulk verdicts, in one statement. verdicts.test.ts
+ * Writes the paired changes of allocations for bulk verdicts, in item statement. verdicts.test.ts
  * compares the result with `moveAllocations`.
  */
 import type { AllocationStatus } from '../../../lifecycle/model/states.ts';
@@ -10,20 +10,20 @@ import { type AllocationDeadline, deadlineWithNode, enteredAllocationColumns } f
 import { evidenceLayerOf, listOf } from '../transition-rules.ts';
 import { individualEvidence, type NodeVerdict } from './node-verdict.ts';
 
-/** A node has at most one allocation in these statuses: its holder. */
+/** A node has at most item allocation in these statuses, the holder. */
 const exclusive: readonly AllocationStatus[] = ['provisioning', 'active'];
 
 export interface PairedGroup {
   pair: PairedChange['allocation'];
-  /** The deadline that the change of the node has set. */
+  /** The deadline that the transition of the node has set. */
   node: AllocationDeadline;
-  /** Redacted. */
+  /** The redacted reason. */
   reason: string;
   evidence: Record<string, unknown>;
   members: readonly NodeVerdict[];
 }
 
-/** Whether all allocations of the group get the same columns: none has a budget of its own. */
+/** Whether all allocations of the group get the same columns because none has its own budget. */
 export const isUniform = ({ pair, node }: Pick<PairedGroup, 'pair' | 'node'>): boolean =>
   exclusive.includes(pair.from) && deadlineWithNode(pair.to, node) !== undefined && pair.to !== 'released';
 
@@ -50,13 +50,13 @@ const writeSql = `
       unnest($2::integer[]),
       jsonb_array_elements($3::jsonb),
       unnest($4::text[])
-    ) as one(allocation_id, kind, data, node_instance_id)
+    ) as item(allocation_id, kind, data, node_instance_id)
     join shared using (kind)
-    where allocation.allocation_id = one.allocation_id
+    where allocation.allocation_id = item.allocation_id
       and allocation.status = was
     returning
       allocation.allocation_id, allocation.node_id, allocation.correlation_id, allocation.workflow_id,
-      one.node_instance_id, data, kind)
+      item.node_instance_id, data, kind)
   insert into evidence (
     at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
   select
@@ -75,31 +75,31 @@ function sharedColumns({ pair, node, reason, evidence }: PairedGroup, now: Date)
   return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary, evidence, fact };
 }
 
-/** Whether the allocation may have this status; true if its status was not read. */
+/** Whether the holder may have this status; true if the holder's status was not read. */
 const mayHaveStatus = ({ holder_status }: JudgedNode, from: AllocationStatus): boolean =>
   holder_status === undefined || holder_status === from;
 
-/** The locks on the nodes keep other transitions from changing these allocations meanwhile. */
+/** The caller's locks on the nodes keep other transitions from changing these allocations. */
 export async function movePaired(tx: Transaction, groups: readonly PairedGroup[], now: Date): Promise<void> {
   const kinds: object[] = [];
-  const held: NodeVerdict[] = [];
+  const heldVerdicts: NodeVerdict[] = [];
   const kindOf: number[] = [];
   for (const group of groups) {
     const members = group.members.filter(({ node }) => node.holder !== null && mayHaveStatus(node, group.pair.from));
     const shared = members.length > 0 ? sharedColumns(group, now) : undefined;
     if (!shared) continue;
     for (const member of members) {
-      held.push(member);
+      heldVerdicts.push(member);
       kindOf.push(kinds.length);
     }
     kinds.push({ kind: kinds.length, ...shared });
   }
-  if (held.length === 0) return;
+  if (heldVerdicts.length === 0) return;
   const values = [
-    listOf(held.map(({ node }) => node.holder)),
+    listOf(heldVerdicts.map(({ node }) => node.holder)),
     listOf(kindOf),
-    individualEvidence(held, tx.redact),
-    listOf(held.map(({ node }) => node.node_instance_id)),
+    individualEvidence(heldVerdicts, tx.redact),
+    listOf(heldVerdicts.map(({ node }) => node.node_instance_id)),
     JSON.stringify(kinds),
     now,
   ];

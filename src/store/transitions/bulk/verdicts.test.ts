@@ -1,4 +1,4 @@
-/** Bulk verdicts equal single transitions in rows, facts, samples, heartbeats and allocations. */
+/** Bulk verdicts write the same rows, facts, samples, heartbeats and allocations as transitions. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../../test/support/store.ts';
@@ -35,11 +35,11 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const byRules = nodeEdges.flatMap(({ from, to, by }) =>
+const ruleEdges = nodeEdges.flatMap(({ from, to, by }) =>
   from === 'new' ? [] : by.filter(isNodeRule).map((rule) => ({ from, to, rule })),
 );
 
-const marks = fc.record({
+const nodeFields = fc.record({
   pool: fc.constantFrom('test', 'imaged', 'watched', 'brisk'),
   zone: fc.constantFrom(null, 'eu-1'),
   workflow_id: fc.constantFrom(null, 'wf_1'),
@@ -55,12 +55,12 @@ const marks = fc.record({
   reason: fc.constantFrom('it waited 3 s', 'a "quoted" → arrow', "it's late\nvery"),
 });
 
-type Marks = typeof marks extends fc.Arbitrary<infer T> ? T : never;
+type NodeFields = typeof nodeFields extends fc.Arbitrary<infer T> ? T : never;
 
-async function placeNode(from: NodeStatus, given: Marks): Promise<{ node_id: string; reason: string }> {
+async function placeNode(from: NodeStatus, fields: NodeFields): Promise<{ node_id: string; reason: string }> {
   const node = await fleet.node(from);
-  // An allocation that is only requested has no node.
-  if (given.allocation) await fleet.allocation(given.allocation, node);
+  // A requested allocation has no node.
+  if (fields.allocation) await fleet.allocation(fields.allocation, node);
   const now = fleet.now();
   const ago = (seconds: number | null) => (seconds === null ? null : secondsLater(now, -seconds));
   await db.query(
@@ -71,20 +71,20 @@ async function placeNode(from: NodeStatus, given: Marks): Promise<{ node_id: str
      where node_id = $1`,
     [
       node.node_id,
-      given.pool,
-      given.zone,
-      given.workflow_id,
-      given.budget_seconds,
-      given.budget_source,
-      given.requested_provision_seconds,
-      given.waiting_for,
-      given.drain_then,
-      ago(given.clock_ago),
-      ago(given.registered_ago),
+      fields.pool,
+      fields.zone,
+      fields.workflow_id,
+      fields.budget_seconds,
+      fields.budget_source,
+      fields.requested_provision_seconds,
+      fields.waiting_for,
+      fields.drain_then,
+      ago(fields.clock_ago),
+      ago(fields.registered_ago),
       from,
     ],
   );
-  if (given.sampled)
+  if (fields.sampled)
     await db.query(
       `insert into boot_samples (node_instance_id, phase, node_id, pool, pool_generation, started_at, seconds, outcome, at)
        select $1, phase, $2, 'test', 1, $3, 5, 'timed_out', $3
@@ -92,10 +92,10 @@ async function placeNode(from: NodeStatus, given: Marks): Promise<{ node_id: str
        on conflict do nothing`,
       [node.node_instance_id, node.node_id, secondsLater(now, -5)],
     );
-  return { node_id: node.node_id, reason: given.reason };
+  return { node_id: node.node_id, reason: fields.reason };
 }
 
-const traces = {
+const traceQueries = {
   nodes: 'select * from nodes where node_id = any($1) order by node_id',
   allocations: 'select * from allocations where node_id = any($1) order by allocation_id',
   samples: 'select * from boot_samples where node_id = any($1) order by node_instance_id, phase',
@@ -114,13 +114,13 @@ const traces = {
     order by node_id, kind, summary, allocation_id`,
 };
 
-/** The rows that `write` leaves behind, read before its transaction is rolled back. */
+/** Runs `write` in a transaction, reads all rows it may have written, and rolls back. */
 async function tracesOf(
   ids: string[],
   now: Date,
   write: (tx: Transaction, nodes: NodeVerdict['node'][]) => Promise<unknown>,
 ) {
-  const left: Record<string, Row[]> = {};
+  const traces: Record<string, Row[]> = {};
   const rollback = new Error('roll back');
   await db
     .transaction(async (tx) => {
@@ -129,27 +129,27 @@ async function tracesOf(
       const byRow = await tx.query(`select ${judgedColumns} ${locked}`, [ids]);
       expect(
         nodes.map(({ alike: _, holder_status: __, ...node }) => node),
-        'readJudged equals the plain columns',
+        'readJudged returns the same values as a plain select',
       ).toEqual(byRow);
       await write(tx, nodes);
-      for (const [name, sql] of Object.entries(traces))
-        left[name] = await tx.query(sql, sql.includes('$2') ? [ids, now] : [ids]);
+      for (const [name, sql] of Object.entries(traceQueries))
+        traces[name] = await tx.query(sql, sql.includes('$2') ? [ids, now] : [ids]);
       throw rollback;
     })
     .catch((error) => {
       if (error !== rollback) throw error;
     });
-  return left;
+  return traces;
 }
 
-/** Some rules pass moments separately, others within the data. */
+/** Covers both ways to pass dates: in `moments`, and within `data`. */
 const verdictOn = (node: NodeVerdict['node'], to: NodeStatus, reason: string): NodeVerdict => {
   const data = { stale_seconds: 1.5, none: null, waiting_for: node.waiting_for };
   const moments = { last_seen_at: node.registered_at };
   return node.zone === null ? { node, to, reason, data, moments } : { node, to, reason, data: { ...data, ...moments } };
 };
 
-const oneByOne = (tx: Transaction, rule: NodeRuleName, verdicts: NodeVerdict[], now: Date) =>
+const writeByTransition = (tx: Transaction, rule: NodeRuleName, verdicts: NodeVerdict[], now: Date) =>
   transition(
     tx,
     verdicts.map(({ node, to, reason, data, moments }) => ({
@@ -166,29 +166,29 @@ const oneByOne = (tx: Transaction, rule: NodeRuleName, verdicts: NodeVerdict[], 
     fleet.environment,
   );
 
-test.each(byRules)('$rule: $from → $to', async ({ from, to, rule }) => {
-  const given = fc.sample(marks, { numRuns: 25, seed: 7 });
+test.each(ruleEdges)('writes the same as transition() for $rule: $from → $to', async ({ from, to, rule }) => {
+  const samples = fc.sample(nodeFields, { numRuns: 25, seed: 7 });
   const reasons = new Map<string, string>();
-  for (const each of given) {
-    const { node_id, reason } = await placeNode(from, each);
+  for (const sample of samples) {
+    const { node_id, reason } = await placeNode(from, sample);
     reasons.set(node_id, reason);
   }
   const ids = [...reasons.keys()];
   const now = fleet.now();
   const judge = (nodes: NodeVerdict['node'][]) =>
     nodes.map((node) => verdictOn(node, to, reasons.get(node.node_id) ?? ''));
-  const expected = await tracesOf(ids, now, (tx, nodes) => oneByOne(tx, rule, judge(nodes), now));
-  const together = await tracesOf(ids, now, (tx, nodes) =>
+  const expected = await tracesOf(ids, now, (tx, nodes) => writeByTransition(tx, rule, judge(nodes), now));
+  const written = await tracesOf(ids, now, (tx, nodes) =>
     writeVerdicts(tx, rule, judge(nodes), now, fleet.environment),
   );
-  expect(together).toEqual(expected);
+  expect(written).toEqual(expected);
   const moved = (expected.nodes as unknown as NodeRow[]).filter((node) => node.status === to);
-  expect(moved.length, 'most nodes were moved').toBeGreaterThan(ids.length / 2);
+  expect(moved.length, 'more than half of the nodes moved').toBeGreaterThan(ids.length / 2);
 });
 
-test('writes nothing of a batch if a row has changed since it was read', async () => {
-  const [one] = fc.sample(marks, { numRuns: 1, seed: 3 });
-  const { node_id } = await placeNode('ready', { ...(one as Marks), pool: 'test' });
+test('throws and writes nothing if a row has changed since it was read', async () => {
+  const [fields] = fc.sample(nodeFields, { numRuns: 1, seed: 3 });
+  const { node_id } = await placeNode('ready', { ...(fields as NodeFields), pool: 'test' });
   const now = fleet.now();
   const stale = tracesOf([node_id], now, async (tx, nodes) => {
     await tx.query("update nodes set status = 'offline' where node_id = $1", [node_id]);
@@ -204,14 +204,14 @@ test('writes nothing of a batch if a row has changed since it was read', async (
 });
 
 test('drops a verdict without an edge in the table', async () => {
-  const { node_id } = await placeNode('ready', fc.sample(marks, { numRuns: 1, seed: 1 })[0] as Marks);
+  const { node_id } = await placeNode('ready', fc.sample(nodeFields, { numRuns: 1, seed: 1 })[0] as NodeFields);
   const now = fleet.now();
-  const left = await tracesOf([node_id], now, async (tx, nodes) => {
+  const traces = await tracesOf([node_id], now, async (tx, nodes) => {
     const verdicts = nodes.map((node) => verdictOn(node, 'cleaning', 'no such edge'));
     expect(await writeVerdicts(tx, 'provision-deadline', verdicts, now, fleet.environment)).toEqual({
       moved: [],
       observed: 0,
     });
   });
-  expect(left.facts).toEqual([]);
+  expect(traces.facts).toEqual([]);
 });

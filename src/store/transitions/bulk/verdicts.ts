@@ -1,7 +1,7 @@
 /**
  * Writes a rule's verdicts on many nodes. The caller has locked the rows and applied the brake, so
- * one statement can write the rows, the facts and the boot samples. The test beside it shows that
- * the result equals that of `transition`.
+ * one statement can write the rows, the facts and the boot samples. verdicts.test.ts shows that the
+ * result equals that of `transition`.
  */
 import type { PoolDocument } from '../../../contract/pool.ts';
 import { sampleOf } from '../../../lifecycle/boots/boot-samples.ts';
@@ -20,9 +20,9 @@ import { recordWouldHave, wouldHave } from '../would-have.ts';
 import { evidenceOf, individualEvidence, type NodeVerdict } from './node-verdict.ts';
 import { isUniform, movePaired } from './verdict-pairs.ts';
 
-export interface Written {
+export interface WrittenVerdicts {
   moved: JudgedNode[];
-  /** How many were only recorded, because their pool is observe-only. */
+  /** The number of verdicts that were only recorded, because their pool is observe-only. */
   observed: number;
 }
 
@@ -49,9 +49,9 @@ const writeSql = `
       unnest($2::integer[]),
       jsonb_array_elements($3::jsonb),
       unnest($4::text[])
-    ) as one(node_id, kind, data, holder)
+    ) as item(node_id, kind, data, holder)
     join shared using (kind)
-    where node.node_id = one.node_id
+    where node.node_id = item.node_id
       and node.status = was
     returning
       node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool,
@@ -73,7 +73,7 @@ const writeSql = `
       select *, case phase when 'start' then registered_at else clock_from end as started_at
       from moved
       join shared using (kind)
-      -- Only moves that end a boot phase.
+      -- A move that ends no boot phase leaves no sample.
       where phase is not null) ended
     where started_at is not null
       and node_instance_id is not null
@@ -94,12 +94,12 @@ interface Counting {
 
 /** Verdicts with the same key share all written columns. */
 const groupKeyOf = ({ node, to, reason, data, moments }: NodeVerdict): string => {
-  const known = node.alike ?? `${detailsOf(node)} ${JSON.stringify(data)}`;
-  return `${known} ${moments === undefined} ${node.registered_at !== null} ${to} ${reason}`;
+  const sharedKey = node.alike ?? `${sharedKeyOf(node)} ${JSON.stringify(data)}`;
+  return `${sharedKey} ${moments === undefined} ${node.registered_at !== null} ${to} ${reason}`;
 };
 
-/** For a node that was not read in a batch. */
-const detailsOf = (node: JudgedNode): string =>
+/** The part of the key for a node that was not read in a batch. */
+const sharedKeyOf = (node: JudgedNode): string =>
   [
     node.pool,
     node.pool_generation,
@@ -145,14 +145,14 @@ function sharedColumns(
   };
 }
 
-/** The reason may quote a machine, and is redacted before it becomes part of the statement. */
-const redacted = (tx: Transaction, verdict: NodeVerdict): NodeVerdict => ({
+/** The reason may quote text from a machine, so it is redacted before it enters the statement. */
+const redactVerdict = (tx: Transaction, verdict: NodeVerdict): NodeVerdict => ({
   ...verdict,
   reason: tx.redact.text(verdict.reason),
   data: tx.redact.value(verdict.data),
 });
 
-/** Entering these two statuses sets more columns than the statement writes. No rule leads there. */
+/** Entering `provisioning` or `draining` sets columns that the statement does not write. */
 const isSupported = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
 
 type Group = ReturnType<typeof sharedColumns> & {
@@ -187,12 +187,12 @@ async function groupVerdicts(
     const pool = pools.get(`${node.pool} ${node.pool_generation}`);
     if (!pool || !findEdge(nodeEdges, node.status, to, by)) return [];
     if (!isSupported(to)) throw new Error(`${by} does not bring a node to ${to}`);
-    const verdict = redacted(tx, first);
+    const verdict = redactVerdict(tx, first);
     return [{ ...sharedColumns(verdict, by, pool, now, environment), to, reason: verdict.reason, pool, members }];
   });
 }
 
-/** Writes all groups in one statement: shared columns once per group, the rest as arrays. */
+/** Writes all groups in one statement. Shared columns are sent once per group, others as arrays. */
 async function writeNodes(
   tx: Transaction,
   by: NodeRuleName,
@@ -224,20 +224,20 @@ async function writeAllocations(
   now: Date,
   environment: TransitionEnvironment,
 ): Promise<void> {
-  const held = groups.flatMap(({ members, ...group }) => {
-    const occupied = members.filter(({ node }) => node.holder !== null);
-    return occupied.length > 0 ? [{ ...group, members: occupied }] : [];
+  const heldGroups = groups.flatMap(({ members, ...group }) => {
+    const heldMembers = members.filter(({ node }) => node.holder !== null);
+    return heldMembers.length > 0 ? [{ ...group, members: heldMembers }] : [];
   });
-  if (held.length === 0) return;
+  if (heldGroups.length === 0) return;
   await notifyAllocations(
     tx,
-    held.flatMap(({ was, set, members }) => {
+    heldGroups.flatMap(({ was, set, members }) => {
       const reason = noticeOf(was, set);
       return reason ? members.map(({ node: { node_id } }) => ({ node_id, reason })) : [];
     }),
     now,
   );
-  const paired = held.flatMap(({ pairs, set, ...group }) => pairs.map((pair) => ({ ...group, pair, node: set })));
+  const paired = heldGroups.flatMap(({ pairs, set, ...group }) => pairs.map((pair) => ({ ...group, pair, node: set })));
   await movePaired(tx, paired.filter(isUniform), now);
   const others = paired.filter((group) => !isUniform(group));
   const moves = others.flatMap(({ pair: { from, to, by }, node: set, members }) =>
@@ -264,13 +264,13 @@ export async function writeVerdicts(
   now: Date,
   environment: TransitionEnvironment,
   counting: Counting = { tallied: false },
-): Promise<Written> {
+): Promise<WrittenVerdicts> {
   if (verdicts.length === 0) return { moved: [], observed: 0 };
   const grouped = await groupVerdicts(tx, by, verdicts, now, environment);
   const groups = grouped.filter((group) => !group.observeOnly);
   await writeNodes(tx, by, groups, now, counting);
-  const beating = groups.filter(({ to }) => serving.includes(to));
-  const beats = beating.flatMap(({ to, pool, members }) =>
+  const servingGroups = groups.filter(({ to }) => serving.includes(to));
+  const beats = servingGroups.flatMap(({ to, pool, members }) =>
     members.map(({ node }) => expectedBeat({ ...node, status: to, pool_document: pool })),
   );
   await expectBeats(tx, beats);
