@@ -11,7 +11,7 @@ import { countByStatus, countHeld } from '../store/rows/counts.ts';
 import { type FencedAge, fencedAges } from '../store/rows/fenced-ages.ts';
 import { countOpenFindings } from '../store/rows/findings.ts';
 import { countOpenResidue } from '../store/rows/residue.ts';
-import { openHolds } from '../store/supervision/brake.ts';
+import { readOpenHolds } from '../store/supervision/brake.ts';
 import type { ConnectionFigures } from './limits/held/connections.ts';
 import type { OverloadFigures } from './limits/overload/overload.ts';
 import type { OutsideFigures } from './limits/quotas/outside-writes.ts';
@@ -169,7 +169,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     const [statusCounts, heldNodes, openBrakeHolds, ages, findingCounts, residueCounts] = await Promise.all([
       countByStatus(db),
       countHeld(db),
-      openHolds(db),
+      readOpenHolds(db),
       fencedAges(db),
       countOpenFindings(db),
       countOpenResidue(db),

@@ -6,8 +6,8 @@ import { isNodeRule, nodeRules } from '../../lifecycle/model/rules.ts';
 import { countHeld } from '../../store/rows/counts.ts';
 import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import { type HoldRow, newestHolds, resumeHolds } from '../../store/supervision/brake.ts';
-import { newestGaps, slowestReplica } from '../../store/supervision/ingest-gaps.ts';
+import { type HoldRow, readNewestHolds, resumeHolds } from '../../store/supervision/brake.ts';
+import { readNewestGaps, slowestReplica } from '../../store/supervision/ingest-gaps.ts';
 import { actorOf } from '../http/callers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
@@ -33,8 +33,8 @@ async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
   const at = now(clock);
   // Sequential: after a resume they run inside its transaction, which has one connection.
   const held = await countHeld(db);
-  const holds = await newestHolds(db, shownHolds);
-  const gaps = await newestGaps(db, shownGaps);
+  const holds = await readNewestHolds(db, shownHolds);
+  const gaps = await readNewestGaps(db, shownGaps);
   const heard = await slowestReplica(db, at);
   const windows = await listWindows(db, at);
   return {

@@ -9,7 +9,7 @@ import { type Diagnosis, diagnose } from '../../lifecycle/findings/diagnosis.ts'
 import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { lastLines } from '../../store/logs/node-logs.ts';
 import { lockNode } from '../../store/rows/nodes.ts';
-import { holdStarting, unholdStarting } from '../../store/supervision/agentless-machines.ts';
+import { endStartingHold, holdStarting } from '../../store/supervision/agentless-machines.ts';
 import { type Crash, markSigns, noteAdvance, readCrash } from '../../store/transitions/advance.ts';
 import { amendNode } from '../../store/transitions/amend-node.ts';
 import type { NodeMove } from '../../store/transitions/node-move.ts';
@@ -112,7 +112,7 @@ export async function promoteIfReady(services: OperationServices, subject: Subje
   const at = now(services.clock);
   if (unseen) return holdStarting(services.db, subject.node, detail ?? 'the machine cannot be seen from this host', at);
   await recordObservation(services, subject, state);
-  if (!ready) return unholdStarting(services.db, subject.node, at);
+  if (!ready) return endStartingHold(services.db, subject.node, at);
   const move: NodeMove = {
     node_id: subject.node.node_id,
     node_instance_id: subject.node_instance_id,

@@ -15,7 +15,7 @@ import type { Transaction } from '../../store/pg/database.ts';
 import { lockAllocation } from '../../store/rows/allocations.ts';
 import { nodeRow } from '../../store/rows/nodes.ts';
 import { currentPool } from '../../store/rows/pools.ts';
-import { launchHold } from '../../store/supervision/brake.ts';
+import { findLaunchHold } from '../../store/supervision/brake.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import { markRetrying } from '../../store/transitions/amend-allocation.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
@@ -47,7 +47,7 @@ async function queueNextAttempt(
   const attempts = await countInstancesSince(tx, allocation.node_id, allocation.created_at);
   if (attempts >= maxAttempts) return;
   // While the brake holds the pool, only a person may retry.
-  if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
+  if (await findLaunchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
   const next_try = `attempt ${attempts + 1} of ${maxAttempts}`;
   // The retry is automatic, so it has no actor.

@@ -5,13 +5,13 @@ import { type AllocationRow, countWaitingBefore } from '../../store/rows/allocat
 import { countFree } from '../../store/rows/free-nodes.ts';
 import { countLiveNodes } from '../../store/rows/nodes.ts';
 import type { PoolRow } from '../../store/rows/pools.ts';
-import { launchHold } from '../../store/supervision/brake.ts';
+import { findLaunchHold } from '../../store/supervision/brake.ts';
 
 /** Returns what the pool's next launch waits for; undefined if it may launch. */
 async function whyNoLaunch(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {
   if (!launches) return 'a free machine in the pool';
   if (pool.document.paused) return 'the pool to be unpaused';
-  const hold = await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, now);
+  const hold = await findLaunchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, now);
   return hold && `the brake to allow launches again (${hold.reason})`;
 }
 

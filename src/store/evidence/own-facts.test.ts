@@ -13,7 +13,7 @@ import { rebuildNodes } from '../history/projection.ts';
 import { nodesAt } from '../history/time-travel.ts';
 import { readFacts } from '../replay/replay-facts.ts';
 import type { NodeRow } from '../rows/nodes.ts';
-import { knownAbsent } from '../supervision/machine-inspections.ts';
+import { findProvenAbsent } from '../supervision/machine-inspections.ts';
 import { failingSubjects } from '../supervision/repeat-failures.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { type OutsideRow, recordOutsideFacts } from './evidence.ts';
@@ -57,7 +57,7 @@ describe.for<Origin>(['node', 'person'])('a forged fact of origin %s', (origin) 
     const since = fleet.now();
     await forge(origin, node, { kind: 'proof.absent', data: {} }, { kind: 'proof.clean', data: {} });
     const instance = node.node_instance_id as NodeInstanceId;
-    expect(await knownAbsent(store.db, [instance])).toEqual(new Set());
+    expect(await findProvenAbsent(store.db, [instance])).toEqual(new Set());
     const [proven] = await store.db.query('select proven_since($1, $2) as proven', [node.node_id, since]);
     expect(proven).toEqual({ proven: false });
   });

@@ -1,6 +1,7 @@
 /**
- * Agentless machines. An inspection in which the provider shows the machine counts as a heartbeat,
- * and the state that it shows as the report. While a provider does not answer, verdicts are held.
+ * Supervises agentless machines. An inspection in which the provider shows the machine counts as a
+ * heartbeat, and the machine's state at the provider counts as its report. Verdicts are held while
+ * the provider does not answer.
  */
 import { secondsLater } from '../../base/clock.ts';
 import type { Held } from '../../contract/node.ts';
@@ -27,7 +28,7 @@ export interface AgentlessMachine extends ExpectedMachine {
 
 const intervalSeconds = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
 
-/** Machines of these drivers that were not seen for an interval, longest unseen first. */
+/** Returns machines of these drivers that were not seen for an interval, longest unseen first. */
 export async function agentlessMachinesToInspect(
   db: Queryable,
   drivers: readonly string[],
@@ -35,7 +36,7 @@ export async function agentlessMachinesToInspect(
   now: Date,
   limit: number,
 ): Promise<AgentlessMachine[]> {
-  // A separate statement: without knowing that there are no pools, the planner scans the fleet.
+  // The pools are read first, because a planner that does not know them scans the fleet.
   const pools = await poolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
   return db.query<AgentlessMachine>(
@@ -59,13 +60,13 @@ export async function agentlessMachinesToInspect(
   );
 }
 
-/** The result of an inspection. */
+/** A machine and the provider's answer about it. */
 export interface Sighting {
   machine: AgentlessMachine;
   seen: { state: string; present: boolean; ready: boolean; detail: string | null };
 }
 
-/** Its interval and stale time. */
+/** The interval between inspections, and the time without an answer after which it is stale. */
 export function inspectionPace({ heartbeat }: Pick<AgentlessMachine, 'heartbeat'>) {
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(heartbeat ?? {});
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(stale_after_seconds, interval_seconds) };
@@ -80,7 +81,7 @@ const beatOf = ({ machine }: Sighting, now: Date): Beat => ({
 });
 
 /** Locks the nodes that still have the inspected instance. */
-const lock = (
+const lockInspected = (
   tx: Transaction,
   machines: readonly AgentlessMachine[],
 ): Promise<(NodeRow & { last_seen_at: Date | null })[]> =>
@@ -101,7 +102,7 @@ const lock = (
 const summaryOf = ({ state, detail }: Sighting['seen']) =>
   `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`;
 
-/** The move that a sighting causes, by the same rules as the report of an agent. */
+/** Decides by the same rules as for the report of an agent which move a sighting causes. */
 function moveOf(node: NodeRow, { machine, seen }: Sighting, now: Date, { decide }: TransitionEnvironment): NodeMove[] {
   const status = seen.ready ? ('ready' as const) : ('degraded' as const);
   const { stale_seconds } = inspectionPace(machine);
@@ -121,7 +122,7 @@ export function recordSightings(
 ): Promise<number> {
   const sightingOf = new Map(sightings.map((sighting) => [sighting.machine.node_id, sighting]));
   return db.transaction(async (tx) => {
-    const nodes = await lock(
+    const nodes = await lockInspected(
       tx,
       sightings.map(({ machine }) => machine),
     );
@@ -155,26 +156,26 @@ export function recordSightings(
   });
 }
 
-const isHeldUnseen = ({ held }: Pick<NodeRow, 'held'>) => held?.kind === 'provider-away';
+const isHeldForProvider = ({ held }: Pick<NodeRow, 'held'>) => held?.kind === 'provider-away';
 
-/** The provider answers again, whatever it shows. */
+/** Lifts holds because the provider answers again, even if it does not show the machine. */
 const liftHolds = (tx: Transaction, nodes: NodeRow[], now: Date) =>
   amendNodes(
     tx,
-    nodes.filter(isHeldUnseen).map((node) => ({
+    nodes.filter(isHeldForProvider).map((node) => ({
       node,
       set: { held: null },
-      fact: { at: now, layer: 'rule', kind: 'node.held_over', summary: 'its provider can be asked again' },
+      fact: { at: now, layer: 'rule', kind: 'node.held_over', summary: 'the provider answers again' },
     })),
   );
 
-/** A single failed inspection is normal; only a machine that is nearly stale needs a hold. */
+/** A single failed inspection is normal, so only a machine that is nearly stale needs a hold. */
 const isNearlySilent = (last_seen_at: Date | null, machine: AgentlessMachine, now: Date): boolean => {
   const { interval_seconds, stale_seconds } = inspectionPace(machine);
   return last_seen_at === null || secondsLater(last_seen_at, stale_seconds - 1.5 * interval_seconds) <= now;
 };
 
-/** A hold lasts long enough that failing inspections renew it well before it ends. */
+/** A hold lasts longer than its renewal interval, so failing inspections renew it in time. */
 const holdIntervals = 6;
 const renewIntervals = 3;
 
@@ -189,18 +190,20 @@ export function holdUnseen(
 ): Promise<void> {
   const byNode = new Map(unseen.map((each) => [each.machine.node_id, each]));
   return db.transaction(async (tx) => {
-    const nodes = await lock(
+    const nodes = await lockInspected(
       tx,
       unseen.map(({ machine }) => machine),
     );
     const held = nodes.flatMap((node) => {
-      const each = byNode.get(node.node_id);
-      if (!each || node.status === 'offline' || !isNearlySilent(node.last_seen_at, each.machine, now)) return [];
-      const { interval_seconds } = inspectionPace(each.machine);
-      if (node.held && !(isHeldUnseen(node) && expiresSoon(node, interval_seconds, now))) return [];
+      const inspection = byNode.get(node.node_id);
+      if (!inspection || node.status === 'offline') return [];
+      const { machine, because } = inspection;
+      if (!isNearlySilent(node.last_seen_at, machine, now)) return [];
+      const { interval_seconds } = inspectionPace(machine);
+      if (node.held && !(isHeldForProvider(node) && expiresSoon(node, interval_seconds, now))) return [];
       const hold: Held = {
         ...{ rule: 'liveness', to: 'offline', kind: 'provider-away', hold: 'provider-away' },
-        reason: `its provider could not be asked about it: ${each.because}`,
+        reason: `the provider did not answer about this machine: ${because}`,
         since: node.held?.since ?? now.toISOString(),
         held_until: secondsLater(now, holdIntervals * interval_seconds).toISOString(),
       };
@@ -210,7 +213,7 @@ export function holdUnseen(
   });
 }
 
-/** The interval, with some margin, at which a starting machine is inspected until it is ready. */
+/** Assumed interval, with some margin, between the inspections of a starting machine. */
 const startInspectionSeconds = 10;
 
 /** Holds the start deadline of a machine while its provider does not answer. */
@@ -223,10 +226,10 @@ export function holdStarting(
   return db.transaction(async (tx) => {
     const node = await lockNode(tx, node_id);
     if (node?.status !== 'starting' || node.node_instance_id !== node_instance_id) return;
-    if (node.held && !(isHeldUnseen(node) && expiresSoon(node, startInspectionSeconds, now))) return;
+    if (node.held && !(isHeldForProvider(node) && expiresSoon(node, startInspectionSeconds, now))) return;
     const held: Held = {
       ...{ rule: 'start-deadline', to: 'failed', kind: 'provider-away', hold: 'provider-away' },
-      reason: `its provider could not be asked about it: ${because}`,
+      reason: `the provider did not answer about this machine: ${because}`,
       since: node.held?.since ?? now.toISOString(),
       held_until: secondsLater(now, holdIntervals * startInspectionSeconds).toISOString(),
     };
@@ -235,8 +238,8 @@ export function holdStarting(
 }
 
 /** Lifts the hold of `holdStarting` once the provider answers. */
-export const unholdStarting = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
-  isHeldUnseen(node)
+export const endStartingHold = (db: Database, node: Pick<NodeRow, 'node_id' | 'held'>, now: Date): Promise<void> =>
+  isHeldForProvider(node)
     ? db.transaction(async (tx) => {
         const locked = await lockNode(tx, node.node_id);
         if (locked) await liftHolds(tx, [locked], now);

@@ -1,4 +1,4 @@
-/** Holds of the brake: one per failure, when they end, and which launches they pause. */
+/** Tests when holds of the brake open and end, and which launches they pause. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -7,10 +7,10 @@ import type { Database } from '../pg/database.ts';
 import {
   deleteOldTally,
   endHolds,
+  findLaunchHold,
   type HoldRow,
-  launchHold,
   openHold,
-  openHolds,
+  readOpenHolds,
   recentVerdicts,
   resumeHolds,
   tallyVerdicts,
@@ -31,7 +31,7 @@ const at = (seconds: number) => secondsLater(start, seconds);
 const actor = { kind: 'person', token_id: 't', name: 'op' } as never;
 
 let opened = 0;
-const open = (given: Partial<HoldRow> = {}) =>
+const open = (columns: Partial<HoldRow> = {}) =>
   db.transaction((tx) =>
     openHold(tx, {
       hold_id: `hold_${++opened}`,
@@ -44,7 +44,7 @@ const open = (given: Partial<HoldRow> = {}) =>
       population: 10,
       since: start,
       held_until: at(3600),
-      ...given,
+      ...columns,
     }),
   );
 
@@ -53,7 +53,7 @@ const end = (now: Date) =>
 
 const countFacts = async (kind: string) => (await db.query('select 1 from evidence where kind = $1', [kind])).length;
 
-test('opens and records one hold for replicas that detect the same failure', async () => {
+test('opens and records only one hold if several replicas detect the same failure', async () => {
   const holds = await Promise.all([open(), open(), open(), open()]);
   expect(new Set(holds.map((hold) => hold.hold_id)).size).toBe(1);
   expect(await countFacts('brake.held')).toBe(1);
@@ -64,11 +64,11 @@ test('opens another hold for another rule, scope or name', async () => {
   await open({ rule: 'rescue-over' });
   await open({ scope: 'zone' });
   await open({ name: 'q' });
-  expect(await openHolds(db)).toHaveLength(4);
-  expect(await openHolds(db, 'rescue-over')).toHaveLength(1);
+  expect(await readOpenHolds(db)).toHaveLength(4);
+  expect(await readOpenHolds(db, 'rescue-over')).toHaveLength(1);
 });
 
-test('resumes one hold or all, each once', async () => {
+test('resumes the hold with the given id, or else all that are not resumed yet', async () => {
   const one = await open();
   await open({ name: 'q' });
   const resume = (hold_id?: string) =>
@@ -80,18 +80,18 @@ test('resumes one hold or all, each once', async () => {
 });
 
 test('pauses launches in a pool or zone until the hold expires or is resumed', async () => {
-  const bars = async (name: string, zone: string | null, seconds: number) =>
-    (await launchHold(db, { name, zone }, pausingRules, at(seconds)))?.name;
+  const pausedBy = async (name: string, zone: string | null, seconds: number) =>
+    (await findLaunchHold(db, { name, zone }, pausingRules, at(seconds)))?.name;
   await open({ rule: 'liveness' });
-  expect(await bars('p', null, 1), 'one that holds verdicts bars no launch').toBeUndefined();
+  expect(await pausedBy('p', null, 1), 'a hold on verdicts pauses no launch').toBeUndefined();
   await open({ rule: 'provision-deadline' });
   await open({ rule: 'start-deadline', scope: 'zone', name: 'eu-1' });
-  expect(await bars('p', null, 1)).toBe('p');
-  expect(await bars('q', 'eu-1', 1)).toBe('eu-1');
-  expect(await bars('q', 'us-1', 1)).toBeUndefined();
-  expect(await bars('p', null, 3600)).toBeUndefined();
-  await db.transaction((tx) => resumeHolds(tx, { reason: 'mended', actor }, at(2)));
-  expect(await bars('p', null, 3)).toBeUndefined();
+  expect(await pausedBy('p', null, 1)).toBe('p');
+  expect(await pausedBy('q', 'eu-1', 1)).toBe('eu-1');
+  expect(await pausedBy('q', 'us-1', 1)).toBeUndefined();
+  expect(await pausedBy('p', null, 3600)).toBeUndefined();
+  await db.transaction((tx) => resumeHolds(tx, { reason: 'repaired', actor }, at(2)));
+  expect(await pausedBy('p', null, 3)).toBeUndefined();
 });
 
 test('ends a hold on launches when it expires or a machine comes up', async () => {

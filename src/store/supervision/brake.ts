@@ -1,4 +1,4 @@
-/** The state of the brake: open holds, held nodes, and the tally of recent verdicts. */
+/** Stores the state of the brake: open holds, held nodes, and the tally of recent verdicts. */
 import { secondsLater } from '../../base/clock.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { Held } from '../../contract/node.ts';
@@ -30,7 +30,7 @@ export interface HoldRow extends Scope {
   ended_at: Date | null;
 }
 
-export const openHolds = (db: Queryable, rule?: string): Promise<HoldRow[]> =>
+export const readOpenHolds = (db: Queryable, rule?: string): Promise<HoldRow[]> =>
   db.query<HoldRow>(
     `select *
      from brake_holds
@@ -40,13 +40,13 @@ export const openHolds = (db: Queryable, rule?: string): Promise<HoldRow[]> =>
     [rule ?? null],
   );
 
-export const newestHolds = (db: Queryable, limit: number): Promise<HoldRow[]> =>
+export const readNewestHolds = (db: Queryable, limit: number): Promise<HoldRow[]> =>
   db.query<HoldRow>('select * from brake_holds order by since desc limit $1', [limit]);
 
-/** Opens a hold, or joins the one that another replica opened for the same failure. */
+/** Opens a hold, or returns the one that another replica opened for the same failure. */
 export async function openHold(
   tx: Transaction,
-  fresh: Omit<HoldRow, 'resumed_at' | 'resumed_by' | 'ended_at'>,
+  newHold: Omit<HoldRow, 'resumed_at' | 'resumed_by' | 'ended_at'>,
 ): Promise<HoldRow> {
   const [opened] = await tx.query<HoldRow>(
     `insert into brake_holds (hold_id, kind, rule, scope, name, reason, negative, population, since, held_until)
@@ -54,31 +54,31 @@ export async function openHold(
      on conflict (kind, rule, scope, name) where ended_at is null do nothing
      returning *`,
     [
-      fresh.hold_id,
-      fresh.kind,
-      fresh.rule,
-      fresh.scope,
-      fresh.name,
-      fresh.reason,
-      fresh.negative,
-      fresh.population,
-      fresh.since,
-      fresh.held_until,
+      newHold.hold_id,
+      newHold.kind,
+      newHold.rule,
+      newHold.scope,
+      newHold.name,
+      newHold.reason,
+      newHold.negative,
+      newHold.population,
+      newHold.since,
+      newHold.held_until,
     ],
   );
   if (opened) {
     await recordEvidence(tx, [
       {
-        at: fresh.since,
+        at: newHold.since,
         layer: 'rule',
         kind: 'brake.held',
-        summary: `the brake holds ${fresh.rule} in ${fresh.scope} ${fresh.name}: ${fresh.reason}`,
-        data: { ...fresh },
+        summary: `the brake holds ${newHold.rule} in ${newHold.scope} ${newHold.name}: ${newHold.reason}`,
+        data: { ...newHold },
       },
     ]);
     return opened;
   }
-  const [standing] = await tx.query<HoldRow>(
+  const [existing] = await tx.query<HoldRow>(
     `select *
      from brake_holds
      where kind = $1
@@ -86,10 +86,10 @@ export async function openHold(
        and scope = $3
        and name = $4
        and ended_at is null`,
-    [fresh.kind, fresh.rule, fresh.scope, fresh.name],
+    [newHold.kind, newHold.rule, newHold.scope, newHold.name],
   );
-  if (!standing) throw new Error('a hold ended while it was opened; the next pass retries');
-  return standing;
+  if (!existing) throw new Error('a hold ended while it was opened; the next pass retries');
+  return existing;
 }
 
 export async function tallyVerdicts(tx: Transaction, rule: string, counts: ScopeCount[], now: Date): Promise<void> {
@@ -103,7 +103,7 @@ export async function tallyVerdicts(tx: Transaction, rule: string, counts: Scope
   );
 }
 
-/** Those of the rules that wrote a verdict after `since`. */
+/** Returns the given rules that wrote a verdict after `since`. */
 export async function rulesWithRecentVerdicts(
   db: Queryable,
   rules: readonly string[],
@@ -126,12 +126,12 @@ const recentSql = `
     and at > $2
   group by 1, 2`;
 
-/** How many verdicts a rule wrote after `since`, by pool and zone. */
+/** Counts the verdicts that a rule wrote after `since`, by pool and zone. */
 export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<ScopeCount[]> {
   return db.query<ScopeCount>(recentSql, [rule, since]);
 }
 
-/** Counts nodes up to `max`: the brake compares a share and does not need the size of the fleet. */
+/** Counts nodes up to `max`, because the brake compares a share and needs no exact fleet size. */
 export async function populationsUpTo(
   db: Queryable,
   scopes: (Scope & { max: number })[],
@@ -139,16 +139,16 @@ export async function populationsUpTo(
 ): Promise<number[]> {
   if (scopes.length === 0) return [];
   const rows = await db.query<{ count: number }>(
-    `select case one.scope
+    `select case wanted.scope
          when 'pool' then (
            select count(*)::int
-           from (select from nodes where pool = one.name and status = any($4) limit one.max) counted)
+           from (select from nodes where pool = wanted.name and status = any($4) limit wanted.max) counted)
          else (
            select count(*)::int
-           from (select from nodes where zone = one.name and status = any($4) limit one.max) counted)
+           from (select from nodes where zone = wanted.name and status = any($4) limit wanted.max) counted)
        end as count
-     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as one(scope, name, max, place)
-     order by one.place`,
+     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as wanted(scope, name, max, place)
+     order by wanted.place`,
     [scopes.map(({ scope }) => scope), scopes.map(({ name }) => name), scopes.map(({ max }) => max), phase],
     { often: true },
   );
@@ -171,8 +171,8 @@ export async function populationOf(
   return row?.count ?? 0;
 }
 
-export interface BrakeMemory {
-  /** Recent verdicts of the rule. */
+export interface BrakeState {
+  /** Counts of the rule's recent verdicts. */
   recent: ScopeCount[];
   policies: Map<string, BrakePolicy & { observed: boolean }>;
   holds: HoldRow[];
@@ -184,8 +184,8 @@ interface PolicyRow {
   observed: boolean | null;
 }
 
-/** Reads the whole state of a rule at once, since every pass needs it and it is mostly empty. */
-export async function brakeMemory(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeMemory> {
+/** Reads the brake's state for a rule in one statement, because every pass needs it. */
+export async function readBrakeState(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeState> {
   const [row] = await db.query<{ recent: ScopeCount[] | null; policies: PolicyRow[] | null; holds: boolean }>(
     `select
        (select json_agg(recent) from (${recentSql}) recent) as recent,
@@ -212,7 +212,7 @@ export async function brakeMemory(db: Queryable, rule: string, since: Date, pool
         { ...defaultBrakePolicy, ...brake, observed: observed ?? false },
       ]),
     ),
-    holds: row?.holds ? await openHolds(db, rule) : [],
+    holds: row?.holds ? await readOpenHolds(db, rule) : [],
   };
 }
 
@@ -234,7 +234,7 @@ export async function holdNodes(tx: Transaction, held: { node: AmendedNode; held
   );
 }
 
-/** Held nodes whose hold is over or whose verdict is no longer due. */
+/** Selects held nodes whose hold has ended or whose verdict is no longer due. */
 const endedNodeHolds = `
   select node.*
   from nodes node
@@ -243,12 +243,12 @@ const endedNodeHolds = `
   left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
   where node.held is not null
     and (
-      -- It sends heartbeats again. An agentless machine is held before it is stale, so its
-      -- inspection lifts the hold.
+      -- The node sends heartbeats again. An agentless machine is held before it is stale, so its
+      -- next inspection lifts the hold instead.
       (node.held ->> 'rule' = 'liveness'
         and node.held ->> 'kind' <> 'provider-away'
         and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
-      -- The drift is settled.
+      -- The drift finding was closed.
       or (node.held ->> 'rule' = 'drift'
         and not exists (
           select 1
@@ -260,7 +260,7 @@ const endedNodeHolds = `
         and (hold.ended_at is not null or hold.resumed_at is not null))
       or (node.held ->> 'kind' = 'maintenance'
         and work.name is null)
-      -- Long expired: its rule had the chance to decide or to renew the hold, and did neither.
+      -- The hold expired long ago, and its rule has neither decided nor renewed the hold since.
       or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'
       or (node.held ->> 'kind' = 'self-fault'
         and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
@@ -268,9 +268,14 @@ const endedNodeHolds = `
   limit $2
   for no key update of node skip locked`;
 
-/** `hears_again`: no replica lags, so that holds for our own fault end. */
-export async function liftNodeHolds(tx: Transaction, now: Date, limit: number, hears_again: boolean): Promise<number> {
-  const rows = await tx.query<NodeRow>(endedNodeHolds, [now, limit, hears_again]);
+/** If no replica lags (`isIngestCurrent`), holds for a fault of the control plane end too. */
+export async function liftNodeHolds(
+  tx: Transaction,
+  now: Date,
+  limit: number,
+  isIngestCurrent: boolean,
+): Promise<number> {
+  const rows = await tx.query<NodeRow>(endedNodeHolds, [now, limit, isIngestCurrent]);
   await amendNodes(
     tx,
     rows.map((node) => ({
@@ -287,8 +292,8 @@ const endHoldsSql = `
   where hold.ended_at is null
     and hold.since < $2
     and (
-      -- A hold on nodes ends when it holds none. A resumed one stays until its nodes are decided,
-      -- because the next pass would hold them again.
+      -- A hold on nodes ends when it holds no node. A resumed hold stays open until its nodes are
+      -- decided; otherwise the next pass would hold them again.
       (hold.rule = any($3)
         and (hold.resumed_at is null or hold.resumed_at <= $4)
         and not exists (
@@ -310,7 +315,7 @@ const endHoldsSql = `
   returning *`;
 
 export interface HoldLimits {
-  /** Younger holds stay open, because they may not hold a node yet. */
+  /** Holds opened later stay open, because they may not hold a node yet. */
   opened_before: Date;
   /** Holds resumed later stay open while their nodes are decided. */
   resumed_before: Date;
@@ -329,7 +334,7 @@ export async function endHolds(
       at: now,
       layer: 'rule',
       kind: 'brake.ended',
-      summary: `the hold of ${hold.rule} in ${hold.scope} ${hold.name} is over`,
+      summary: `the hold of ${hold.rule} in ${hold.scope} ${hold.name} ended`,
       data: { hold_id: hold.hold_id, rule: hold.rule, scope: hold.scope, name: hold.name },
     })),
   );
@@ -355,7 +360,7 @@ export async function resumeHolds(
       at: now,
       layer: 'operator',
       kind: 'brake.resumed',
-      summary: `${request.actor.name} let ${hold.rule} in ${hold.scope} ${hold.name} go on: ${request.reason}`,
+      summary: `${request.actor.name} resumed ${hold.rule} in ${hold.scope} ${hold.name}: ${request.reason}`,
       data: { hold_id: hold.hold_id, reason: request.reason },
       actor: request.actor,
     })),
@@ -363,8 +368,8 @@ export async function resumeHolds(
   return rows;
 }
 
-/** The hold that pauses launches in this pool, if there is one. */
-export async function launchHold(
+/** Returns the oldest hold that pauses launches in this pool. */
+export async function findLaunchHold(
   db: Queryable,
   pool: { name: string; zone: string | null },
   pausing: readonly string[],

@@ -1,4 +1,4 @@
-/** Nodes with an open drift finding whose pool has a repair or quarantine policy. */
+/** Finds nodes with an open drift finding whose pool has a repair or quarantine policy. */
 import type { DriftPolicy, FindingWhat } from '../../lifecycle/findings/findings.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
@@ -15,7 +15,7 @@ export interface DriftedNode extends JudgedNode {
   theirs: Record<string, unknown>;
 }
 
-/** The present policy of the pool, also for machines of earlier generations. */
+/** The current policy of the pool, which applies to machines of earlier generations too. */
 const policy = `(present.document #>> '{drift,policy}')`;
 
 const drifted = `
@@ -26,7 +26,7 @@ const drifted = `
   where finding.status = 'open'
     and finding.what in ('machine_absent', 'row_differs')
     and ${policy} in ('repair', 'quarantine')
-    -- An absent machine matters while the node expects it.
+    -- An absent machine is drift only while the node's status expects a machine.
     and (
       finding.what <> 'machine_absent'
       or (node.node_instance_id = finding.node_instance_id
@@ -55,12 +55,12 @@ export function lockDriftedNodes(
   );
 }
 
-export const countDriftedNodes = (db: Queryable, now: Date, found: readonly string[]): Promise<ScopeCount[]> =>
+export const countDriftedNodes = (db: Queryable, now: Date, exclude: readonly string[]): Promise<ScopeCount[]> =>
   db.query<ScopeCount>(
     `select node.pool, node.zone, count(distinct node.node_id)::int as count
      ${drifted}
        and node.node_id <> all($2)
        and ${isUncovered('$1')}
      group by 1, 2`,
-    [now, found],
+    [now, exclude],
   );

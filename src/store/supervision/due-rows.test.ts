@@ -1,4 +1,4 @@
-/** Due rows: oldest first, for one replica each, and by an index on a large, idle fleet. */
+/** Due rows are found oldest first, by one replica each, and with an index on a large fleet. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -58,7 +58,7 @@ describe('due rows', () => {
     expect(await db.transaction((tx) => lockDueNodes(tx, dueAt('failed', third as Date), 10))).toEqual([]);
   });
 
-  test('are locked by one replica at a time', async () => {
+  test('are locked by only one replica at a time', async () => {
     const node = await fleet.node('draining');
     const late = secondsLater(node.deadline_at as Date, 1);
     await db.transaction(async (tx) => {
@@ -74,13 +74,13 @@ describe('due rows', () => {
         allocation.allocation_id,
         tries,
       ]);
-      const shown = await readAllocation(db, allocation.allocation_id, wholeFleet, allocation.status_since);
+      const allocationView = await readAllocation(db, allocation.allocation_id, wholeFleet, allocation.status_since);
       for (const seconds of [30, 60, 120, 240, 480, 900, 3600]) {
         const at = secondsLater(allocation.status_since, seconds);
         if ((await db.transaction((tx) => lockRetryableReleases(tx, secondsLater(at, -0.001), 10))).length > 0)
           return Number.NaN;
         if ((await db.transaction((tx) => lockRetryableReleases(tx, at, 10))).length === 0) continue;
-        expect(shown).toMatchObject({ release_tries: tries, retry_at: at.toISOString() });
+        expect(allocationView).toMatchObject({ release_tries: tries, retry_at: at.toISOString() });
         return seconds;
       }
       return Number.POSITIVE_INFINITY;
@@ -109,8 +109,8 @@ describe('on a large, idle fleet', () => {
 
   beforeAll(async () => {
     const now = fleet.now();
-    // Many nodes serve, most are retired, and nothing is due. Short transactions, because a long
-    // one delays readers of evidence in other tests on the same server.
+    // One node in five is ready, the others are retired, and nothing is due. The transactions are
+    // short, because a long one delays readers of evidence in other tests on the same server.
     const fill = async (text: string) => {
       for (let from = 1; from <= size; from += chunk) {
         await db.query(text.replace('generate_series(1, $size)', `generate_series(${from}, ${from + chunk - 1})`), [
@@ -138,9 +138,9 @@ describe('on a large, idle fleet', () => {
     for (const table of [...large, 'evidence']) await db.query(`analyze ${table}`);
   });
 
-  /** Explains every statement of a store function instead of running it. */
+  /** Explains every statement of a store function and returns the large tables that it scans. */
   async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
-    const found: string[] = [];
+    const scanned: string[] = [];
     let explained = 0;
     await db.transaction(async (tx) => {
       await work({
@@ -148,13 +148,13 @@ describe('on a large, idle fleet', () => {
         query: async (text, values) => {
           const [row] = await tx.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values);
           explained++;
-          if (row) found.push(...scans(row['QUERY PLAN'][0].Plan).filter((table) => large.includes(table)));
+          if (row) scanned.push(...scans(row['QUERY PLAN'][0].Plan).filter((table) => large.includes(table)));
           return tx.query(text, values);
         },
       });
     });
     expect(explained).toBeGreaterThan(0);
-    return found;
+    return scanned;
   }
 
   const node_id = 'node_idle_7' as NodeId;
@@ -179,7 +179,7 @@ describe('on a large, idle fleet', () => {
           (tx: Transaction) => lockDueAllocations(tx, status, now(), 500),
         ]),
     ),
-    'releases to be tried again': (tx) => lockRetryableReleases(tx, now(), 20),
+    'releases to retry': (tx) => lockRetryableReleases(tx, now(), 20),
     'expired leases': (tx) => expireLeases(tx, now(), 500),
     'the next task': (tx) => leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false),
     'a task that never arrived': (tx) =>
@@ -189,9 +189,9 @@ describe('on a large, idle fleet', () => {
     'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),
     'a free node': (tx) => lockFreeNodes(tx, 'test', 1, now(), new Map()),
     'free nodes': (tx) => lockFreeNodes(tx, 'test', 100, now(), new Map()),
-    'those whom no agent speaks for, where there are none': (tx) =>
-      agentlessMachinesToInspect(tx, ['of nobody'], [], now(), 32),
-    'those to be probed': (tx) => nodesToProbe(tx, [node_id], now(), 500),
+    'agentless machines of a driver without pools': (tx) =>
+      agentlessMachinesToInspect(tx, ['unused-driver'], [], now(), 32),
+    'nodes to probe': (tx) => nodesToProbe(tx, [node_id], now(), 500),
     'holders of nodes': (tx) => holdersOf(tx, [node_id]),
     'a transition': (tx) =>
       transition(
@@ -201,19 +201,19 @@ describe('on a large, idle fleet', () => {
         fleet.environment,
       ),
     'the list of nodes': (tx) => listNodes(tx, everything),
-    'the nodes of a pool': (tx) => listNodes(tx, { ...everything, pool: 'test', status: 'ready' }),
-    'the nodes of a pool, however they stand': (tx) => listNodes(tx, { ...everything, pool: 'test' }),
-    'the nodes of a status': (tx) => listNodes(tx, { ...everything, status: 'failed', sort: 'oldest' }),
+    'the ready nodes of a pool': (tx) => listNodes(tx, { ...everything, pool: 'test', status: 'ready' }),
+    'the nodes of a pool in any status': (tx) => listNodes(tx, { ...everything, pool: 'test' }),
+    'the nodes in a status': (tx) => listNodes(tx, { ...everything, status: 'failed', sort: 'oldest' }),
     'the nodes that are held': (tx) => listNodes(tx, { ...everything, held: true }),
     'the nodes of a tenant': (tx) => listNodes(tx, { ...everything, visibility: tenantOnly('tenant-7') }),
-    'a node by a word': (tx) => listNodes(tx, { ...everything, q: 'nowhere' }),
+    'a search for nodes': (tx) => listNodes(tx, { ...everything, q: 'nowhere' }),
     'the allocations of a pool': (tx) => listAllocations(tx, { ...everything, pool: 'test' }, now()),
     'the allocations with a label': (tx) => listAllocations(tx, { ...everything, label: 'team=none' }, now()),
     'the operations of a tenant': (tx) =>
       listOperations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
     'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
-    'what a name stands for': (tx) => resolveId(tx, 'nowhere', wholeFleet),
-    'how many there are': async (tx) => {
+    'the resolution of a name': (tx) => resolveId(tx, 'nowhere', wholeFleet),
+    'the counts of nodes, fenced instances and pools': async (tx) => {
       await countByStatus(tx);
       await fencedAges(tx);
       await listPools(tx);
@@ -238,11 +238,11 @@ describe('on a large, idle fleet', () => {
     'the audit': (tx) => readTimeline(tx, { visibility: wholeFleet, audited: true, limit: 100 }),
   };
 
-  test.for(Object.keys(cases))('%s: no table is read as a whole', async (name) => {
+  test.for(Object.keys(cases))('scans no whole table for %s', async (name) => {
     expect(await wholeScans(cases[name] ?? (async () => {}))).toEqual([]);
   });
 
-  test('would detect a sequential scan', async () => {
+  test('this check detects a sequential scan', async () => {
     expect(await wholeScans((tx) => tx.query(`select * from nodes where endpoint = 'nowhere'`))).toEqual(['nodes']);
   });
 });

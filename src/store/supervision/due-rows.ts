@@ -10,8 +10,11 @@ import { isRecordedOnly } from '../transitions/would-have.ts';
 
 export type DueNode = JudgedNode & { last_seen_at: Date | null; stale_seconds: number | null };
 
-/** How far the slowest replica has stored heartbeats, bounded by the hold for our own fault. */
-const heardThrough = `(
+/**
+ * The time up to which the slowest replica has stored heartbeats. A replica that lags longer than
+ * the self-fault hold no longer delays verdicts.
+ */
+const storedThrough = `(
   select greatest(
     min(coalesce(flushed_through, started_at)),
     $2 - interval '${defaultBrakeSettings.self_fault_seconds} seconds')
@@ -19,17 +22,17 @@ const heardThrough = `(
   where ended_at is null
     and lease_until > $2)`;
 
-/** The due rows that a rule judges, selected in SQL so that other rows do not fill its batch. */
+/** Conditions of rules on due rows. They are in SQL so that other rows do not fill a batch. */
 const conditions = {
-  // A heartbeat from before its last transition says nothing about its start.
+  // A heartbeat from before the node's last transition says nothing about its present status.
   fresh:
     'beat.last_seen_at >= node.status_since and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
-  // Our own gaps, and heartbeats that are not stored yet, do not count as silence.
+  // Neither an ingest gap nor a heartbeat that is not stored yet counts as silence.
   silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
-    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${heardThrough}), true)`,
+    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${storedThrough}), true)`,
   complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
   incomplete: `node.prerequisites in ('unchecked', 'missing')`,
-  // The release of an allocation cleans the machine up by itself.
+  // A running or failed release of an allocation cleans the machine up itself.
   unowned: `not exists (
     select 1
     from allocations owner
@@ -41,9 +44,9 @@ export type DueCondition = keyof typeof conditions;
 
 export interface DueQuery {
   status: NodeStatus;
-  /** Only negative verdicts are held; a rule with a positive one ignores the hold. */
+  /** Only negative verdicts are held, so a rule with a positive verdict ignores the hold. */
   ignores_hold?: boolean;
-  /** Any group of which all conditions hold. Without groups, every due row. */
+  /** A row matches if all conditions of any group are true. Without groups, every due row does. */
   where?: readonly (readonly DueCondition[])[];
   now: Date;
 }
@@ -55,7 +58,7 @@ const whereOf = ({ where = [] }: DueQuery): string =>
     ? ''
     : `and (${where.map((group) => `(${group.map((name) => conditions[name]).join(' and ')})`).join(' or ')})`;
 
-/** Past its deadline, not held, and not recorded already as an observe-only verdict of any rule. */
+/** The node is past its deadline, not held, and has no observe-only verdict yet. */
 const isDue = (query: DueQuery) =>
   `node.status = $1
      and node.deadline_at <= $2
@@ -94,10 +97,10 @@ export interface ScopeCount {
 }
 
 /**
- * Counts due nodes besides those in `found`, by pool and zone, for the brake. Nodes that are locked
- * or beyond the batch count; nodes under maintenance do not.
+ * Counts due nodes other than those in `exclude`, by pool and zone, for the brake. The count
+ * includes nodes that are locked or beyond the batch, but no nodes under maintenance.
  */
-export function countDueNodes(db: Queryable, query: DueQuery, found: readonly string[]): Promise<ScopeCount[]> {
+export function countDueNodes(db: Queryable, query: DueQuery, exclude: readonly string[]): Promise<ScopeCount[]> {
   return db.query<ScopeCount>(
     `select node.pool, node.zone, count(*)::int as count
      from nodes node
@@ -106,11 +109,11 @@ export function countDueNodes(db: Queryable, query: DueQuery, found: readonly st
        and node.node_id <> all($3)
        and ${isUncovered('$2')}
      group by 1, 2`,
-    [query.status, query.now, found],
+    [query.status, query.now, exclude],
   );
 }
 
-/** When the next node is due; the sweep sleeps until then. */
+/** Returns when the next node is due. The sweep sleeps until then. */
 export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): Promise<Date | null> {
   const [row] = await db.query<{ next: Date | null }>(
     `select min(deadline_at) as next
@@ -123,7 +126,7 @@ export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): P
   return row?.next ?? null;
 }
 
-/** Draining nodes without a holder and without a leased task. */
+/** Locks draining nodes that have no holder and no leased task. */
 export function lockEmptyNodes(tx: Transaction, limit: number): Promise<JudgedNode[]> {
   return tx.query<JudgedNode>(
     `select ${judgedColumns}
@@ -166,7 +169,10 @@ export function lockDueAllocations(
 
 const retryable = `allocation.status = 'release_failed' and ${releaseRetryAt} <= $1`;
 
-/** Failed releases whose backoff is over. Nodes are locked first, as in every transition. */
+/**
+ * Locks failed releases whose backoff has ended. Nodes are locked before allocations, as in every
+ * transition; another order could deadlock.
+ */
 export async function lockRetryableReleases(tx: Transaction, now: Date, limit: number): Promise<AllocationRow[]> {
   const machines = await tx.query<{ node_id: string }>(
     `select node.node_id
@@ -192,7 +198,7 @@ export async function lockRetryableReleases(tx: Transaction, now: Date, limit: n
   );
 }
 
-/** Releases that are overdue, or whose operation ended without ending them. */
+/** Locks releases that are overdue, or whose operation ended without completing the release. */
 export function lockLostReleases(
   tx: Transaction,
   now: Date,

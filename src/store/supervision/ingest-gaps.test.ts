@@ -1,4 +1,4 @@
-/** Gaps of our own: recorded once, by the first replica after them, and judged by no rule. */
+/** Ingest gaps are recorded once, by the first replica that can store again, and move deadlines. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
@@ -6,7 +6,7 @@ import type { NodeId, ReplicaId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
 import { hearThrough, type PlacedNodes, placedRows, placeNodes } from '../testing/placed-nodes.ts';
-import { newestGaps, publishHeard, slowestReplica } from './ingest-gaps.ts';
+import { publishStoredThrough, readNewestGaps, slowestReplica } from './ingest-gaps.ts';
 
 let store: TestStore;
 let db: Database;
@@ -25,9 +25,9 @@ const patience = 10;
 const one = 'rep_1' as ReplicaId;
 const two = 'rep_2' as ReplicaId;
 
-/** A replica publishes that it stored everything, or everything until `stored` seconds ago. */
-const says = (replica_id: ReplicaId, seconds: number, stored = seconds) =>
-  publishHeard(db, { replica_id, flushed_through: at(stored) }, patience, at(seconds));
+/** Publishes at `seconds` that the replica has stored all heartbeats before `stored`. */
+const publish = (replica_id: ReplicaId, seconds: number, stored = seconds) =>
+  publishStoredThrough(db, { replica_id, flushed_through: at(stored) }, patience, at(seconds));
 
 const place = (wanted: Partial<PlacedNodes>) =>
   placeNodes(db, { pool: 'p', count: 1, status: 'provisioning', since: at(-100), ...wanted });
@@ -39,33 +39,33 @@ const movedFacts = async () =>
   (await db.query<{ count: number }>(`select count(*)::int from evidence where kind = 'node.deadline_moved'`))[0]
     ?.count;
 
-test('records no gap while one replica publishes', async () => {
+test('records no gap while at least one replica publishes', async () => {
   for (const replica of [one, two]) await hearThrough(db, replica, at(0));
-  for (const seconds of [9, 18, 27]) expect((await says(one, seconds)).gap).toBeUndefined();
+  for (const seconds of [9, 18, 27]) expect((await publish(one, seconds)).gap).toBeUndefined();
   // The other replica was away, but no heartbeat was missed.
-  expect((await says(two, 28)).gap).toBeUndefined();
-  expect(await newestGaps(db, 10)).toEqual([]);
+  expect((await publish(two, 28)).gap).toBeUndefined();
+  expect(await readNewestGaps(db, 10)).toEqual([]);
 });
 
 test('records no gap at the very first start', async () => {
   await hearThrough(db, one, at(0));
   await db.query('update replicas set flushed_through = null');
-  expect((await says(one, 500)).gap).toBeUndefined();
+  expect((await publish(one, 500)).gap).toBeUndefined();
 });
 
 test('moves deadlines by the part of the gap that each row spent in its status', async () => {
   await hearThrough(db, one, at(0));
   const [waiting] = await place({ deadline_at: at(30) });
   const [endedInGap] = await place({ deadline_at: at(5), after: 1 });
-  const [overBefore] = await place({ deadline_at: at(-1), after: 2 });
+  const [endedBefore] = await place({ deadline_at: at(-1), after: 2 });
   const [beganInGap] = await place({ deadline_at: at(60), since: at(15), after: 3 });
-  const ids = [waiting, endedInGap, overBefore, beganInGap] as NodeId[];
-  const { gap } = await says(one, 20);
+  const ids = [waiting, endedInGap, endedBefore, beganInGap] as NodeId[];
+  const { gap } = await publish(one, 20);
   expect(gap).toMatchObject({ started_at: at(0), ended_at: at(20), nodes_moved: 3 });
   expect(await deadlines(ids)).toEqual([50, 25, -1, 65]);
 });
 
-test('moves the deadlines of allocations with their nodes, and their own ones', async () => {
+test('moves deadlines that allocations share with a node, and those of waiting allocations', async () => {
   await hearThrough(db, one, at(0));
   const [node] = await place({ deadline_at: at(30) });
   await db.query(
@@ -74,7 +74,7 @@ test('moves the deadlines of allocations with their nodes, and their own ones', 
        ('alloc_3', 'p', null, 't', 'releasing', $2, $4, 'c', $2), ('alloc_4', 'p', null, 't', 'failed', $2, $4, 'c', $2)`,
     [node, at(-100), at(30), at(40)],
   );
-  const { gap } = await says(one, 20);
+  const { gap } = await publish(one, 20);
   expect(gap).toMatchObject({ nodes_moved: 1, allocations_moved: 2 });
   const rows = await db.query<{ deadline_at: Date }>('select deadline_at from allocations order by allocation_id');
   expect(rows.map(({ deadline_at }) => secondsBetween(start, deadline_at))).toEqual([50, 60, 60, 40]);
@@ -86,39 +86,39 @@ test('clears observe-only verdicts of rules, and keeps those from reports', asyn
   const rules = ['start-deadline', 'prerequisite-missing'];
   for (const [i, rule] of rules.entries())
     await db.query('update nodes set would_have = $2 where node_id = $1', [ids[i], { rule, to: 'failed' }]);
-  await says(one, 20);
+  await publish(one, 20);
   expect((await placedRows(db, ids)).map(({ would_have }) => would_have?.rule)).toEqual([undefined, rules[1]]);
 });
 
-test('records one gap for replicas that return together', async () => {
+test('records only one gap if several replicas return together', async () => {
   for (const replica of [one, two]) await hearThrough(db, replica, at(0));
   const ids = await place({ count: 50, deadline_at: at(30) });
-  const found = await Promise.all([says(one, 20), says(two, 20.1), says(one, 20.2), says(two, 20.3)]);
-  expect(found.filter(({ gap }) => gap)).toHaveLength(1);
-  expect(await newestGaps(db, 10)).toHaveLength(1);
+  const results = await Promise.all([publish(one, 20), publish(two, 20.1), publish(one, 20.2), publish(two, 20.3)]);
+  expect(results.filter(({ gap }) => gap)).toHaveLength(1);
+  expect(await readNewestGaps(db, 10)).toHaveLength(1);
   expect(await movedFacts()).toBe(50);
   const moved = new Set(await deadlines(ids));
   expect(moved.size).toBe(1);
 });
 
-test('moves deadlines once per gap', async () => {
+test('moves a deadline by each of two gaps once', async () => {
   await hearThrough(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
-  await says(one, 20);
-  await says(one, 45);
+  await publish(one, 20);
+  await publish(one, 45);
   expect(await deadlines(ids)).toEqual([75]);
-  expect(await newestGaps(db, 10)).toHaveLength(2);
+  expect(await readNewestGaps(db, 10)).toHaveLength(2);
 });
 
-test('records a gap as a whole after a replica can store again', async () => {
+test('records the whole gap when a replica can store again', async () => {
   await hearThrough(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
   for (const seconds of [20, 21, 22, 40]) {
-    expect(await says(one, seconds, 0)).toMatchObject({ gap: undefined, deaf: true });
-    expect(await slowestReplica(db, at(5)), 'nobody may think that all was stored').toEqual(at(0));
+    expect(await publish(one, seconds, 0)).toMatchObject({ gap: undefined, ingestStopped: true });
+    expect(await slowestReplica(db, at(5)), 'the published time does not advance').toEqual(at(0));
   }
-  const { gap, deaf } = await says(one, 50, 49.9);
-  expect(deaf).toBe(false);
+  const { gap, ingestStopped } = await publish(one, 50, 49.9);
+  expect(ingestStopped).toBe(false);
   expect(gap).toMatchObject({ started_at: at(0), ended_at: at(50) });
   expect(await deadlines(ids)).toEqual([80]);
 });

@@ -1,7 +1,7 @@
 /**
- * Gaps in which the control plane stored no heartbeats. Each replica publishes up to when it has
- * stored every heartbeat. A time without such a publication is a gap of our own: it is recorded
- * once, deadlines move by it, and no machine is judged by it.
+ * Records gaps in which the control plane stored no heartbeats. Each replica publishes the time up
+ * to which it has stored every heartbeat. A period in which no replica published is a gap. It is
+ * recorded once, and deadlines move by its length so that no machine is blamed for it.
  */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { ReplicaId } from '../../base/ids.ts';
@@ -18,57 +18,58 @@ export interface Gap {
   allocations_moved: number;
 }
 
-const latest = '(select max(flushed_through) from replicas)';
+const lastPublished = '(select max(flushed_through) from replicas)';
 
 /**
- * Publishes that this replica has stored everything before `flushed_through`. Returns undefined if
- * no replica has published after `since`: the gap must be recorded first.
+ * Publishes that this replica has stored all heartbeats before `flushed_through`, and returns the
+ * database's clock. Returns undefined if no replica has published after `since`, because the gap
+ * must be recorded first.
  */
 async function publish(db: Queryable, id: ReplicaId, flushed_through: Date, since: Date): Promise<number | undefined> {
   const [row] = await db.query<{ database_ms: number }>(
     `update replicas set flushed_through = $2
      where replica_id = $1
-       and coalesce(${latest}, $2) >= $3
+       and coalesce(${lastPublished}, $2) >= $3
      returning (extract(epoch from clock_timestamp()) * 1000)::double precision as database_ms`,
     [id, flushed_through, since],
   );
   return row?.database_ms;
 }
 
-export interface Heard {
-  /** The clock of the database, to notice when it is set. */
+export interface PublishResult {
+  /** The clock of the database, to detect that a clock was set. */
   database_ms: number;
   gap: Gap | undefined;
-  /** No replica stores heartbeats: the gap continues, and is recorded once it is over. */
-  deaf: boolean;
+  /** No replica stores heartbeats. The gap continues, and is recorded when it has ended. */
+  ingestStopped: boolean;
 }
 
-export async function publishHeard(
+export async function publishStoredThrough(
   db: Database,
   replica: { replica_id: ReplicaId; flushed_through: Date },
   patience_seconds: number,
   now: Date,
-): Promise<Heard> {
+): Promise<PublishResult> {
   const { replica_id, flushed_through } = replica;
   const since = secondsLater(now, -patience_seconds);
-  const steady = await publish(db, replica_id, flushed_through, since);
-  if (steady !== undefined) return { database_ms: steady, gap: undefined, deaf: false };
+  const published_ms = await publish(db, replica_id, flushed_through, since);
+  if (published_ms !== undefined) return { database_ms: published_ms, gap: undefined, ingestStopped: false };
   return db.transaction(async (tx) => {
-    // Gaps do not overlap, so that no moment moves a deadline twice.
+    // A gap starts no earlier than the last one ended, so that no second moves a deadline twice.
     const [last] = await tx.query<{ at: Date | null }>(
-      `select greatest(${latest}, (select max(ended_at) from ingest_gaps)) as at`,
+      `select greatest(${lastPublished}, (select max(ended_at) from ingest_gaps)) as at`,
     );
-    const silent = last?.at && last.at < since ? last.at : undefined;
-    const deaf = silent !== undefined && flushed_through < since;
-    const gap = silent && !deaf ? await recordGap(tx, silent, now) : undefined;
+    const gapStart = last?.at && last.at < since ? last.at : undefined;
+    const ingestStopped = gapStart !== undefined && flushed_through < since;
+    const gap = gapStart && !ingestStopped ? await recordGap(tx, gapStart, now) : undefined;
     const database_ms = await publish(tx, replica_id, flushed_through, moment(0));
-    return { database_ms: database_ms ?? now.getTime(), gap, deaf };
+    return { database_ms: database_ms ?? now.getTime(), gap, ingestStopped };
   });
 }
 
-/** Only one replica records a gap; the others move nothing. */
+/** Only one replica can insert the gap. For the others this returns undefined and moves nothing. */
 async function recordGap(tx: Transaction, started_at: Date, ended_at: Date): Promise<Gap | undefined> {
-  const cause = 'no replica could hear or store what machines said';
+  const cause = 'no replica could receive or store heartbeats';
   const rows = await tx.query(
     `insert into ingest_gaps (started_at, ended_at, cause)
      values ($1, $2, $3)
@@ -90,19 +91,19 @@ async function recordGap(tx: Transaction, started_at: Date, ended_at: Date): Pro
       at: ended_at,
       layer: 'store',
       kind: 'ingest.gap',
-      summary: `for ${seconds.toFixed(1)} s ${cause}; ${nodes_moved + allocations_moved} deadlines were moved by it`,
+      summary: `for ${seconds.toFixed(1)} s ${cause}; ${nodes_moved + allocations_moved} deadlines were moved`,
       data: { started_at, ended_at, seconds, nodes_moved, allocations_moved },
     },
   ]);
   return { started_at, ended_at, cause, nodes_moved, allocations_moved };
 }
 
-/** The part of the gap since the row entered its present status. */
+/** The seconds of the gap that the row spent in its present status. */
 const overlap = (status_since: Date, started_at: Date, ended_at: Date) =>
   Math.max(0, secondsBetween(status_since > started_at ? status_since : started_at, ended_at));
 
 async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Promise<number> {
-  const open = await tx.query<NodeRow>(
+  const waiting = await tx.query<NodeRow>(
     `select *
      from nodes
      where deadline_at > $1
@@ -111,11 +112,11 @@ async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Pro
      for no key update`,
     [started_at, ended_at],
   );
-  const moves = open.flatMap((node) => {
+  const moves = waiting.flatMap((node) => {
     const seconds = overlap(node.status_since, started_at, ended_at);
     if (!node.deadline_at || seconds === 0) return [];
-    const reason = `the control plane itself was away for ${seconds.toFixed(1)} s`;
-    // The boot clock moves too, so that neither the budget ceiling nor the sample includes the gap.
+    const reason = `the control plane was unavailable for ${seconds.toFixed(1)} s`;
+    // The boot clock moves too, so that the gap counts for neither the budget ceiling nor the sample.
     const clock_from =
       node.status === 'provisioning' && node.clock_from ? secondsLater(node.clock_from, seconds) : node.clock_from;
     const deadline_at = secondsLater(node.deadline_at, seconds);
@@ -125,7 +126,7 @@ async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Pro
   return moves.length;
 }
 
-/** Allocations with a deadline of their own: they wait for a machine or for their release. */
+/** Moves deadlines of allocations that wait for a machine or a release; no node shares them. */
 async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Date): Promise<number> {
   const moved = await tx.query<{ allocation_id: string; deadline_at: Date }>(
     `update allocations set
@@ -142,7 +143,7 @@ async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Dat
       at: ended_at,
       layer: 'store',
       kind: 'allocation.deadline_moved',
-      summary: `it has until ${deadline_at.toISOString()}: the control plane itself was away`,
+      summary: `the deadline is now ${deadline_at.toISOString()}: the control plane was unavailable`,
       data: { set: { allocation_id, deadline_at } },
       allocation_id: allocation_id as never,
     })),
@@ -150,7 +151,7 @@ async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Dat
   return moved.length;
 }
 
-/** Up to when every live replica has stored all heartbeats; null without a live replica. */
+/** SQL: the time up to which every live replica has stored all heartbeats; null without one. */
 export const storedThrough = (now: string): string =>
   `(select min(coalesce(flushed_through, started_at))
     from replicas
@@ -162,7 +163,7 @@ export async function slowestReplica(db: Queryable, now: Date): Promise<Date | n
   return row?.at ?? null;
 }
 
-export const newestGaps = (db: Queryable, limit: number): Promise<Gap[]> =>
+export const readNewestGaps = (db: Queryable, limit: number): Promise<Gap[]> =>
   db.query<Gap>(
     `select *
      from ingest_gaps

@@ -1,4 +1,4 @@
-/** The open step of each operation that brings a node up, with its last error. */
+/** Reads the current step of each operation that brings a node up, with its last error. */
 import type { NodeId } from '../../base/ids.ts';
 import type { LaunchStep } from '../../lifecycle/findings/launch-blame.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -8,7 +8,7 @@ export type OpenLaunchStep = Omit<LaunchStep, 'owner_layer'> & { driver: string;
 
 type LaunchedNode = Pick<NodeRow, 'node_id' | 'workflow_id'>;
 
-/** By node. Nodes without an operation are left out. */
+/** The result is keyed by node and omits nodes without an operation. */
 export async function openLaunchSteps(
   db: Queryable,
   nodes: readonly LaunchedNode[],

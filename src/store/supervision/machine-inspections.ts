@@ -1,4 +1,4 @@
-/** The machines to inspect, the time of their last inspection, and its results. */
+/** Selects machines to inspect, and records when they were inspected and with which result. */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
@@ -20,12 +20,12 @@ export interface ExpectedMachine
 }
 
 export interface InspectionQuery {
-  /** Only machines of these drivers can be inspected here. */
+  /** The drivers that this replica can ask. */
   drivers: readonly string[];
-  /** Not inspected since. */
-  looked_before: Date;
-  /** The same for quarantined machines. */
-  parked_looked_before: Date;
+  /** Machines inspected later are not due yet. */
+  inspected_before: Date;
+  /** Quarantined machines inspected later are not due yet. */
+  quarantined_inspected_before: Date;
 }
 
 const expected = `
@@ -40,17 +40,16 @@ const expected = `
   left join node_looks look on look.node_id = node.node_id
   where node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')`;
 
-/** The next machines after `cursor`, by id, so that every machine has its turn. */
+/** Returns the next due machines after `cursor` in id order, so that each gets its turn. */
 export async function machinesAfter(
   db: Queryable,
-  { drivers, looked_before, parked_looked_before }: InspectionQuery,
+  { drivers, inspected_before, quarantined_inspected_before }: InspectionQuery,
   cursor: string,
   limit: number,
 ): Promise<ExpectedMachine[]> {
   const pools = await poolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
-  // With the names of the pools the planner knows how few machines match, and does not scan the
-  // fleet.
+  // Passing the pool names tells the planner how few machines match; otherwise it scans the fleet.
   return db.query<ExpectedMachine>(
     `${expected}
        and node.pool = any($1)
@@ -59,14 +58,14 @@ export async function machinesAfter(
          <= case node.status when 'quarantined' then $3::timestamptz else $2::timestamptz end
      order by node.node_id
      limit $5`,
-    [pools, looked_before, parked_looked_before, cursor, limit],
+    [pools, inspected_before, quarantined_inspected_before, cursor, limit],
   );
 }
 
-/** Machines with an open finding do not wait for their turn. */
+/** Returns machines with an open finding, which are inspected without waiting for their turn. */
 export const machinesWithFinding = (
   db: Queryable,
-  { drivers, looked_before }: InspectionQuery,
+  { drivers, inspected_before }: InspectionQuery,
   limit: number,
 ): Promise<ExpectedMachine[]> =>
   db.query<ExpectedMachine>(
@@ -80,7 +79,7 @@ export const machinesWithFinding = (
            and closed_at is null))
      order by look.looked_at nulls first
      limit $3`,
-    [drivers, looked_before, limit],
+    [drivers, inspected_before, limit],
   );
 
 export async function recordInspections(db: Queryable, nodes: readonly NodeId[], now: Date): Promise<void> {
@@ -95,7 +94,7 @@ export async function recordInspections(db: Queryable, nodes: readonly NodeId[],
   );
 }
 
-/** Machines that are no longer expected leave old inspections behind. */
+/** Deletes inspections of machines that are no longer inspected. */
 export async function deleteOldInspections(db: Queryable, before: Date): Promise<void> {
   await db.query('delete from node_looks where looked_at < $1', [before]);
 }
@@ -138,12 +137,17 @@ export async function recordObservations(
     observed.map(({ node, state }) => ({
       node,
       set: { observed_state: state, observed_at: now },
-      fact: { at: now, layer: 'provider', kind: 'node.observed', summary: `the provider shows it as ${state}` },
+      fact: {
+        at: now,
+        layer: 'provider',
+        kind: 'node.observed',
+        summary: `the provider shows the machine as ${state}`,
+      },
     })),
   );
 }
 
-/** An instance that was proven absent never comes back, so its absence is expected. */
+/** SQL: the instance was proven absent. Such an instance never returns, so this is no drift. */
 const provenAbsent = (instance: string) => `(
   exists (
     select 1
@@ -159,8 +163,11 @@ const provenAbsent = (instance: string) => `(
       and entry.status = 'gone'
       and entry.proof ->> 'kind' = 'absent'))`;
 
-/** Those of the instances that were proven absent. */
-export async function knownAbsent(db: Queryable, instances: readonly NodeInstanceId[]): Promise<Set<NodeInstanceId>> {
+/** Returns the given instances that were proven absent. */
+export async function findProvenAbsent(
+  db: Queryable,
+  instances: readonly NodeInstanceId[],
+): Promise<Set<NodeInstanceId>> {
   if (instances.length === 0) return new Set();
   const rows = await db.query<{ node_instance_id: NodeInstanceId }>(
     `select node_instance_id
@@ -171,7 +178,7 @@ export async function knownAbsent(db: Queryable, instances: readonly NodeInstanc
   return new Set(rows.map(({ node_instance_id }) => node_instance_id));
 }
 
-/** Findings about machines that are no longer expected, or whose node has another instance. */
+/** Returns findings about machines that are no longer expected or were replaced. */
 export const obsoleteFindings = (db: Queryable, limit: number): Promise<{ finding_id: string }[]> =>
   db.query(
     `select finding.finding_id

@@ -1,4 +1,4 @@
-/** Statements of the `orphans` sweep, each over everything that a driver listed. */
+/** Statements of the `orphans` sweep. Each handles all resources that a driver listed at once. */
 import { type Clock, now as present } from '../../base/clock.ts';
 import { type NodeInstanceId, newResidueId } from '../../base/ids.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -6,7 +6,7 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import { type ResidueRow, recordFoundResidue } from '../rows/residue.ts';
 
-export interface Listed {
+export interface ListedResource {
   driver: string;
   host: string | null;
   kind: string;
@@ -20,7 +20,7 @@ const listed = `jsonb_to_recordset($1::jsonb) as listed(driver text, host text, 
   cost_per_hour double precision, residue_id text)`;
 
 const isUnowned = `
-  -- The owner is the node whose present instance this is.
+  -- A node owns the resources of its present instance.
   not exists (
     select 1
     from instances instance
@@ -28,7 +28,7 @@ const isUnowned = `
     where instance.node_instance_id = listed.node_instance_id
       and owner.node_instance_id = instance.node_instance_id
       and owner.status <> 'retired')
-  -- Known residue, open or taken over, is not found again.
+  -- Residue that is recorded and not gone is not reported again.
   and not exists (
     select 1
     from residue known
@@ -38,7 +38,7 @@ const isUnowned = `
       and known.node_instance_id is not distinct from listed.node_instance_id
       and known.host is not distinct from listed.host)`;
 
-export async function unownedAmong(db: Queryable, all: Listed[]): Promise<Set<string>> {
+export async function findUnowned(db: Queryable, all: ListedResource[]): Promise<Set<string>> {
   if (all.length === 0) return new Set();
   const rows = await db.query<{ resource: string }>(
     `select listed.resource
@@ -49,8 +49,8 @@ export async function unownedAmong(db: Queryable, all: Listed[]): Promise<Set<st
   return new Set(rows.map((row) => row.resource));
 }
 
-/** Checks again in the insert, because an owner may have appeared since `unownedAmong`. */
-export async function addOrphans(tx: Transaction, orphans: Listed[], clock: Clock): Promise<number> {
+/** Checks ownership again in the insert, because an owner may have appeared since `findUnowned`. */
+export async function addOrphans(tx: Transaction, orphans: ListedResource[], clock: Clock): Promise<number> {
   if (orphans.length === 0) return 0;
   const now = present(clock);
   const rows = await tx.query<ResidueRow>(
@@ -82,7 +82,7 @@ export async function addOrphans(tx: Transaction, orphans: Listed[], clock: Cloc
 }
 
 /** Updates `seen_at` of open residue that the driver still lists. */
-export async function markSeen(db: Queryable, all: Listed[], now: Date): Promise<void> {
+export async function markSeen(db: Queryable, all: ListedResource[], now: Date): Promise<void> {
   if (all.length === 0) return;
   await db.query(
     `update residue set seen_at = $2
@@ -102,11 +102,11 @@ export interface ResidueWithMachine extends ResidueRow {
   zone: string | null;
   node_status: NodeStatus | null;
   document: PoolDocument | null;
-  /** Its node still has this instance, so an agent may still report for it. */
+  /** The node still has this instance, so an agent may still report for it. */
   present: boolean;
-  /** The present instance of its node; null without a node, or if it was retired. */
+  /** The present instance of the node; null if there is no node or the node was retired. */
   present_instance_id: NodeInstanceId | null;
-  /** An operation works on it. */
+  /** An operation works on the entry. */
   busy: boolean;
 }
 
@@ -133,7 +133,7 @@ export async function residueWithMachine(db: Queryable, id: string): Promise<Res
   return (await db.query<ResidueWithMachine>(`${withMachine} where residue.residue_id = $1`, [id]))[0];
 }
 
-/** Idle open entries that these drivers can inspect from here, oldest inspection first. */
+/** Returns open entries that no operation works on and these drivers can inspect, oldest first. */
 export function residueToVerify(
   db: Queryable,
   drivers: { driver: string; host: string | null }[],

@@ -1,4 +1,4 @@
-/** Results of active probes. The prober writes them; the rules only read them. */
+/** Selects nodes to probe and stores the results. Only the prober writes them; rules read them. */
 import type { KnownIds, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable, Transaction } from '../pg/database.ts';
@@ -11,12 +11,11 @@ export interface ProbeSettings {
   allow_private?: boolean;
 }
 
-/** Where and how to probe. */
 export interface ProbeTarget extends Required<ProbeSettings> {
   base_url: string;
 }
 
-/** `because`: the failure code of the probe. */
+/** `because` is the failure code of the probe. */
 export interface ProbeOutcome {
   ok: boolean;
   detail: string;
@@ -46,7 +45,7 @@ const toProbe = (condition: string, intervalSeconds: string, limit: number) => `
   where node.endpoint is not null
     and node.node_instance_id is not null
     and ${condition}
-    -- Not probed within its interval, which is between 0.5 s and 10 s.
+    -- The node was not probed within its interval, which is between 0.5 s and 10 s.
     and (
       probe.tried_at is null
       or probe.tried_at + make_interval(secs => least(10, greatest(0.5, ${intervalSeconds}))) <= $1)
@@ -54,8 +53,8 @@ const toProbe = (condition: string, intervalSeconds: string, limit: number) => `
   limit ${limit}`;
 
 /**
- * Starting and silent nodes with an endpoint that are due for a probe, up to `limit` of each kind,
- * so that neither crowds the other out.
+ * Returns starting nodes and silent suspects that are due for a probe. Each kind has its own
+ * `limit`, so that neither crowds out the other.
  */
 export async function nodesToProbe(
   db: Queryable,
@@ -63,8 +62,7 @@ export async function nodesToProbe(
   now: Date,
   limit: number,
 ): Promise<ProbedNode[]> {
-  // Runs for every machine that registers, so the statement is prepared: planning was its main
-  // cost.
+  // This runs for every machine that registers. It is prepared, because planning was its main cost.
   const starting = await db.query<ProbedNode>(
     toProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
     [now],
@@ -82,17 +80,17 @@ export interface ProbeResult {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   ok: boolean;
-  /** The failure, or the result. */
+  /** Describes the answer or the failure. */
   detail: string;
-  /** Ids of the request for this probe; its result is recorded even if nothing changed. */
+  /** The ids of a person's request for this probe. Its result is recorded even if unchanged. */
   request_ids?: KnownIds;
 }
 
-/** Saves results in one statement. Changes and requested probes become evidence. */
+/** Saves all results in one statement. Changed results and requested probes become evidence. */
 export async function saveProbeResults(db: Database, results: ProbeResult[], now: Date): Promise<void> {
   if (results.length === 0) return;
   await db.transaction(async (tx) => {
-    const before = await tx.query<{ node_instance_id: NodeInstanceId; failure: string | null }>(
+    const previous = await tx.query<{ node_instance_id: NodeInstanceId; failure: string | null }>(
       `select node_instance_id, failure
        from probes
        where node_instance_id = any($1)
@@ -115,16 +113,18 @@ export async function saveProbeResults(db: Database, results: ProbeResult[], now
          failure = excluded.failure`,
       [JSON.stringify(results), now],
     );
-    const known = new Map(before.map((row) => [row.node_instance_id, row.failure === null]));
+    const previousOk = new Map(previous.map((row) => [row.node_instance_id, row.failure === null]));
     await recordEvidence(
       tx,
       results
-        .filter((result) => result.request_ids || known.get(result.node_instance_id) !== result.ok)
+        .filter((result) => result.request_ids || previousOk.get(result.node_instance_id) !== result.ok)
         .map(({ node_id, node_instance_id, ok, detail, request_ids }) => ({
           at: now,
           layer: 'transport',
           kind: ok ? 'probe.answered' : 'probe.unanswered',
-          summary: ok ? `it answers its probe (${detail})` : `it does not answer its probe: ${detail}`,
+          summary: ok
+            ? `the machine answers its probe (${detail})`
+            : `the machine does not answer its probe: ${detail}`,
           data: { detail },
           ...request_ids,
           node_id,
@@ -134,7 +134,7 @@ export async function saveProbeResults(db: Database, results: ProbeResult[], now
   });
 }
 
-/** Starting nodes that have answered a probe or finished a task since they registered. */
+/** Locks starting nodes that have answered a probe or finished a task since they registered. */
 export function lockProvenNodes(
   tx: Transaction,
   limit: number,

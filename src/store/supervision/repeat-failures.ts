@@ -1,4 +1,4 @@
-/** Reads provisions that fail repeatedly: of one node, or of one generation of a pool. */
+/** Finds nodes and pool generations whose provisions fail repeatedly. */
 import type { NodeId } from '../../base/ids.ts';
 import { isOwn } from '../evidence/own-facts.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -28,14 +28,14 @@ const failed = `
     and ${isOwn('fact')}
     and fact.at > $1
     and fact.data ->> 'from' in ('provisioning', 'starting')
-    -- A machine that was rescued did not fail.
+    -- A rescued machine did not fail.
     and not exists (
       select 1
       from boot_samples sample
       where sample.node_instance_id = fact.node_instance_id
         and sample.outcome = 'late')`;
 
-/** Counts only the present generation of a pool: earlier ones had another spec. */
+/** For pools, counts only the present generation, because earlier ones had another document. */
 export const failingSubjects = (db: Queryable, { since, failures }: FailureQuery): Promise<FailingSubject[]> =>
   db.query<FailingSubject>(
     `with counted as materialized (
@@ -78,7 +78,7 @@ const newest = (condition: string) => `
      order by fact.at desc
      limit ${maxListed}) last)`;
 
-/** Findings that count all failures of the window and list the newest. */
+/** Builds findings that count all failures of the window and list the newest. */
 export async function failureFindings(
   db: Queryable,
   subjects: readonly FailingSubject[],

@@ -1,4 +1,4 @@
-/** Silent nodes: suspects, when silence is too long, and what exempts a node. */
+/** Tests when a node becomes a suspect, when it counts as silent, and what exempts it. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
@@ -24,15 +24,18 @@ const at = (seconds: number) => secondsLater(start, seconds);
 const stale = 30;
 const heartbeat = { interval_seconds: 10, stale_after_seconds: stale };
 
-let made = 0;
+let placed = 0;
 beforeEach(() => {
-  made = 0;
+  placed = 0;
 });
 
-/** A machine with its last heartbeat so many seconds after the start. */
-async function beatAt(seconds: number, given: Partial<Parameters<typeof placeNodes>[1]> = {}): Promise<NodeId> {
-  const [id] = await placeNodes(db, { pool: 'p', count: 1, after: made++, since: at(-3600), ...given });
-  if (!id) throw new Error('no node was made');
+/** Places a node whose last heartbeat arrived this many seconds after the start. */
+async function nodeWithBeatAt(
+  seconds: number,
+  fields: Partial<Parameters<typeof placeNodes>[1]> = {},
+): Promise<NodeId> {
+  const [id] = await placeNodes(db, { pool: 'p', count: 1, after: placed++, since: at(-3600), ...fields });
+  if (!id) throw new Error('no node was placed');
   await beatAs(db, [id], heartbeat, at(seconds));
   return id;
 }
@@ -47,23 +50,23 @@ const suspectsAt = async (seconds: number) =>
   ]);
 
 describe('suspects', () => {
-  test('serve, have used half of their stale time, and are present instances', async () => {
-    const quiet = await beatAt(0);
-    await beatAt(10);
-    await beatAt(0, { status: 'offline', deadline_at: at(3600) });
-    const over = await beatAt(0);
+  test('are serving nodes whose present instance has been silent for half of its stale time', async () => {
+    const quiet = await nodeWithBeatAt(0);
+    await nodeWithBeatAt(10);
+    await nodeWithBeatAt(0, { status: 'offline', deadline_at: at(3600) });
+    const over = await nodeWithBeatAt(0);
     await db.query(
       `update heartbeats set over = true where node_instance_id = (select node_instance_id from nodes where node_id = $1)`,
       [over],
     );
-    const replaced = await beatAt(0);
+    const replaced = await nodeWithBeatAt(0);
     await db.query(`update nodes set node_instance_id = 'inst_newer' where node_id = $1`, [replaced]);
     expect(await suspectsAt(stale / 2)).toEqual([]);
     expect(await suspectsAt(stale / 2 + 1)).toEqual([[quiet, at(stale).getTime()]]);
   });
 
-  test('count their silence only from the end of our own gap', async () => {
-    const id = await beatAt(0);
+  test('are silent only from the end of an ingest gap', async () => {
+    const id = await nodeWithBeatAt(0);
     await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(1), at(600)]);
     expect(await suspectsAt(600 + stale / 2)).toEqual([]);
     expect(await suspectsAt(600 + stale / 2 + 1)).toEqual([[id, at(600 + stale).getTime()]]);
@@ -71,9 +74,9 @@ describe('suspects', () => {
 });
 
 describe('silence', () => {
-  test('is too long just after the stale time, oldest first', async () => {
-    const later = await beatAt(2);
-    const first = await beatAt(0);
+  test('is due just after the stale time, oldest first', async () => {
+    const later = await nodeWithBeatAt(2);
+    const first = await nodeWithBeatAt(0);
     expect(await silentAt(stale, [later, first])).toEqual([]);
     expect(await silentAt(stale + 1, [later, first])).toEqual([first]);
     expect(await silentAt(stale + 3, [later, first])).toEqual([first, later]);
@@ -82,8 +85,8 @@ describe('silence', () => {
     expect(await nextSilentAt(db, [later, first], at(stale + 3))).toBeNull();
   });
 
-  test('does not count before the last transition or before our own gap ended', async () => {
-    const changed = await beatAt(0, { since: at(20) });
+  test('does not count before the last transition or before an ingest gap ended', async () => {
+    const changed = await nodeWithBeatAt(0, { since: at(20) });
     expect(await silentAt(stale + 1, [changed])).toEqual([]);
     expect(await silentAt(20 + stale + 1, [changed])).toEqual([changed]);
     await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(5), at(40)]);
@@ -92,7 +95,7 @@ describe('silence', () => {
   });
 
   test('of a held node is not judged before the hold ends', async () => {
-    const id = await beatAt(0);
+    const id = await nodeWithBeatAt(0);
     await db.query(`update nodes set held = $2 where node_id = $1`, [id, { rule: 'liveness', held_until: at(100) }]);
     expect(await silentAt(99, [id])).toEqual([]);
     expect(await silentAt(100, [id])).toEqual([id]);
@@ -100,7 +103,7 @@ describe('silence', () => {
 
   test('is recorded once in an observe-only pool until the next heartbeat', async () => {
     await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external', mode: 'observe' }, start));
-    const id = await beatAt(0);
+    const id = await nodeWithBeatAt(0);
     await db.query(`update nodes set would_have = $2 where node_id = $1`, [
       id,
       { rule: 'liveness', at: at(stale + 1) },
@@ -110,8 +113,8 @@ describe('silence', () => {
     expect(await silentAt(1000 + stale + 1, [id])).toEqual([id]);
   });
 
-  test('leaves a degraded node that answers its probe alone', async () => {
-    const id = await beatAt(0, { status: 'degraded' });
+  test('does not count for a degraded node that answers its probe', async () => {
+    const id = await nodeWithBeatAt(0, { status: 'degraded' });
     await db.query(
       `insert into probes (node_instance_id, tried_at, ok_at) select node_instance_id, $2, $2 from nodes where node_id = $1`,
       [id, at(40)],
@@ -120,8 +123,8 @@ describe('silence', () => {
     expect(await silentAt(40 + stale + 1, [id])).toEqual([id]);
   });
 
-  test('is counted for locked nodes too', async () => {
-    const ids = [await beatAt(0), await beatAt(0), await beatAt(0)];
+  test('is counted for nodes that another replica has locked', async () => {
+    const ids = [await nodeWithBeatAt(0), await nodeWithBeatAt(0), await nodeWithBeatAt(0)];
     await db.transaction(async (tx) => {
       expect(await lockSilentNodes(tx, ids, at(stale + 1), 2, [])).toHaveLength(2);
       expect(await silentAt(stale + 1, ids)).toHaveLength(1);
@@ -130,14 +133,14 @@ describe('silence', () => {
   });
 });
 
-test('the tightest heartbeat is the shortest of all generations of existing pools', async () => {
-  const declared = (name: string, document: object, seconds: number) =>
+test('the tightest heartbeat is the shortest in any generation of a pool that is not deleted', async () => {
+  const declare = (name: string, document: object, seconds: number) =>
     db.transaction((tx) => declarePool(tx, name, { driver: 'external', ...document }, at(seconds)));
   expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 10, stale_after_seconds: 30 });
-  await declared('quick', { heartbeat: { interval_seconds: 1 } }, 1);
+  await declare('quick', { heartbeat: { interval_seconds: 1 } }, 1);
   expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 1, stale_after_seconds: 30 });
-  await declared('tight', { heartbeat: { interval_seconds: 5, stale_after_seconds: 6 } }, 2);
-  await declared('tight', {}, 3);
+  await declare('tight', { heartbeat: { interval_seconds: 5, stale_after_seconds: 6 } }, 2);
+  await declare('tight', {}, 3);
   expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 1, stale_after_seconds: 6 });
   await db.query(`update pools set deleted_at = $1 where name in ('quick', 'tight')`, [at(4)]);
   expect(await tightestHeartbeat(db)).toEqual({ interval_seconds: 10, stale_after_seconds: 30 });

@@ -1,6 +1,7 @@
 /**
- * Finds silent nodes. No index covers what every heartbeat changes, so the table is scanned, class
- * by class of stale time: long ones rarely. Only the suspects found are then checked precisely.
+ * Finds silent nodes. Heartbeats change `last_seen_at` too often to index it, so a scan of the
+ * table finds suspects. Classes with a long stale time are scanned less often. Only suspects are
+ * then checked precisely.
  */
 import type { NodeId } from '../../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
@@ -17,11 +18,11 @@ export type SilentNode = JudgedNode & {
   stale_seconds: number;
   probe_ok_at: Date | null;
   gap_end: Date | null;
-  /** From the same snapshot as its last heartbeat. */
+  /** Read in the same snapshot as `last_seen_at`. */
   stored_through: Date | null;
 };
 
-/** The shortest interval and stale time of any pool. */
+/** Returns the shortest interval and the shortest stale time of any pool. */
 export async function tightestHeartbeat(
   db: Queryable,
 ): Promise<{ interval_seconds: number; stale_after_seconds: number }> {
@@ -40,24 +41,24 @@ export async function tightestHeartbeat(
 
 export interface Suspect {
   node_id: NodeId;
-  /** When it will be stale without another heartbeat. Any event only delays this moment. */
+  /** When the node becomes stale without another heartbeat. Events can only delay this time. */
   due_ms: number;
 }
 
-/** A range of patience classes. Rows that have no class yet are in class 0. */
+/** A range of patience classes, which group nodes by stale time. Rows without one have class 0. */
 export interface Patience {
   min: number;
   max: number;
 }
 export const anyPatience: Patience = { min: 0, max: 31 };
 
-/** The class of a stale time: its power of two. It rarely changes, so it can be indexed. */
+/** The binary logarithm of the stale time. It rarely changes, so it can be indexed. */
 export const patienceOf = (stale_seconds: number): number => Math.max(0, Math.floor(Math.log2(stale_seconds)));
 
 /**
- * Serving nodes that will be stale by `until`, soonest first. Nodes heard after `earliest` are
- * skipped. Silence during our own gaps does not count: after an outage the whole fleet would be
- * suspected.
+ * Returns serving nodes that will be stale by `until`, soonest first. Nodes seen after `earliest`
+ * are skipped. Silence during an ingest gap does not count; otherwise the whole fleet would be
+ * suspected after an outage.
  */
 export function scanSuspects(
   db: Queryable,
@@ -66,18 +67,18 @@ export function scanSuspects(
   { min, max }: Patience = anyPatience,
 ): Promise<Suspect[]> {
   return db.query<Suspect>(
-    `select found.node_id, beat.due_ms
+    `select serving.node_id, beat.due_ms
      from (
        select
          node_instance_id,
-         extract(epoch from heard_until + make_interval(secs => stale_seconds))::double precision * 1000 as due_ms
+         extract(epoch from silent_since + make_interval(secs => stale_seconds))::double precision * 1000 as due_ms
        from (
-         select *, greatest(last_seen_at, (select max(ended_at) from ingest_gaps)) as heard_until
+         select *, greatest(last_seen_at, (select max(ended_at) from ingest_gaps)) as silent_since
          from heartbeats
          where not over
            and patience between $3 and $4
            and last_seen_at < $1) silent
-       where heard_until + make_interval(secs => stale_seconds) < $2) beat
+       where silent_since + make_interval(secs => stale_seconds) < $2) beat
      cross join lateral (
        select node.node_id
        from instances instance
@@ -86,14 +87,15 @@ export function scanSuspects(
          and node.node_instance_id = instance.node_instance_id
        where instance.node_instance_id = beat.node_instance_id
          and node.status in ('ready', 'degraded')
-       -- Forces one lookup per heartbeat found, which are few. A free join would scan the fleet.
-       offset 0) found
+       -- The offset forces one lookup for each of the few silent heartbeats. Otherwise the planner
+       -- may join the whole fleet.
+       offset 0) serving
      order by beat.due_ms`,
     [earliest, until, min, max],
   );
 }
 
-/** When the silence of a node becomes too long. */
+/** SQL: when the node becomes stale. */
 const staleAt = `
   greatest(beat.last_seen_at, node.status_since, (select max(ended_at) from ingest_gaps))
   + make_interval(secs => beat.stale_seconds)`;
@@ -103,7 +105,7 @@ const isSilent = `
   and node.status in ('ready', 'degraded')
   and ${staleAt} < $2
   and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
-  -- An observe-only verdict is recorded once per silence.
+  -- An observe-only verdict is recorded only once until the next heartbeat.
   and not (
     ${isRecordedOnly}
     and node.would_have ->> 'rule' = 'liveness'
@@ -148,7 +150,7 @@ export function lockSilentNodes(
   );
 }
 
-/** Counts all silent nodes, locked ones included, but none under maintenance. */
+/** Counts all silent nodes except those under maintenance. The count includes locked nodes. */
 export function countSilentNodes(db: Queryable, suspects: readonly string[], now: Date): Promise<ScopeCount[]> {
   return db.query<ScopeCount>(
     `select node.pool, node.zone, count(*)::int as count
@@ -160,7 +162,7 @@ export function countSilentNodes(db: Queryable, suspects: readonly string[], now
   );
 }
 
-/** When the next suspect becomes stale. */
+/** Returns when the next suspect becomes stale. */
 export async function nextSilentAt(db: Queryable, suspects: readonly string[], now: Date): Promise<Date | null> {
   const [row] = await db.query<{ next: Date | null }>(
     `select min(${staleAt}) as next

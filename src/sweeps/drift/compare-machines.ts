@@ -10,7 +10,7 @@ import type { JudgedNode } from '../../store/rows/judged.ts';
 import {
   deleteOldInspections,
   type ExpectedMachine,
-  knownAbsent,
+  findProvenAbsent,
   lockUnchanged,
   machinesAfter,
   machinesWithFinding,
@@ -85,7 +85,7 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
           now,
         );
         const absent = pairs.filter(({ inspection }) => !inspection.seen.present);
-        const removedByUs = await knownAbsent(
+        const removedByUs = await findProvenAbsent(
           tx,
           absent.map(({ inspection }) => inspection.machine.node_instance_id),
         );
@@ -127,9 +127,9 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
     const passed = secondsLater(now, -every_seconds / 2);
     const query = {
       drivers: [...drivers.values()].filter(({ launches }) => launches).map(({ name }) => name),
-      looked_before: passed,
+      inspected_before: passed,
       // One pass early, so that the time between two inspections never exceeds `parked_seconds`.
-      parked_looked_before: secondsLater(now, every_seconds - parked_seconds),
+      quarantined_inspected_before: secondsLater(now, every_seconds - parked_seconds),
     };
     const obsolete = await obsoleteFindings(db, batch);
     if (obsolete.length > 0)

@@ -4,7 +4,7 @@ import { testDatabase } from '../../../test/support/database.ts';
 import { secondsBetween } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
-import { type HoldRow, newestHolds, openHolds, resumeHolds } from '../../store/supervision/brake.ts';
+import { type HoldRow, readNewestHolds, readOpenHolds, resumeHolds } from '../../store/supervision/brake.ts';
 import { lockSilentNodes } from '../../store/supervision/silent-nodes.ts';
 import { liveness } from '../rules/liveness.ts';
 import { type RuleFixture, ruleFixture, staleSeconds } from '../testing/rule-fixture.ts';
@@ -26,7 +26,7 @@ const { mass_failure_seconds, window_seconds } = defaultBrakeSettings;
 const silentAt = staleSeconds + 1;
 const actor = { kind: 'person', token_id: 't', name: 'op' } as never;
 
-const readHolds = () => openHolds(fixture.db);
+const readHolds = () => readOpenHolds(fixture.db);
 const heldBy = async (ids: readonly NodeId[]) => (await fixture.readNodes(ids)).flatMap((node) => node.held ?? []);
 const resume = (hold: HoldRow | undefined, seconds: number) =>
   fixture.db.transaction((tx) =>
@@ -98,7 +98,7 @@ test('decides on nodes that a person released, and does not hold them again', as
   await resume(hold, silentAt + 120);
   expect(await runPass(silentAt + 120)).toBe(20);
   expect(await fixture.countStatuses(ids)).toEqual({ offline: 20 });
-  expect(await newestHolds(fixture.db, 10)).toHaveLength(1);
+  expect(await readNewestHolds(fixture.db, 10)).toHaveLength(1);
   await runPass(silentAt + 120 + 2 * window_seconds);
   expect(await readHolds()).toEqual([]);
 });

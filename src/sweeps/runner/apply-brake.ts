@@ -18,11 +18,11 @@ import type { Transaction } from '../../store/pg/database.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
 import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../../store/rows/maintenance.ts';
 import {
-  brakeMemory,
   type HoldRow,
   openHold,
   populationOf,
   populationsUpTo,
+  readBrakeState,
   recentVerdicts,
   rulesWithRecentVerdicts,
   type Scope,
@@ -121,17 +121,17 @@ async function decideScopes(
   const { brake, decide } = environment;
   const scopes = distinctScopes(nodes);
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
-  const { holds, recent, policies } = await brakeMemory(tx, rule, secondsLater(now, -brake.window_seconds), pools);
-  const openHolds = new Map(holds.map((hold) => [keyOf(hold), hold]));
-  const lastMinute = openHolds.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
+  const { holds, recent, policies } = await readBrakeState(tx, rule, secondsLater(now, -brake.window_seconds), pools);
+  const readOpenHolds = new Map(holds.map((hold) => [keyOf(hold), hold]));
+  const lastMinute = readOpenHolds.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
   const isUnhandled = (count: ScopeCount) =>
-    !scopesOf(count).some((scope) => isReleasing(openHolds.get(keyOf(scope)), now));
+    !scopesOf(count).some((scope) => isReleasing(readOpenHolds.get(keyOf(scope)), now));
   const unhandled = { due: due.filter(isUnhandled), recent: recent.filter(isUnhandled) };
   const states = scopes.flatMap((scope): ScopeState[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
     // Verdicts on an observe-only pool are only recorded, so there is nothing to hold back.
     if (own?.observed) return [];
-    const currentHold = openHolds.get(keyOf(scope));
+    const currentHold = readOpenHolds.get(keyOf(scope));
     const counts = {
       due: countIn(unhandled.due, scope),
       // After a hold, verdicts are paced per minute, whatever the window of the brake.

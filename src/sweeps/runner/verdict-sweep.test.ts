@@ -8,7 +8,7 @@ import type { NodeId } from '../../base/ids.ts';
 import { defaultBrakePolicy } from '../../lifecycle/brake/brake.ts';
 import { nodeRetireKind, nodeRetirePlan } from '../../operations/release/node-retire.ts';
 import { endWindow, type MaintenanceRow, putWindow } from '../../store/rows/maintenance.ts';
-import { newestHolds } from '../../store/supervision/brake.ts';
+import { readNewestHolds } from '../../store/supervision/brake.ts';
 import { liveness } from '../rules/liveness.ts';
 import { rescueOver } from '../rules/rescue-over.ts';
 import { startDeadline } from '../rules/start-deadline.ts';
@@ -96,7 +96,7 @@ test('a maintenance window holds its nodes without opening a brake hold', async 
   expect(await judge(silentAt)).toMatchObject({ decided: 1, held: 10 });
   expect(await fixture.countStatuses(other)).toEqual({ offline: 1 });
   expect(new Set(await holdKinds(covered))).toEqual(new Set(['maintenance']));
-  expect(await newestHolds(fixture.db, 10)).toEqual([]);
+  expect(await readNewestHolds(fixture.db, 10)).toEqual([]);
 });
 
 test.for<[string, (window: string) => Promise<unknown>]>([

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../../test/support/database.ts';
 import type { ReplicaId } from '../../base/ids.ts';
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
-import { newestGaps } from '../../store/supervision/ingest-gaps.ts';
+import { readNewestGaps } from '../../store/supervision/ingest-gaps.ts';
 import { type RuleFixture, ruleFixture } from '../testing/rule-fixture.ts';
 import { openIngestWatch } from './ingest-watch.ts';
 
@@ -55,7 +55,9 @@ test('records one gap if the time between two checks exceeds the shortest interv
   await fixture.clock.advance(5_000);
   expect(await ingest.check()).toEqual({ gap: true });
   expect(await ingest.check()).toEqual({ gap: false });
-  expect(await newestGaps(fixture.db, 10)).toMatchObject([{ started_at: fixture.at(1.9), ended_at: fixture.at(6.9) }]);
+  expect(await readNewestGaps(fixture.db, 10)).toMatchObject([
+    { started_at: fixture.at(1.9), ended_at: fixture.at(6.9) },
+  ]);
 });
 
 test('records even a short gap at startup, unless a replica received heartbeats a moment ago', async () => {
@@ -66,7 +68,7 @@ test('records even a short gap at startup, unless a replica received heartbeats 
   ] as const) {
     await fixture.clock.advance((ended - started) * 1000);
     expect(await (await openWatch()).check()).toEqual({ gap: true });
-    expect((await newestGaps(fixture.db, 10))[0]).toMatchObject({
+    expect((await readNewestGaps(fixture.db, 10))[0]).toMatchObject({
       started_at: fixture.at(started),
       ended_at: fixture.at(ended),
     });
@@ -84,7 +86,7 @@ test('is not steady while heartbeats cannot be stored, until the self-fault limi
   await fixture.clock.advance(defaultBrakeSettings.self_fault_seconds * 1000);
   await ingest.check();
   expect(ingest.isSteady()).toBe(true);
-  expect(await newestGaps(fixture.db, 10), 'a gap is recorded only when it is over').toEqual([]);
+  expect(await readNewestGaps(fixture.db, 10), 'a gap is recorded only when it is over').toEqual([]);
 });
 
 test('resyncs after a step of the database clock, and is not steady until the next check', async () => {

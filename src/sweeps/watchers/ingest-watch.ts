@@ -7,7 +7,7 @@ import { type Clock, now as present, secondsBetween } from '../../base/clock.ts'
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { SyncedClock } from '../../store/pg/database-clock.ts';
 import { countHeartbeatSources, countReplicas, type HeartbeatLoad } from '../../store/rows/fleet/fleet-load.ts';
-import { publishHeard } from '../../store/supervision/ingest-gaps.ts';
+import { publishStoredThrough } from '../../store/supervision/ingest-gaps.ts';
 import { tightestHeartbeat } from '../../store/supervision/silent-nodes.ts';
 import type { IngestWatch } from '../runner/ingest.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -64,7 +64,7 @@ export async function openIngestWatch({
       // server that restarts again and again would never have a gap long enough to be recorded.
       const gapSeconds = hasPublished ? Math.max(minGapSeconds, policy.interval_seconds) : steadyForSeconds;
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
-      const { database_ms, gap, deaf } = await publishHeard(db, replica, gapSeconds, present(clock));
+      const { database_ms, gap, ingestStopped } = await publishStoredThrough(db, replica, gapSeconds, present(clock));
       hasPublished = true;
       const driftMs = database_ms - clock.nowMs();
       if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
@@ -75,7 +75,8 @@ export async function openIngestWatch({
       }
       // Heartbeats arrive but are not stored, so a verdict would blame machines for our own fault.
       // After the self-fault limit, verdicts are written anyway.
-      if (deaf && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds) return { gap: false };
+      if (ingestStopped && secondsBetween(replica.flushed_through, present(clock)) < self_fault_seconds)
+        return { gap: false };
       checkedMs = startedMs;
       return { gap: gap !== undefined };
     },

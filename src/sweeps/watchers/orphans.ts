@@ -22,11 +22,11 @@ import { lockNode } from '../../store/rows/nodes.ts';
 import { recordInspection, residueRow, settleResidue } from '../../store/rows/residue.ts';
 import {
   addOrphans,
-  type Listed,
+  findUnowned,
+  type ListedResource,
   markSeen,
   type ResidueWithMachine,
   residueToVerify,
-  unownedAmong,
 } from '../../store/supervision/orphans.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
@@ -37,7 +37,7 @@ const maxConcurrent = 5;
 
 const hostOf = (driver: Driver) => (driver.host_bound ? (driver.host_id ?? null) : null);
 
-async function listResources(services: SweepServices, driver: Driver): Promise<Listed[]> {
+async function listResources(services: SweepServices, driver: Driver): Promise<ListedResource[]> {
   const listing = driver.list_owned(services.installation.installation_id);
   const owned = await withTimeout(services.clock, listTimeoutSeconds, listing);
   if (!owned) throw new Error(`the driver ${driver.name} did not list its resources within ${listTimeoutSeconds} s`);
@@ -58,7 +58,7 @@ type Sightings = Map<string, Date>;
 /** The resources that each driver lists in this pass; drivers that failed to list are missing. */
 type ListedNames = Map<string, Set<string>>;
 
-const keyOf = ({ driver, resource, node_instance_id }: Listed) => `${driver} ${node_instance_id} ${resource}`;
+const keyOf = ({ driver, resource, node_instance_id }: ListedResource) => `${driver} ${node_instance_id} ${resource}`;
 
 /**
  * Expects `all` to be listed before the owners are read here. A machine's row is written before its
@@ -66,13 +66,13 @@ const keyOf = ({ driver, resource, node_instance_id }: Listed) => `${driver} ${n
  */
 async function findOrphans(
   services: SweepServices,
-  { driver, all }: { driver: Driver; all: Listed[] },
+  { driver, all }: { driver: Driver; all: ListedResource[] },
   sightings: Sightings,
   now: Date,
 ): Promise<number> {
   const { db, clock, environment } = services;
   await markSeen(db, all, now);
-  const unowned = await unownedAmong(db, all);
+  const unowned = await findUnowned(db, all);
   const suspects = all.filter((each) => unowned.has(each.resource));
   const keys = new Set(suspects.map(keyOf));
   for (const key of sightings.keys()) if (key.startsWith(`${driver.name} `) && !keys.has(key)) sightings.delete(key);

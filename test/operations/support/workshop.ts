@@ -16,7 +16,7 @@ import { createHeartbeatBuffer } from '../../../src/store/heartbeats/heartbeat-b
 import { openInstallation } from '../../../src/store/keys/installation.ts';
 import { registerReplica } from '../../../src/store/operations/replicas.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
-import { publishHeard } from '../../../src/store/supervision/ingest-gaps.ts';
+import { publishStoredThrough } from '../../../src/store/supervision/ingest-gaps.ts';
 import { defaultEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
@@ -173,7 +173,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
       await quiet();
       await agents.act();
       for (const { services } of replicas)
-        await publishHeard(
+        await publishStoredThrough(
           db,
           { replica_id: services.executor.replica_id, flushed_through: now(clock) },
           leaseSeconds,

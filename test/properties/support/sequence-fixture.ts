@@ -13,7 +13,7 @@ import { type Installation, openInstallation } from '../../../src/store/keys/ins
 import { endReplica, registerReplica, renewLease } from '../../../src/store/operations/replicas.ts';
 import { type Database, openDatabase } from '../../../src/store/pg/database.ts';
 import { createJoinToken } from '../../../src/store/rows/tokens.ts';
-import { publishHeard } from '../../../src/store/supervision/ingest-gaps.ts';
+import { publishStoredThrough } from '../../../src/store/supervision/ingest-gaps.ts';
 import { defaultEnvironment, type TransitionEnvironment } from '../../../src/store/transitions/transition-rules.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import { createRefusals } from '../../../src/sweeps/runner/refusals.ts';
@@ -147,7 +147,7 @@ export async function openSequenceFixture(sequences: readonly Sequence[]): Promi
   const publish = async ({ services }: Replica, patience_seconds: number) => {
     const { replica_id } = services.executor;
     await renewLease(db, replica_id, secondsLater(now(clock), leaseSeconds));
-    await publishHeard(db, { replica_id, flushed_through: now(clock) }, patience_seconds, now(clock));
+    await publishStoredThrough(db, { replica_id, flushed_through: now(clock) }, patience_seconds, now(clock));
   };
   return {
     clock,

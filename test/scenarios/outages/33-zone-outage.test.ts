@@ -18,8 +18,8 @@ vi.mock(import('../../../src/store/supervision/brake.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    brakeMemory: async (...args) => {
-      const memory = await whole.brakeMemory(...args);
+    readBrakeState: async (...args) => {
+      const memory = await whole.readBrakeState(...args);
       const { minNodes } = wrong;
       const policies = [...memory.policies].map(
         ([name, policy]) => [name, { ...policy, min_nodes: minNodes ?? policy.min_nodes }] as const,
