@@ -198,7 +198,11 @@ async function actOnNext(
       }
       // A rule or a person acted first. Wait for that operation as for our own.
       if (bulkAction(order.action).under_way.includes(target.status)) {
-        const joined = { act_workflow_id: target.at_work, reason: 'was under way before its turn', acted_at: at };
+        const joined = {
+          act_workflow_id: target.last_workflow_id,
+          reason: 'was under way before its turn',
+          acted_at: at,
+        };
         await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...joined });
         return 'acted';
       }

@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const overdue = { code: 'operation_overdue', owner_layer: 'workflow', message: 'Cleaning up took longer than it may' };
+const overdue = { code: 'operation_overdue', owner_layer: 'workflow', message: 'Cleaning up took longer than allowed' };
 const failed = { step: 'clean', code: 'clean_failed', owner_layer: 'provider', message: 'it is stuck', tries: 3 };
 
 test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([

@@ -1,4 +1,4 @@
-/** Writes of the executing replica: idempotent, in order, and only while it owns the operation. */
+/** Writes of the executing replica are idempotent, and refused after another replica took over. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -48,15 +48,18 @@ const replica = (): Promise<Executor> => {
 
 const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
 
-async function queued(): Promise<{ workflow_id: WorkflowId; attempt: number }> {
+async function queueTestOperation(): Promise<{ workflow_id: WorkflowId; attempt: number }> {
   const workflow_id = newWorkflowId(fleet.clock);
-  const fresh = { workflow_id, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
-  await db.transaction((tx) => queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, fleet.now()));
+  const fields = { workflow_id, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
+  await db.transaction((tx) => queueOperation(tx, { ...fields, correlation_id: newCorrelationId() }, fleet.now()));
   return { workflow_id, attempt: 1 };
 }
 
-async function running(): Promise<{ run: { workflow_id: WorkflowId; attempt: number }; executor: Executor }> {
-  const run = await queued();
+async function startTestOperation(): Promise<{
+  run: { workflow_id: WorkflowId; attempt: number };
+  executor: Executor;
+}> {
+  const run = await queueTestOperation();
   const executor = await replica();
   await claimExecution(db, run, executor, fleet.now());
   return { run, executor };
@@ -67,13 +70,13 @@ const kindsOf = async (id: WorkflowId) =>
     (row) => row.kind,
   );
 const operation = async (id: WorkflowId, now = fleet.now()) => {
-  const found = await readOperation(db, id, wholeFleet, now);
-  if (!found) throw new Error('the operation is gone');
-  return found;
+  const row = await readOperation(db, id, wholeFleet, now);
+  if (!row) throw new Error('the operation does not exist');
+  return row;
 };
 
 test('returns the first result of a repeated step and writes nothing again', async () => {
-  const { run, executor } = await running();
+  const { run, executor } = await startTestOperation();
   let effects = 0;
   const step = () =>
     runOnce(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
@@ -88,8 +91,8 @@ test('returns the first result of a repeated step and writes nothing again', asy
   expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'node.explained').length).toBe(1);
 });
 
-test('leaves no receipt for a failed step, so that a repeat does the work', async () => {
-  const { run, executor } = await running();
+test('stores no receipt for a failed step, so that a repeat does the work', async () => {
+  const { run, executor } = await startTestOperation();
   const step = (fails: boolean) =>
     runOnce(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
       await recordEvidence(tx, [
@@ -104,13 +107,13 @@ test('leaves no receipt for a failed step, so that a repeat does the work', asyn
 });
 
 test('refuses every write of the former executor after a takeover', async () => {
-  const { run, executor: former } = await running();
-  const heir = await replica();
-  await declareReplicasDead(db, [{ replica_id: former.replica_id, why: 'silent' }], heir.replica_id, fleet.now());
-  await claimExecution(db, run, heir, fleet.now());
+  const { run, executor: former } = await startTestOperation();
+  const successor = await replica();
+  await declareReplicasDead(db, [{ replica_id: former.replica_id, why: 'silent' }], successor.replica_id, fleet.now());
+  await claimExecution(db, run, successor, fleet.now());
   const before = await kindsOf(run.workflow_id);
   expect(before).toContain('operation.taken_over');
-  const late: Record<string, () => Promise<unknown>> = {
+  const lateWrites: Record<string, () => Promise<unknown>> = {
     claim: () => claimExecution(db, run, former, fleet.now()),
     runOnce: () => runOnce(db, run.workflow_id, 'late', former, fleet.now(), async () => 'no'),
     startStep: () => startStep(db, run, 'first', 1, former, fleet.now()),
@@ -118,23 +121,23 @@ test('refuses every write of the former executor after a takeover', async () => 
     publish: () => publishProgress(db, run, { message: 'late' }, former, fleet.now()),
     finish: () => finishOperation(db, run, { status: 'succeeded' }, former, fleet.now()),
   };
-  for (const [name, write] of Object.entries(late))
+  for (const [name, write] of Object.entries(lateWrites))
     await expect(write(), name).rejects.toBeInstanceOf(ExecutionSuperseded);
   expect(await kindsOf(run.workflow_id)).toEqual(before);
   expect((await operation(run.workflow_id)).status).toBe('running');
-  await finishOperation(db, run, { status: 'succeeded' }, heir, fleet.now());
+  await finishOperation(db, run, { status: 'succeeded' }, successor, fleet.now());
   expect((await operation(run.workflow_id)).status).toBe('succeeded');
 });
 
-test('refuses to claim another attempt', async () => {
-  const { run, executor } = await running();
+test('refuses to claim an attempt other than the current one', async () => {
+  const { run, executor } = await startTestOperation();
   await expect(claimExecution(db, { ...run, attempt: 2 }, executor, fleet.now())).rejects.toBeInstanceOf(
     ExecutionSuperseded,
   );
 });
 
 test('lets only one replica start a queued operation', async () => {
-  const { workflow_id } = await queued();
+  const { workflow_id } = await queueTestOperation();
   const executors = await Promise.all([replica(), replica(), replica()]);
   const started = await Promise.all(
     executors.map((executor) =>
@@ -151,32 +154,34 @@ test('lets only one replica start a queued operation', async () => {
 });
 
 test('never lowers the percentage through retries, a failure and another attempt', async () => {
-  const { run, executor } = await running();
+  const { run, executor } = await startTestOperation();
   let now = fleet.now();
   const percents: number[] = [];
-  const pass = async (work?: Promise<unknown>) => {
+  const recordPercent = async (work?: Promise<unknown>) => {
     await work;
     now = secondsLater(now, 3);
     percents.push((await operation(run.workflow_id, now)).progress.percent);
   };
   const failure = { code: 'broken', owner_layer: 'node', message: 'it broke' };
-  await pass(startStep(db, run, 'first', 1, executor, now));
-  await pass(endStep(db, run, 'first', { status: 'retrying', tries: 1, error: failure, retry_at: now }, executor, now));
-  await pass(startStep(db, run, 'first', 2, executor, now));
-  await pass(endStep(db, run, 'first', { status: 'done', tries: 2 }, executor, now));
-  await pass(startStep(db, run, 'second', 1, executor, now));
-  await pass(endStep(db, run, 'second', { status: 'failed', tries: 1, error: failure }, executor, now));
-  await pass(
+  await recordPercent(startStep(db, run, 'first', 1, executor, now));
+  await recordPercent(
+    endStep(db, run, 'first', { status: 'retrying', tries: 1, error: failure, retry_at: now }, executor, now),
+  );
+  await recordPercent(startStep(db, run, 'first', 2, executor, now));
+  await recordPercent(endStep(db, run, 'first', { status: 'done', tries: 2 }, executor, now));
+  await recordPercent(startStep(db, run, 'second', 1, executor, now));
+  await recordPercent(endStep(db, run, 'second', { status: 'failed', tries: 1, error: failure }, executor, now));
+  await recordPercent(
     finishOperation(db, run, { status: 'failed', error: { ...failure, step: 'second' } as never }, executor, now),
   );
   expect((await operation(run.workflow_id)).error?.message).toBe('it broke');
-  await pass(db.transaction((tx) => requeue(tx, run.workflow_id, now, null)));
+  await recordPercent(db.transaction((tx) => requeue(tx, run.workflow_id, now, null)));
   const again = { ...run, attempt: 2 };
-  await pass(claimExecution(db, again, executor, now));
-  await pass(startStep(db, again, 'first', 1, executor, now));
-  await pass(startStep(db, again, 'second', 1, executor, now));
-  await pass(endStep(db, again, 'second', { status: 'done', tries: 1 }, executor, now));
-  await pass(finishOperation(db, again, { status: 'succeeded' }, executor, now));
+  await recordPercent(claimExecution(db, again, executor, now));
+  await recordPercent(startStep(db, again, 'first', 1, executor, now));
+  await recordPercent(startStep(db, again, 'second', 1, executor, now));
+  await recordPercent(endStep(db, again, 'second', { status: 'done', tries: 1 }, executor, now));
+  await recordPercent(finishOperation(db, again, { status: 'succeeded' }, executor, now));
   expect(percents).toEqual([...percents].sort((a, b) => a - b));
   expect(percents.slice(0, -1).every((percent) => percent < 100)).toBe(true);
   expect(percents.at(-1)).toBe(100);
@@ -187,33 +192,34 @@ test('never lowers the percentage through retries, a failure and another attempt
   expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'step.started').length).toBe(4);
 });
 
-test('keeps the first ending, and cancels a queued operation at once', async () => {
-  const { run, executor } = await running();
+test('keeps the first ending, and cancels a queued operation at once, and marks a running one', async () => {
+  const { run, executor } = await startTestOperation();
   await finishOperation(db, run, { status: 'succeeded' }, executor, fleet.now());
   await finishOperation(db, run, { status: 'failed' }, executor, fleet.now());
   expect((await operation(run.workflow_id)).status).toBe('succeeded');
   expect(await db.transaction((tx) => markCancelling(tx, run.workflow_id, fleet.now(), null))).toBeUndefined();
   expect(await db.transaction((tx) => requeue(tx, run.workflow_id, fleet.now(), null))).toBeUndefined();
-  const waiting = await queued();
+  const waiting = await queueTestOperation();
   expect((await db.transaction((tx) => markCancelling(tx, waiting.workflow_id, fleet.now(), null)))?.status).toBe(
     'cancelled',
   );
-  const busy = await running();
+  const busy = await startTestOperation();
   expect((await db.transaction((tx) => markCancelling(tx, busy.run.workflow_id, fleet.now(), null)))?.status).toBe(
     'cancelling',
   );
 });
 
 test('stops an overdue step once, and ends its operation as failed with that cause', async () => {
-  const { run, executor } = await running();
+  const { run, executor } = await startTestOperation();
   const started = fleet.now();
   await startStep(db, run, 'first', 1, executor, started);
   const within = steps[0]?.within_seconds ?? 0;
   const stopAt = (seconds: number) => db.transaction((tx) => stopOverdue(tx, secondsLater(started, seconds), 10));
-  const mine = async (seconds: number) => (await stopAt(seconds)).filter((row) => row.workflow_id === run.workflow_id);
-  expect(await mine(within - 0.001)).toEqual([]);
-  expect((await mine(within)).length).toBe(1);
-  expect(await mine(within)).toEqual([]);
+  const ownStopped = async (seconds: number) =>
+    (await stopAt(seconds)).filter((row) => row.workflow_id === run.workflow_id);
+  expect(await ownStopped(within - 0.001)).toEqual([]);
+  expect((await ownStopped(within)).length).toBe(1);
+  expect(await ownStopped(within)).toEqual([]);
   await finishOperation(db, run, { status: 'cancelled' }, executor, fleet.now());
   expect(await operation(run.workflow_id)).toMatchObject({
     status: 'failed',

@@ -1,6 +1,6 @@
 /**
- * Writes of the replica that executes an operation. Its epoch is the fencing token: after another
- * replica has taken the operation over, late writes of the former one are refused.
+ * Writes of the replica that executes an operation. The replica's epoch is the fencing token: after
+ * another replica has taken over the operation, late writes of the former one are refused.
  */
 import type { ReplicaId, WorkflowId } from '../../base/ids.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -13,7 +13,7 @@ import { settleProgress } from './operation-progress.ts';
 import type { OperationRow } from './operation-rows.ts';
 import { amendOperation, amendStep, type OperationDraft, updateOperation } from './operation-updates.ts';
 
-/** A replica process. A restart of the same replica has a new epoch. */
+/** A running replica. A restarted server gets a new epoch. */
 export interface Executor {
   replica_id: ReplicaId;
   epoch: string;
@@ -27,7 +27,7 @@ export class ExecutionSuperseded extends Error {
   }
 }
 
-/** A fact about an operation, with all ids of its row. */
+/** Builds a fact about an operation with all ids of its row. */
 export const factOfOperation = (
   row: OperationRow,
   layer: EvidenceLayer,
@@ -64,8 +64,8 @@ export const updateAsExecutor = <T>(
   });
 
 /**
- * Takes the operation over for this replica. The engine lets one execution of a run live at a time,
- * so the former holder is gone. Refused if the attempt is over or this replica was declared dead.
+ * Makes this replica the executor. The engine runs each operation at most once at a time, so the
+ * former executor has stopped. Throws if there is a later attempt or this replica was declared dead.
  */
 export const claimExecution = (
   db: Database,
@@ -78,14 +78,14 @@ export const claimExecution = (
     needs_epoch: epoch,
     apply(draft) {
       if (draft?.row.attempt !== attempt || !draft.live_epochs.has(epoch)) throw new ExecutionSuperseded(workflow_id);
-      const before = draft.row;
-      const status = before.status === 'queued' ? 'running' : before.status;
-      amendOperation(draft, { status, replica_id, epoch, started_at: before.started_at ?? now });
-      const isTakenOver = before.epoch !== null && before.replica_id !== replica_id;
-      if (before.epoch === null || isTakenOver) {
+      const previous = draft.row;
+      const status = previous.status === 'queued' ? 'running' : previous.status;
+      amendOperation(draft, { status, replica_id, epoch, started_at: previous.started_at ?? now });
+      const isTakenOver = previous.epoch !== null && previous.replica_id !== replica_id;
+      if (previous.epoch === null || isTakenOver) {
         const kind = isTakenOver ? 'operation.taken_over' : 'operation.started';
-        const summary = isTakenOver ? `${before.kind} goes on, on another replica` : `${before.kind} started`;
-        const data = { replica_id, from: before.replica_id };
+        const summary = isTakenOver ? `${previous.kind} continues on another replica` : `${previous.kind} started`;
+        const data = { replica_id, from: previous.replica_id };
         draft.facts.push(factOfOperation(draft.row, 'workflow', kind, summary, data, now));
       }
       return draft.row;
@@ -111,7 +111,7 @@ export async function lockAsExecutor(
   return row;
 }
 
-/** Locks those operations that this executor owns and that are not locked already. */
+/** Locks the given operations that this executor owns, except those locked by others. */
 export const lockManyAsExecutor = (
   tx: Transaction,
   ids: readonly WorkflowId[],
@@ -128,8 +128,8 @@ export const lockManyAsExecutor = (
   );
 
 /**
- * Makes the writes of a step idempotent: the receipt is stored in the same transaction, and a
- * repeat returns the result of the first run.
+ * Makes the writes of a step idempotent. A receipt with the result is stored in the same
+ * transaction, and a repeated call returns that result without doing the work again.
  */
 export function runOnce<T>(
   db: Database,
@@ -188,17 +188,17 @@ export const finishOperation = (
   now: Date,
 ): Promise<OperationRow> =>
   updateAsExecutor(db, run, executor, (draft) => {
-    const before = draft.row;
-    if (before.finished_at) return before;
-    // An operation that was stopped because it was overdue has failed; nobody cancelled it.
-    const overdue = ending.status === 'cancelled' ? before.error : null;
+    const { row: previous } = draft;
+    if (previous.finished_at) return previous;
+    // `stopOverdue` cancels an overdue operation and stores the error; it counts as failed.
+    const overdue = ending.status === 'cancelled' ? previous.error : null;
     const { status, error }: Ending = overdue ? { status: 'failed', error: overdue } : ending;
-    // The progress bar stays where it is; another attempt goes on from there.
-    settleProgress(draft, { ...before.progress, updated_at: now.toISOString() }, now);
+    // Keep the percentage, because another attempt continues from it.
+    settleProgress(draft, { ...previous.progress, updated_at: now.toISOString() }, now);
     amendOperation(draft, { status, error: draft.redact.value(error ?? null), finished_at: now });
     if (status === 'succeeded')
       for (const step of draft.steps) if (step.status === 'pending') amendStep(draft, step, { status: 'skipped' });
-    const summary = `${before.kind} ${endingWords[status]}${error ? `: ${error.message}` : ''}`;
+    const summary = `${previous.kind} ${endingWords[status]}${error ? `: ${error.message}` : ''}`;
     draft.facts.push(
       factOfOperation(draft.row, 'workflow', `operation.${status}`, summary, error ? { error } : {}, now),
     );
@@ -209,7 +209,7 @@ export const finishOperation = (
 export function queuedOperations(
   tx: Transaction,
   limit: number,
-  among: { kind: string; revision: number }[],
+  kinds: { kind: string; revision: number }[],
 ): Promise<OperationRow[]> {
   return tx.query<OperationRow>(
     `select *
@@ -219,11 +219,11 @@ export function queuedOperations(
      order by created_at
      limit $1
      for update skip locked`,
-    [limit, among.map(({ kind }) => kind), among.map(({ revision }) => revision)],
+    [limit, kinds.map(({ kind }) => kind), kinds.map(({ revision }) => revision)],
   );
 }
 
-/** The engine has these operations now; from here on, cancelling goes through the engine. */
+/** Marks operations as handed to the engine. From then on, they are cancelled through the engine. */
 export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: Executor, now: Date): Promise<void> {
   await tx.query(
     `update operations set
@@ -243,10 +243,10 @@ const runningBy = (condition: string) =>
      and status in ('running', 'cancelling')
      and ${condition}`;
 
-/** One index scan per column: reading all running operations would be quadratic. */
+/** Scans one index per column, because reading all running operations each time is quadratic. */
 const runningOn = `${runningBy('node_id = $2')} union ${runningBy('allocation_id = $3')}`;
 
-/** Runs of this replica that concern a node or an allocation, or that wait for room in a pool. */
+/** Returns runs of this replica on a node or an allocation, or those that still wait for a node. */
 export function runningHere(
   db: Queryable,
   replica_id: string,
@@ -271,14 +271,14 @@ export async function stopOverdue(tx: Transaction, now: Date, limit: number): Pr
     [now, limit],
   );
   for (const { step, label, ...row } of overdue) {
-    const message = `${label} took longer than it may`;
+    const message = `${label} took longer than allowed`;
     const error = { code: 'operation_overdue', owner_layer: 'workflow', message, step };
     await tx.query(
       `update operations set status = 'cancelling', error = $2
        where workflow_id = $1`,
       [row.workflow_id, error],
     );
-    const summary = `${row.kind} is asked to stop: ${message}`;
+    const summary = `${row.kind} was asked to stop: ${message}`;
     await recordEvidence(tx, [factOfOperation(row, 'rule', 'operation.overdue', summary, { step }, now)]);
   }
   return overdue;

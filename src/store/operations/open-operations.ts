@@ -1,4 +1,4 @@
-/** Operations that have not ended, by the node or allocation they work on. */
+/** Finds operations that have not ended by the node or allocation they work on. */
 import type { AllocationId, WorkflowId } from '../../base/ids.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -20,7 +20,7 @@ export async function openOperationsOf(
   );
 }
 
-/** A page of running operations, in the order of their ids. */
+/** Returns a page of running operations in the order of their ids. */
 export async function runningOperations(db: Queryable, after: string, limit: number): Promise<WorkflowId[]> {
   const rows = await db.query<{ workflow_id: WorkflowId }>(
     `select workflow_id
@@ -34,7 +34,7 @@ export async function runningOperations(db: Queryable, after: string, limit: num
   return rows.map(({ workflow_id }) => workflow_id);
 }
 
-/** An operation of this kind on the node that is queued or running. */
+/** Returns a queued or running operation of this kind on the node. */
 export async function openOperationOnNode(
   db: Queryable,
   node_id: string,
@@ -52,7 +52,7 @@ export async function openOperationOnNode(
   return row?.workflow_id;
 }
 
-/** Open teardowns of the nodes themselves, as opposed to releases of their allocations. */
+/** Returns open teardowns of the nodes themselves. Releases of their allocations do not count. */
 const openTeardowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
   db.query<OperationRow>(
     `select *
@@ -68,7 +68,7 @@ const openTeardowns = (db: Queryable, node_ids: readonly string[]): Promise<Oper
 export const openTeardownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
   openTeardowns(db, [node_id]);
 
-/** The oldest open teardown of each node. */
+/** Returns the oldest open teardown of each node. */
 export const teardownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
   new Map(
     (await openTeardowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),

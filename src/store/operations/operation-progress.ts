@@ -1,17 +1,17 @@
-/** Computes the progress of an operation from its rows; every surface shows the same object. */
+/** Computes the progress of an operation from its rows, so that all surfaces show the same. */
 import type { Progress } from '../../contract/progress.ts';
 import { createPercentFloor } from '../../lifecycle/progress/percent-floor.ts';
 import { type ComputedProgress, noEstimate, progressOf } from '../../lifecycle/progress/progress.ts';
 import type { OperationRow, PublishedProgress, StepRow } from './operation-rows.ts';
 import { amendOperation, type OperationDraft } from './operation-updates.ts';
 
-/** The part of a publication that counts as an advance when it changes. */
+/** Returns the text whose change counts as an advance. */
 export const reachedIn = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>
   mark ?? message;
 
 const dateOf = (text: string | undefined) => (text === undefined ? null : new Date(text));
 
-const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): ComputedProgress =>
+const computeProgress = (row: OperationRow, steps: readonly StepRow[], now: Date): ComputedProgress =>
   progressOf({
     ...row,
     steps,
@@ -21,10 +21,10 @@ const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): Comp
     now,
   });
 
-/** One per process, so that the percentage never goes back for any reader. */
-const shown = createPercentFloor();
+/** Shared by all readers of this process, so that none of them sees the percentage go down. */
+const percentFloor = createPercentFloor();
 
-/** While a failed try waits for the next one, its error is the message. */
+/** While a failed try waits for its retry, the message is the error of that try. */
 function messageOf(row: OperationRow, steps: readonly StepRow[], progress: ComputedProgress): string {
   const waiting = steps.find((step) => step.status === 'waiting');
   const message = row.error?.message ?? waiting?.error?.message ?? row.progress.message;
@@ -32,13 +32,13 @@ function messageOf(row: OperationRow, steps: readonly StepRow[], progress: Compu
 }
 
 export function progressWire(row: OperationRow, steps: readonly StepRow[], now: Date): Progress {
-  const progress = computed(row, steps, now);
+  const progress = computeProgress(row, steps, now);
   return {
     workflow_id: row.workflow_id,
     kind: row.kind,
     status: row.status,
     ...progress,
-    percent: shown.raise(row.workflow_id, progress.percent),
+    percent: percentFloor.raise(row.workflow_id, progress.percent),
     message: messageOf(row, steps, progress),
     started_at: row.started_at?.toISOString() ?? null,
     updated_at: row.progress.updated_at ?? row.created_at.toISOString(),
@@ -48,13 +48,13 @@ export function progressWire(row: OperationRow, steps: readonly StepRow[], now: 
 }
 
 /**
- * Stores the percentage together with the publication, so that a restart, another step or a clock
- * that is set back never lowers it.
+ * Stores the percentage together with the publication, so that neither a restart nor another step
+ * nor a clock that is set back lowers it.
  */
 export function settleProgress(draft: OperationDraft, published: PublishedProgress, now: Date): ComputedProgress {
   const { row, steps } = draft;
-  const progress = computed({ ...row, progress: published }, steps, now);
-  const percent = shown.raise(row.workflow_id, progress.percent);
+  const progress = computeProgress({ ...row, progress: published }, steps, now);
+  const percent = percentFloor.raise(row.workflow_id, progress.percent);
   amendOperation(draft, { progress: published, percent: Math.max(row.percent, percent) });
   return { ...progress, percent };
 }

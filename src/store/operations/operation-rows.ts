@@ -1,4 +1,4 @@
-/** The rows of operations and their steps. */
+/** Types of the rows of operations and their steps. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, ReplicaId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { OperationError } from '../../contract/operation.ts';
@@ -20,7 +20,7 @@ export interface OperationRow {
   actor: Actor | null;
   params: Record<string, unknown>;
   progress: PublishedProgress;
-  /** The percentage that was last published. */
+  /** The last published percentage. */
   percent: number;
   /** Null for an operation on many machines. */
   pool: string | null;
@@ -39,9 +39,9 @@ export interface StepRow {
   label: string;
   status: StepStatus;
   tries: number;
-  /** The estimate of the plan. */
+  /** The plan's estimate. */
   usual_seconds: number | null;
-  /** The history of the pool when the operation was queued. */
+  /** The pool's durations for this step when the operation was queued. */
   expected: StepHistory | null;
   started_at: Date | null;
   finished_at: Date | null;
@@ -49,17 +49,17 @@ export interface StepRow {
   error: OperationError | null;
 }
 
-/** The last publication of an executing operation; the rest of a progress is computed. */
+/** The last publication of an executing operation. `progressOf` computes everything else. */
 export interface PublishedProgress {
   message?: string;
-  /** The state that was reached, if the message also holds a counter that is no advance. */
+  /** The state that was reached, for a message that also has a counter, which is no advance. */
   mark?: string;
   parts?: ProgressPart[];
-  /** When it will try again. */
+  /** When the step tries again. */
   retry_at?: string;
   updated_at?: string;
-  /** When it last reported an advance. */
+  /** When the operation last reported an advance. */
   advanced_at?: string;
-  /** The `retry_at` of its last advance; publications without an advance do not extend it. */
+  /** The `retry_at` of the last advance. Publications without an advance do not extend it. */
   patient_until?: string;
 }

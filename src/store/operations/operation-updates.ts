@@ -1,7 +1,7 @@
 /**
- * Updates of operations by the replica that executes them. An update changes one operation in
- * memory; updates that arrive while a batch is written form the next batch, which takes as many
- * statements as one update alone.
+ * Writes updates of operations by the replica that executes them. An update changes one operation
+ * in memory. Updates that arrive while a batch is written form the next batch, and a batch needs
+ * the same number of statements as a single update.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
@@ -15,8 +15,8 @@ import { type StepSample, saveStepSamples } from './step-samples.ts';
 export type DraftStep = StepRow & { within_seconds: number | null; deadline_at: Date | null };
 
 /**
- * An operation under its row lock. Rows and steps are replaced and never mutated, so that changed
- * ones are found by identity.
+ * An operation under its row lock. Rows and steps are replaced and never mutated, so that comparing
+ * references finds the changed ones.
  */
 export interface OperationDraft {
   row: OperationRow;
@@ -24,26 +24,26 @@ export interface OperationDraft {
   facts: Fact[];
   samples: StepSample[];
   readonly redact: Redactor;
-  /** The epochs among those that updates require whose replica has not ended. */
+  /** The epochs in `needs_epoch` of this batch whose replica has not ended. */
   readonly live_epochs: ReadonlySet<string>;
 }
 
 export interface OperationUpdate<T> {
   workflow_id: WorkflowId;
-  /** The epoch of a replica that must not end before this is committed. */
+  /** The epoch of a replica that must not be declared dead before this update is committed. */
   needs_epoch?: string;
   /**
-   * Changes the draft and nothing else: it runs again when the transaction is retried. If it
-   * throws, only this update is refused. Undefined: the operation does not exist.
+   * Must change only the draft, because it runs again when the transaction is retried. If it
+   * throws, only this update is rejected. The draft is undefined if the operation does not exist.
    */
   apply(draft: OperationDraft | undefined): T;
 }
 
-/** Settled by its own caller, so that one update that waits for a lock delays no other. */
+/** Each caller awaits its own answer, so that an update that waits for a lock delays no other. */
 type Answer = () => Promise<unknown>;
 type AnyUpdate = OperationUpdate<unknown>;
 
-/** Two batches at once, so that a slow one does not block the others. */
+/** Two batches may be written at once, so that a slow one does not block all others. */
 const limits = { max_keys: 200, max_concurrent: 2 };
 
 export function amendStep(draft: OperationDraft, step: DraftStep, set: Partial<DraftStep>): void {
@@ -54,7 +54,7 @@ export function amendOperation(draft: OperationDraft, set: Partial<OperationRow>
   draft.row = { ...draft.row, ...set };
 }
 
-/** An update waits for a lock only if it is alone in its transaction, to avoid deadlocks. */
+/** To avoid deadlocks, an update waits for a lock only if it is alone in its transaction. */
 type LockMode = 'skip locked' | 'wait';
 
 const lockOperations = (tx: Transaction, ids: WorkflowId[], mode: LockMode): Promise<OperationRow[]> =>
@@ -67,7 +67,7 @@ const lockOperations = (tx: Transaction, ids: WorkflowId[], mode: LockMode): Pro
     { often: true },
   );
 
-/** The share lock prevents that these replicas are declared dead before the commit. */
+/** Share-locks the replicas, so that none is declared dead before the commit. */
 async function lockEpochs(tx: Transaction, updates: readonly AnyUpdate[]): Promise<Set<string>> {
   const needed = new Set(updates.flatMap(({ needs_epoch }) => needs_epoch ?? []));
   if (needed.size === 0) return needed;
@@ -91,7 +91,7 @@ async function readDrafts(
   const ids = [...new Set(updates.map(({ workflow_id }) => workflow_id))];
   const rows = await lockOperations(tx, ids, mode);
   const live_epochs = await lockEpochs(tx, updates);
-  // Read after the locks, so that the steps are current.
+  // Steps are read after the operations are locked, so that they are current.
   const steps = await tx.query<DraftStep>(
     `select *
      from steps
@@ -100,12 +100,12 @@ async function readDrafts(
     [ids],
     { often: true },
   );
-  const byOperation = Map.groupBy(steps, (step) => step.workflow_id);
+  const stepsByOperation = Map.groupBy(steps, (step) => step.workflow_id);
   const { redact } = tx;
   return new Map(
     rows.map((row) => {
-      const own = byOperation.get(row.workflow_id) ?? [];
-      return [row.workflow_id, { row, steps: own, facts: [], samples: [], redact, live_epochs }];
+      const ownSteps = stepsByOperation.get(row.workflow_id) ?? [];
+      return [row.workflow_id, { row, steps: ownSteps, facts: [], samples: [], redact, live_epochs }];
     }),
   );
 }
@@ -166,7 +166,7 @@ async function writeSteps(tx: Transaction, steps: DraftStep[]): Promise<void> {
   );
 }
 
-/** Applies an update to a copy, so that a refused one leaves nothing behind. */
+/** Applies an update to a copy of the draft, so that a rejected update leaves nothing behind. */
 function applyUpdate(drafts: Map<WorkflowId, OperationDraft>, update: AnyUpdate): Answer {
   const current = drafts.get(update.workflow_id);
   const draft = current && { ...current, facts: [...current.facts], samples: [...current.samples] };
@@ -186,29 +186,29 @@ async function writeIn(
   mode: LockMode,
 ): Promise<Answer[]> {
   const drafts = await readDrafts(tx, updates, mode);
-  const before = new Map(drafts);
+  const originals = new Map(drafts);
   const answers = updates.map((update) =>
-    mode === 'wait' || before.has(update.workflow_id)
+    mode === 'wait' || originals.has(update.workflow_id)
       ? applyUpdate(drafts, update)
       : async () => (await writeBatch(db, [update], 'wait'))[0]?.(),
   );
-  const after = [...drafts.values()];
-  const former = ({ row }: OperationDraft) => before.get(row.workflow_id);
+  const updated = [...drafts.values()];
+  const originalOf = ({ row }: OperationDraft) => originals.get(row.workflow_id);
   await writeOperations(
     tx,
-    after.filter((draft) => draft.row !== former(draft)?.row).map(({ row }) => row),
+    updated.filter((draft) => draft.row !== originalOf(draft)?.row).map(({ row }) => row),
   );
   await writeSteps(
     tx,
-    after.flatMap((draft) => draft.steps.filter((step, index) => step !== former(draft)?.steps[index])),
+    updated.flatMap((draft) => draft.steps.filter((step, index) => step !== originalOf(draft)?.steps[index])),
   );
   await saveStepSamples(
     tx,
-    after.flatMap(({ samples }) => samples),
+    updated.flatMap(({ samples }) => samples),
   );
   await recordEvidence(
     tx,
-    after.flatMap(({ facts }) => facts),
+    updated.flatMap(({ facts }) => facts),
   );
   return answers;
 }
@@ -224,19 +224,19 @@ const batchers = new WeakMap<Database, (update: AnyUpdate) => Promise<Answer>>()
 const delayed = new WeakMap<Database, Map<WorkflowId, Promise<void>>>();
 
 /**
- * Delays updates of operations whose locks the caller holds, until it releases them. Without this
- * each update would find its row locked and retry alone, which only costs more.
+ * Delays updates of operations whose locks the caller holds until it releases them. Otherwise each
+ * update would find its row locked and be retried in a transaction of its own, which costs more.
  */
 export function delayUpdates(db: Database, ids: readonly WorkflowId[], until: Promise<void>): void {
-  const held = delayed.get(db) ?? new Map<WorkflowId, Promise<void>>();
-  delayed.set(db, held);
-  for (const id of ids) held.set(id, until);
+  const delays = delayed.get(db) ?? new Map<WorkflowId, Promise<void>>();
+  delayed.set(db, delays);
+  for (const id of ids) delays.set(id, until);
   void until.then(() => {
-    for (const id of ids) held.delete(id);
+    for (const id of ids) delays.delete(id);
   });
 }
 
-/** Writes an update in the next batch, and resolves once it is committed. */
+/** Writes an update in the next batch and resolves when it is committed. */
 export async function updateOperation<T>(db: Database, update: OperationUpdate<T>): Promise<T> {
   const batcher =
     batchers.get(db) ?? createBatcher((updates: AnyUpdate[]) => writeBatch(db, updates, 'skip locked'), limits);

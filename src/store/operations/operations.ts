@@ -1,4 +1,4 @@
-/** Reads and lists operations with their steps, binds them to nodes, cancels and requeues them. */
+/** Reads, lists, cancels and requeues operations, and binds them to nodes. */
 import { iso } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -14,7 +14,7 @@ import { andAll, ownRows } from '../visibility.ts';
 import { progressWire } from './operation-progress.ts';
 import type { OperationRow, StepRow } from './operation-rows.ts';
 
-/** The median that the pool recorded. Operations without a pool use the estimate of the plan. */
+/** The pool's median. An operation without a pool has no samples and uses the plan's estimate. */
 const usualSeconds = (step: StepRow, pool: string | null) =>
   expectedOf(step.expected)?.p50_seconds ?? (pool === null ? step.usual_seconds : null);
 
@@ -41,9 +41,9 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
     [rows.map((row) => row.workflow_id)],
     { often: true },
   );
-  const byOperation = Map.groupBy(steps, (step) => step.workflow_id);
+  const stepsByOperation = Map.groupBy(steps, (step) => step.workflow_id);
   return rows.map((row) => {
-    const own = byOperation.get(row.workflow_id) ?? [];
+    const ownSteps = stepsByOperation.get(row.workflow_id) ?? [];
     return {
       workflow_id: row.workflow_id,
       kind: row.kind,
@@ -55,8 +55,8 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
       correlation_id: row.correlation_id,
       replica_id: row.replica_id,
       actor: row.actor,
-      progress: progressWire(row, own, now),
-      steps: own.map((step) => stepWire(step, row.pool)),
+      progress: progressWire(row, ownSteps, now),
+      steps: ownSteps.map((step) => stepWire(step, row.pool)),
       error: row.error,
       created_at: row.created_at.toISOString(),
       started_at: iso(row.started_at),
@@ -127,12 +127,12 @@ export interface OperationFilter {
 }
 
 interface Condition {
-  /** Whether an index has this column first and the id second. */
+  /** Whether an index on (this column, id) exists. */
   indexed: boolean;
   sql(bind: Bind): string[];
 }
 
-/** The conditions of a filter. The first indexed one decides which index is read. */
+/** Returns the conditions of a filter. `listOperations` walks the index of the first indexed one. */
 function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
   const column = (name: 'node_id' | 'allocation_id' | 'status' | 'kind', indexed: boolean): Condition[] =>
     filter[name] === undefined ? [] : [{ indexed, sql: (bind) => [`operations.${name} = ${bind(filter[name])}`] }];
@@ -148,33 +148,33 @@ function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
 
 export async function listOperations(db: Queryable, filter: OperationFilter, now: Date): Promise<Page<Operation>> {
   const conditions = conditionsOf(filter);
-  const along = conditions.find(({ indexed }) => indexed);
+  const indexCondition = conditions.find(({ indexed }) => indexed);
   const { values, bind } = parameters();
-  const walked = along?.sql(bind) ?? [];
-  if (filter.after !== undefined) walked.push(`workflow_id < ${bind(filter.after)}`);
-  const within = walked.length === 0 ? 'true' : walked.join(' and ');
+  const indexed = indexCondition?.sql(bind) ?? [];
+  if (filter.after !== undefined) indexed.push(`workflow_id < ${bind(filter.after)}`);
+  const walkCondition = indexed.length === 0 ? 'true' : indexed.join(' and ');
   const walk: Walk = {
     ...{ table: 'operations', key: 'workflow_id', values },
     rows: (limit) =>
       `select *
        from operations
-       where ${within}
+       where ${walkCondition}
        order by workflow_id desc
        limit ${limit}`,
   };
-  const more = parameters(values.length);
-  const where = conditions.filter((condition) => condition !== along).flatMap(({ sql }) => sql(more.bind));
-  const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
-  const page = await readWalk<OperationRow>(db, walk, wanted, (from) => `select * from ${from}`);
+  const rest = parameters(values.length);
+  const where = conditions.filter((condition) => condition !== indexCondition).flatMap(({ sql }) => sql(rest.bind));
+  const request = { where, values: rest.values, direction: 'desc', limit: filter.limit } as const;
+  const page = await readWalk<OperationRow>(db, walk, request, (from) => `select * from ${from}`);
   return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
 }
 
-type OnNode = { node_id: NodeId; node_instance_id: NodeInstanceId | null };
+type NodeBinding = { node_id: NodeId; node_instance_id: NodeInstanceId | null };
 
-/** Sets the nodes of operations that were queued before their nodes were known. */
+/** Sets the node of each operation, for operations that were queued before their node was known. */
 export async function bindOperationsToNodes(
   tx: Transaction,
-  bound: { workflow_id: WorkflowId; node: OnNode }[],
+  bound: { workflow_id: WorkflowId; node: NodeBinding }[],
 ): Promise<void> {
   if (bound.length === 0) return;
   await tx.query(
@@ -198,7 +198,7 @@ export async function bindOperationsToNodes(
 export async function bindOperationToNode(
   tx: Transaction,
   workflow_id: WorkflowId,
-  node: OnNode | null,
+  node: NodeBinding | null,
 ): Promise<void> {
   await tx.query(
     `update operations set node_id = $2, node_instance_id = $3
@@ -207,7 +207,10 @@ export async function bindOperationToNode(
   );
 }
 
-/** Requests cancellation; a queued operation is cancelled at once. Returns the updated row. */
+/**
+ * Requests cancellation. A queued operation is cancelled at once. Returns the updated row, or
+ * undefined if the operation has ended or is being cancelled already.
+ */
 export async function markCancelling(
   tx: Transaction,
   id: string,
@@ -242,7 +245,7 @@ export async function markCancelling(
   return row;
 }
 
-/** Queues the next attempt of a failed operation; finished steps stay finished. */
+/** Queues the next attempt of a failed operation. Finished steps stay finished. */
 export async function requeue(
   tx: Transaction,
   id: string,
@@ -262,7 +265,7 @@ export async function requeue(
   );
   if (!row) return undefined;
   await tx.query(
-    // A repeated step starts its clock anew: the time between two attempts is no work.
+    // A repeated step restarts its clock, because the time between two attempts is not work.
     `update steps set
        status = 'pending',
        error = null,
@@ -278,7 +281,7 @@ export async function requeue(
       at: now,
       layer: actor ? 'operator' : 'rule',
       kind: 'operation.queued',
-      summary: `${row.kind} is tried again (attempt ${row.attempt})`,
+      summary: `${row.kind} is retried (attempt ${row.attempt})`,
       data: { attempt: row.attempt },
       actor,
       node_id: row.node_id,

@@ -1,4 +1,4 @@
-/** Publications: atomic, with their step, and with the durations that the pool recorded. */
+/** Tests that publishing progress is atomic, and that estimates come from the pool's samples. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
@@ -18,7 +18,7 @@ let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 let executor: Executor;
-/** Times below are seconds after this. */
+/** Times in these tests are seconds after this. */
 let start: Date;
 
 beforeAll(async () => {
@@ -35,21 +35,21 @@ afterAll(() => store.close());
 
 const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
 
-async function running(node_id?: string): Promise<{ workflow_id: WorkflowId; attempt: number }> {
+async function startTestOperation(node_id?: string): Promise<{ workflow_id: WorkflowId; attempt: number }> {
   const run = { workflow_id: newWorkflowId(fleet.clock), attempt: 1 };
-  const fresh = { ...run, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
-  const on = node_id === undefined ? {} : { node_id: node_id as never };
-  await db.transaction((tx) => queueOperation(tx, { ...fresh, ...on, correlation_id: newCorrelationId() }, start));
+  const fields = { ...run, kind: 'test', revision: 1, tenant: null, actor: null, params: {}, steps };
+  const node = node_id === undefined ? {} : { node_id: node_id as never };
+  await db.transaction((tx) => queueOperation(tx, { ...fields, ...node, correlation_id: newCorrelationId() }, start));
   await claimExecution(db, run, executor, start);
   return run;
 }
 
 const progress = async ({ workflow_id }: { workflow_id: WorkflowId }, now = start) => {
-  const found = await readOperation(db, workflow_id, wholeFleet, now);
-  if (!found) throw new Error('the operation is gone');
-  return found.progress;
+  const operation = await readOperation(db, workflow_id, wholeFleet, now);
+  if (!operation) throw new Error('the operation does not exist');
+  return operation.progress;
 };
-const published = ({ workflow_id }: { workflow_id: WorkflowId }) =>
+const progressFacts = ({ workflow_id }: { workflow_id: WorkflowId }) =>
   db.query<{ data: Record<string, unknown> }>(
     `select data
      from evidence
@@ -60,18 +60,18 @@ const published = ({ workflow_id }: { workflow_id: WorkflowId }) =>
   );
 const later = (seconds: number) => secondsLater(start, seconds);
 
-test('writes a publication to the row and the evidence, with its step', async () => {
-  const run = await running();
+test('writes a publication to the row, and to the evidence with its step', async () => {
+  const run = await startTestOperation();
   await startStep(db, run, 'first', 1, executor, start);
   const parts = [{ name: 'disk', kind: 'part', state: 'Creating', tone: 'busy' as const }];
   await publishProgress(db, run, { message: 'making it', parts, retry_after_seconds: 20 }, executor, start);
   expect(await progress(run, later(5))).toMatchObject({ message: 'making it', parts, retry_after_seconds: 15 });
-  const [fact] = await published(run);
+  const [fact] = await progressFacts(run);
   expect(fact?.data).toMatchObject({ phase: 'first', step: 1, total_steps: 2, parts });
 });
 
-test('publishes a counter without taking it for an advance', async () => {
-  const { workflow_id } = await running();
+test('a changed counter in the message is not an advance while the mark stays', async () => {
+  const { workflow_id } = await startTestOperation();
   const advanced = async (message: string, mark: string, after: number, retry_after_seconds?: number) => {
     await publishProgress(db, { workflow_id }, { message, mark, retry_after_seconds }, executor, later(after));
     const [row] = await db.query<{ progress: { message: string; advanced_at: string; patient_until?: string } }>(
@@ -87,8 +87,8 @@ test('publishes a counter without taking it for an advance', async () => {
   expect(await advanced('Running · 3s', 'Running', 3)).toEqual([moment(3), undefined]);
 });
 
-test('writes the row and the evidence together or not at all', async () => {
-  const run = await running();
+test('writes neither the row nor the evidence if one of them fails', async () => {
+  const run = await startTestOperation();
   await publishProgress(db, run, { message: 'before' }, executor, start);
   await db.query(`alter table evidence add constraint unrecordable check (summary <> 'unrecordable') not valid`);
   await db.query(
@@ -97,11 +97,11 @@ test('writes the row and the evidence together or not at all', async () => {
   for (const message of ['unrecordable', 'unwritable'])
     await expect(publishProgress(db, run, { message }, executor, start)).rejects.toThrow(message);
   expect((await progress(run)).message).toBe('before');
-  expect(await published(run)).toHaveLength(1);
+  expect(await progressFacts(run)).toHaveLength(1);
 });
 
-test('repeats an unchanged message only every 15 s, and not as an advance', async () => {
-  const run = await running();
+test('repeats an unchanged message only every 15 s, without an advance', async () => {
+  const run = await startTestOperation();
   const publish = (message: string, seconds: number) => publishProgress(db, run, { message }, executor, later(seconds));
   for (const [message, seconds] of [
     ['a', 0],
@@ -111,7 +111,7 @@ test('repeats an unchanged message only every 15 s, and not as an advance', asyn
     ['b', 40],
   ] as const)
     await publish(message, seconds);
-  expect((await published(run)).map(({ data }) => data.message)).toEqual(['a', 'b', 'b']);
+  expect((await progressFacts(run)).map(({ data }) => data.message)).toEqual(['a', 'b', 'b']);
   const [row] = await db.query<{ progress: { advanced_at: string; updated_at: string } }>(
     'select progress from operations where workflow_id = $1',
     [run.workflow_id],
@@ -120,15 +120,15 @@ test('repeats an unchanged message only every 15 s, and not as an advance', asyn
   expect(row?.progress.updated_at).toBe(later(40).toISOString());
 });
 
-test('expects what the pool had recorded when the operation was queued', async () => {
+test('expects the durations that the pool had recorded when the operation was queued', async () => {
   const { node_id } = await fleet.node();
-  const before = await running(node_id);
+  const before = await startTestOperation(node_id);
   for (const seconds of [10, 20, 30]) {
-    const run = await running(node_id);
+    const run = await startTestOperation(node_id);
     await startStep(db, run, 'first', 1, executor, start);
     await endStep(db, run, 'first', { status: 'done', tries: 1 }, executor, later(seconds));
   }
-  const run = await running(node_id);
+  const run = await startTestOperation(node_id);
   expect((await progress(before)).expected).toBeNull();
   expect((await progress(run)).expected).toEqual({ p50_seconds: 20, p90_seconds: 28, samples: 3 });
   const [other] = await db.query<{ usual: number | null }>(
@@ -145,8 +145,8 @@ test('expects what the pool had recorded when the operation was queued', async (
   expect(await forgetStepSamples(db, later(25))).toBe(2);
 });
 
-test('keeps the percentage in another attempt, and starts the step anew', async () => {
-  const run = await running();
+test('keeps the percentage in another attempt, and restarts the clock of the step', async () => {
+  const run = await startTestOperation();
   await startStep(db, run, 'first', 1, executor, start);
   const error = { code: 'broken', owner_layer: 'node', message: 'broken', step: 'first' };
   await endStep(db, run, 'first', { status: 'failed', tries: 1, error }, executor, later(30));
@@ -161,7 +161,7 @@ test('keeps the percentage in another attempt, and starts the step anew', async 
 });
 
 test('does not lower the percentage when the clock is set back', async () => {
-  const run = await running();
+  const run = await startTestOperation();
   await startStep(db, run, 'first', 1, executor, start);
   const { percent } = await progress(run, later(20));
   expect(await progress(run, later(1))).toMatchObject({ percent, step_elapsed_seconds: 1 });

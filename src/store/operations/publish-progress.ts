@@ -11,10 +11,10 @@ import { reachedIn, settleProgress } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
 import { amendStep, type OperationDraft } from './operation-updates.ts';
 
-/** The report of an operation between its steps. */
+/** What an operation reports about its present step. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
   retry_after_seconds?: number;
-  /** Why its present step does not go on; null once it does. */
+  /** Why the present step is stuck; null once it continues. */
   error?: RecordedStepError | null;
 };
 
@@ -24,15 +24,15 @@ function recordStepError(draft: OperationDraft, error: RecordedStepError | null)
   if (step && !isDeepStrictEqual(step.error, next)) amendStep(draft, step, { error: next });
 }
 
-/** An unchanged publication is repeated only after this time. Polled drivers repeat themselves. */
+/** An unchanged publication is written again only after this time, because polls repeat it. */
 const repeatSeconds = 15;
 
 const isDue = ({ updated_at }: PublishedProgress, now: Date) =>
   updated_at === undefined || now.getTime() - Date.parse(updated_at) >= repeatSeconds * 1000;
 
 /**
- * Writes the row and the evidence, from which the live stream reads, in one transaction. Every
- * publication carries its step and the number of steps.
+ * Writes the progress to the row and to the evidence in one transaction. The live stream reads the
+ * evidence, so each fact has the step and the number of steps.
  */
 export const publishProgress = (
   db: Database,

@@ -1,4 +1,4 @@
-/** Queues operations with their steps and evidence, in the transaction of the caller. */
+/** Queues operations with their steps and evidence in the caller's transaction. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../../base/ids.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
 import type { StepHistory } from '../../lifecycle/progress/expectation.ts';
@@ -27,10 +27,10 @@ export interface NewOperation {
   }[];
 }
 
-/** The `operation-start` sweep starts them: a request shares no transaction with the engine. */
-export async function queueOperations(tx: Transaction, fresh: NewOperation[], now: Date): Promise<void> {
-  if (fresh.length === 0) return;
-  const queued = redactedRows(tx.redact, fresh, ['params', 'actor.name']);
+/** The `operation-start` sweep starts them, because the engine cannot join this transaction. */
+export async function queueOperations(tx: Transaction, operations: NewOperation[], now: Date): Promise<void> {
+  if (operations.length === 0) return;
+  const queued = redactedRows(tx.redact, operations, ['params', 'actor.name']);
   await tx.query(
     `insert into operations (
        workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant,
@@ -62,11 +62,11 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
   );
   await setExpectedDurations(
     tx,
-    fresh.map(({ workflow_id }) => workflow_id),
+    operations.map(({ workflow_id }) => workflow_id),
   );
   await recordEvidence(
     tx,
-    fresh.map((operation) => ({
+    operations.map((operation) => ({
       at: now,
       layer: 'workflow',
       kind: 'operation.queued',
@@ -86,5 +86,5 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
   );
 }
 
-export const queueOperation = (tx: Transaction, fresh: NewOperation, now: Date): Promise<void> =>
-  queueOperations(tx, [fresh], now);
+export const queueOperation = (tx: Transaction, operation: NewOperation, now: Date): Promise<void> =>
+  queueOperations(tx, [operation], now);

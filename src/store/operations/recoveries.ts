@@ -1,4 +1,7 @@
-/** The targets of recoveries: chosen at once, acted on one by one, counted for the pace. */
+/**
+ * Stores the targets of bulk recoveries. All targets are chosen at the start, and the recovery then
+ * acts on them one by one.
+ */
 import type { AllocationId, NodeId, WorkflowId } from '../../base/ids.ts';
 import type { RecoveryFilter } from '../../contract/supervision/recovery.ts';
 import {
@@ -24,7 +27,7 @@ export interface TargetRow {
   ended_at: Date | null;
 }
 
-/** Tables and columns of the two kinds of targets. An allocation has the zone of its machine. */
+/** The tables and columns of each kind of target. An allocation has the zone of its machine. */
 const subjects = {
   allocation: {
     from: 'allocations subject left join nodes machine on machine.node_id = subject.node_id',
@@ -38,7 +41,7 @@ const subjects = {
 const subjectOf = (action: BulkActionName) => subjects[isAboutAllocations(action) ? 'allocation' : 'node'];
 
 interface Selection {
-  /** From and where clauses. */
+  /** The `from` and `where` clauses. */
   from: string;
   values: unknown[];
 }
@@ -58,7 +61,7 @@ function selectTargets(action: BulkActionName, filter: RecoveryFilter, now: Date
   return { from: `${subject.from}\n where ${where.join('\n   and ')}`, values };
 }
 
-/** The targets that a recovery would choose now, in order. */
+/** Returns the targets that a recovery would choose now, in order. */
 export async function matchingTargets(
   db: Queryable,
   action: BulkActionName,
@@ -76,7 +79,7 @@ export async function matchingTargets(
   return rows.map((row) => row.id);
 }
 
-/** Chooses all targets once. Rows that match the filter later are not added. */
+/** Chooses all targets and returns their number. Rows that match the filter later are not added. */
 export async function chooseTargets(
   tx: Transaction,
   workflow_id: WorkflowId,
@@ -99,7 +102,7 @@ export async function chooseTargets(
   return counted?.chosen ?? 0;
 }
 
-/** A range of ordinals. The canaries come first. */
+/** A range of target ordinals. Canaries have the lowest ordinals. */
 export interface Span {
   after: number;
   through: number;
@@ -117,8 +120,8 @@ const lastOrdinal = 2 ** 31 - 1;
 const everything: Span = { after: 0, through: lastOrdinal };
 
 /**
- * The canaries are the first targets that are or will be acted on. One that was skipped or needed
- * nothing shows nothing, so the next takes its place.
+ * Returns the range of the canaries: the first targets that were or will be acted on. A target that
+ * ended without an action proves nothing, so the next one takes its place.
  */
 export async function canariesOf(db: Queryable, workflow_id: WorkflowId, canary: number): Promise<Span> {
   const [last] = await db.query<{ ordinal: number }>(
@@ -134,7 +137,7 @@ export async function canariesOf(db: Queryable, workflow_id: WorkflowId, canary:
   return { after: 0, through: last?.ordinal ?? lastOrdinal };
 }
 
-/** All targets after the canaries. */
+/** Returns the range of all targets after the canaries. */
 export const restAfter = ({ through }: Span): Span => ({ after: through, through: lastOrdinal });
 
 export async function tallyOf(db: Queryable, workflow_id: WorkflowId, span: Span = everything): Promise<Tally> {
@@ -155,7 +158,7 @@ export async function tallyOf(db: Queryable, workflow_id: WorkflowId, span: Span
   );
 }
 
-/** The recent pace, from the rows alone, so that a replica that takes over keeps it. */
+/** Computes the recent pace from the rows alone, so that a replica that takes over keeps it. */
 export async function paceOf(
   db: Queryable,
   workflow_id: WorkflowId,
@@ -178,11 +181,11 @@ export type JudgedTarget = TargetRow &
   TargetFacts & {
     why: string | null;
     blamed: string | null;
-    /** The operation that last worked on it, of this recovery or not. */
-    at_work: WorkflowId | null;
+    /** The operation that last worked on the target, even if another request started it. */
+    last_workflow_id: WorkflowId | null;
   };
 
-const judged = (action: BulkActionName) =>
+const judgedColumns = (action: BulkActionName) =>
   isAboutAllocations(action)
     ? {
         join: 'join allocations subject on subject.allocation_id = target.allocation_id',
@@ -196,21 +199,21 @@ const judged = (action: BulkActionName) =>
       };
 
 const judgedTargets = (action: BulkActionName) => {
-  const { join, why, blamed } = judged(action);
+  const { join, why, blamed } = judgedColumns(action);
   return `select
       target.*,
       subject.status,
       subject.status_since,
       ${why} as why,
       ${blamed} as blamed,
-      subject.workflow_id as at_work,
+      subject.workflow_id as last_workflow_id,
       operation.status as operation_status
     from recovery_targets target
     ${join}
     left join operations operation on operation.workflow_id = target.act_workflow_id`;
 };
 
-/** Targets that are acted on, with their present status. */
+/** Returns the targets whose action has not ended, with their present status. */
 export const targetsUnderWay = (
   db: Queryable,
   workflow_id: WorkflowId,
@@ -224,7 +227,7 @@ export const targetsUnderWay = (
     [workflow_id],
   );
 
-/** The next target to act on, with its present status. */
+/** Returns the next target to act on, with its present status. */
 export async function nextTarget(
   db: Queryable,
   workflow_id: WorkflowId,
@@ -261,7 +264,7 @@ export async function changeTarget(
   );
 }
 
-/** Skips all targets that have not ended, those that are acted on too. */
+/** Skips all targets that have not ended, including those whose action is running. */
 export async function skipTargets(
   tx: Transaction,
   workflow_id: WorkflowId,
@@ -279,7 +282,7 @@ export async function skipTargets(
   );
 }
 
-/** Targets that ended in this state, oldest first. */
+/** Returns targets that ended in this state, oldest first. */
 export const targetsInState = (
   db: Queryable,
   workflow_id: WorkflowId,

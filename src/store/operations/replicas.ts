@@ -1,4 +1,4 @@
-/** Replicas and their leases. A later start has a higher epoch, which fences earlier ones. */
+/** Stores replicas and their leases. Each start of a server gets a higher epoch. */
 import type { ReplicaId } from '../../base/ids.ts';
 import type { Overview } from '../../contract/fleet/overview.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
@@ -20,15 +20,26 @@ export interface ReplicaRow {
   ended_at: Date | null;
 }
 
-export async function registerReplica(db: Queryable, fresh: Omit<ReplicaRow, 'epoch' | 'ended_at'>): Promise<Executor> {
+export async function registerReplica(
+  db: Queryable,
+  replica: Omit<ReplicaRow, 'epoch' | 'ended_at'>,
+): Promise<Executor> {
   const [row] = await db.query<{ epoch: string }>(
     `insert into replicas (replica_id, host, pid, address, version, started_at, lease_until)
      values ($1, $2, $3, $4, $5, $6, $7)
      returning epoch`,
-    [fresh.replica_id, fresh.host, fresh.pid, fresh.address, fresh.version, fresh.started_at, fresh.lease_until],
+    [
+      replica.replica_id,
+      replica.host,
+      replica.pid,
+      replica.address,
+      replica.version,
+      replica.started_at,
+      replica.lease_until,
+    ],
   );
   if (!row) throw new Error('the replica could not be registered');
-  return { replica_id: fresh.replica_id, epoch: row.epoch };
+  return { replica_id: replica.replica_id, epoch: row.epoch };
 }
 
 /** Publishes the address of a replica once it listens. */
@@ -36,7 +47,7 @@ export async function announceReplica(db: Queryable, id: ReplicaId, address: str
   await db.query('update replicas set address = $2 where replica_id = $1', [id, address]);
 }
 
-/** Addresses of the other live replicas, for agents. */
+/** Returns the addresses of the other live replicas. Agents fall back to them. */
 export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): Promise<string[]> {
   const rows = await db.query<{ address: string }>(
     `select distinct address
@@ -44,7 +55,7 @@ export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): P
      where replica_id <> $1
        and ended_at is null
        and lease_until > $2
-       -- Empty until it listens.
+       -- The address is empty until the replica listens.
        and address <> ''
        -- Replicas behind one load balancer share an address.
        and address is distinct from (select address from replicas where replica_id = $1)`,
@@ -53,7 +64,7 @@ export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): P
   return rows.map((row) => row.address);
 }
 
-/** False if this replica was declared dead meanwhile; it must then stop serving. */
+/** Returns false if this replica was declared dead. It must then stop serving. */
 export async function renewLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<boolean> {
   const rows = await db.query(
     `update replicas set lease_until = $2
@@ -74,7 +85,10 @@ export async function unfinishedReplicas(db: Queryable): Promise<ReplicaRow[]> {
   );
 }
 
-/** Ends dead replicas, each by one caller, which takes its operations over. Returns those. */
+/**
+ * Marks replicas as ended and returns those that this call ended. If several replicas call it, only
+ * one ends each dead replica, and that caller takes over its operations.
+ */
 export function declareReplicasDead(
   db: Database,
   dead: { replica_id: ReplicaId; why: string }[],
@@ -98,7 +112,7 @@ export function declareReplicasDead(
           at: now,
           layer: 'store',
           kind: 'replica.ended',
-          summary: `replica ${each.replica_id} is gone (${each.why}); ${by} takes its operations over`,
+          summary: `replica ${each.replica_id} has ended (${each.why}); ${by} takes over its operations`,
           data: { replica_id: each.replica_id, why: each.why, taken_over_by: by },
         })),
     );
@@ -106,8 +120,8 @@ export function declareReplicasDead(
   });
 }
 
-/** Those of the replicas that have ended. */
-export async function endedAmong(db: Queryable, ids: string[]): Promise<ReplicaId[]> {
+/** Returns the given replicas that have ended. */
+export async function findEndedReplicas(db: Queryable, ids: string[]): Promise<ReplicaId[]> {
   const rows = await db.query<{ replica_id: ReplicaId }>(
     `select replica_id
      from replicas

@@ -1,9 +1,9 @@
-/** How long each step of a pool's operations took; expected durations come from these samples. */
+/** Stores how long each step of a pool's operations took, and estimates durations from that. */
 import type { WorkflowId } from '../../base/ids.ts';
 import { quantileShares } from '../../lifecycle/progress/expectation.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 
-/** Only the newest samples count, since a pool may have become faster or slower. */
+/** Only the newest samples count, because a pool may have become faster or slower. */
 const maxSamples = 200;
 
 export interface StepSample {
@@ -29,8 +29,8 @@ export async function saveStepSamples(tx: Transaction, samples: StepSample[]): P
 }
 
 /**
- * Sets the expected durations of queued steps from the history of their pool. They are fixed here,
- * because a progress bar would jump if they changed while the operation runs.
+ * Sets the expected durations of queued steps from the samples of their pool. They are fixed when
+ * the operation is queued, because the progress bar would jump if they changed while it runs.
  */
 export async function setExpectedDurations(tx: Transaction, queued: WorkflowId[]): Promise<void> {
   await tx.query(

@@ -1,6 +1,6 @@
 /**
- * Starts and ends the steps of an executing operation. A stage is one step, or several if its
- * driver reports named phases: those steps are called `<stage>:<phase>`.
+ * Starts and ends the steps of an executing operation. A stage is one step. If its driver reports
+ * named phases, the stage has a step `<stage>:<phase>` for each of them.
  */
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
@@ -13,15 +13,15 @@ import { amendOperation, amendStep, type DraftStep, type OperationDraft } from '
 
 type Run = { workflow_id: WorkflowId };
 
-const isOver = ({ status }: { status: StepStatus }) => status === 'done' || status === 'skipped';
+const hasEnded = ({ status }: { status: StepStatus }) => status === 'done' || status === 'skipped';
 
 const stepsOf = ({ steps }: OperationDraft, stage: string): DraftStep[] =>
   steps.filter(({ name }) => name === stage || name.startsWith(`${stage}:`));
 
 const openStepsOf = (draft: OperationDraft, stage: string): DraftStep[] =>
-  stepsOf(draft, stage).filter((each) => !isOver(each));
+  stepsOf(draft, stage).filter((each) => !hasEnded(each));
 
-function begin(draft: OperationDraft, step: DraftStep, tries: number, now: Date): void {
+function beginStep(draft: OperationDraft, step: DraftStep, tries: number, now: Date): void {
   const { started_at, within_seconds } = step;
   amendStep(draft, step, {
     status: 'running',
@@ -31,7 +31,7 @@ function begin(draft: OperationDraft, step: DraftStep, tries: number, now: Date)
     finished_at: null,
     deadline_at: within_seconds === null ? null : secondsLater(now, within_seconds),
   });
-  // The last publication was about the former step.
+  // Clear the last publication, because it was about the previous step.
   const at = now.toISOString();
   amendOperation(draft, { progress: { advanced_at: at, updated_at: at } });
   const phase = phaseOf(step.name);
@@ -39,7 +39,7 @@ function begin(draft: OperationDraft, step: DraftStep, tries: number, now: Date)
   draft.facts.push(factOfOperation(draft.row, 'workflow', 'step.started', summary, { step: phase, try: tries }, now));
 }
 
-/** `over`: every step of the stage is done already. */
+/** Starts the next open step of a stage. Returns `over` if all its steps have ended already. */
 export const startStep = (
   db: Database,
   run: Run,
@@ -50,7 +50,7 @@ export const startStep = (
 ): Promise<{ over: boolean }> =>
   updateAsExecutor(db, run, executor, (draft) => {
     const [step] = openStepsOf(draft, stage);
-    if (step) begin(draft, step, tries, now);
+    if (step) beginStep(draft, step, tries, now);
     return { over: step === undefined && stepsOf(draft, stage).length > 0 };
   });
 
@@ -64,7 +64,7 @@ export const enterStage = (
 ): Promise<{ pool: string | null }> =>
   updateAsExecutor(db, run, executor, (draft) => {
     const [step] = openStepsOf(draft, stage);
-    if (step?.status === 'pending') begin(draft, step, 1, now);
+    if (step?.status === 'pending') beginStep(draft, step, 1, now);
     return { pool: draft.row.pool };
   });
 
@@ -78,7 +78,7 @@ export interface StepEnding {
 const endedWords = {
   done: 'done',
   failed: 'failed',
-  retrying: 'failed and will be tried again',
+  retrying: 'failed and will be retried',
   skipped: 'was not needed',
 } as const;
 
@@ -88,10 +88,10 @@ function sampleStep(draft: OperationDraft, { name, started_at }: DraftStep, now:
   draft.samples.push({ workflow_id, step: name, pool, seconds: Math.max(0, secondsBetween(started_at, now)), at: now });
 }
 
-function end(draft: OperationDraft, step: DraftStep, ended: StepEnding, now: Date): void {
+function endOneStep(draft: OperationDraft, step: DraftStep, ending: StepEnding, now: Date): void {
   const phase = phaseOf(step.name);
-  const error = draft.redact.value(ended.error ? { ...ended.error, step: phase } : null) as StepRow['error'];
-  const { status, tries, retry_at = null } = ended;
+  const error = draft.redact.value(ending.error ? { ...ending.error, step: phase } : null) as StepRow['error'];
+  const { status, tries, retry_at = null } = ending;
   const isRetried = status === 'retrying';
   amendStep(draft, step, {
     status: isRetried ? 'waiting' : status,
@@ -106,34 +106,34 @@ function end(draft: OperationDraft, step: DraftStep, ended: StepEnding, now: Dat
     progress: { ...draft.row.progress, updated_at: at, ...(hasAdvanced && { advanced_at: at }) },
   });
   if (status === 'done') sampleStep(draft, step, now);
-  const summary = `${phase} ${endedWords[status]}${ended.error ? `: ${ended.error.message}` : ''}`;
+  const summary = `${phase} ${endedWords[status]}${ending.error ? `: ${ending.error.message}` : ''}`;
   const data = { step: phase, tries, ...(error && { error }) };
   draft.facts.push(factOfOperation(draft.row, 'workflow', `step.${status}`, summary, data, now));
 }
 
-/** A phase that never started was not needed. */
+/** How a phase ends when its stage passes it. A phase that never started was not needed. */
 const endingOf = ({ started_at }: DraftStep): StepEnding =>
   started_at ? { status: 'done', tries: 1 } : { status: 'skipped', tries: 0 };
 
-function endStage(draft: OperationDraft, stage: string, ended: StepEnding, now: Date): void {
+function endStage(draft: OperationDraft, stage: string, ending: StepEnding, now: Date): void {
   const [step, ...later] = openStepsOf(draft, stage);
   if (!step) return;
-  end(draft, step, ended, now);
-  // A stage that is over leaves no phase open.
-  if (ended.status === 'done' || ended.status === 'skipped')
-    for (const each of later) end(draft, each, endingOf(each), now);
+  endOneStep(draft, step, ending, now);
+  // The end of a stage ends all its remaining phases.
+  if (ending.status === 'done' || ending.status === 'skipped')
+    for (const each of later) endOneStep(draft, each, endingOf(each), now);
 }
 
 export const endStep = (
   db: Database,
   run: Run,
   stage: string,
-  ended: StepEnding,
+  ending: StepEnding,
   executor: Executor,
   now: Date,
-): Promise<void> => updateAsExecutor(db, run, executor, (draft) => endStage(draft, stage, ended, now));
+): Promise<void> => updateAsExecutor(db, run, executor, (draft) => endStage(draft, stage, ending, now));
 
-/** Ends a stage as done, and the stages that it makes unnecessary as skipped. */
+/** Ends a stage as done, and ends the stages that it makes unnecessary as skipped. */
 export const completeStage = (
   db: Database,
   run: Run,
@@ -149,8 +149,8 @@ export const completeStage = (
   });
 
 /**
- * The driver reports its phase; earlier phases of the stage end. A phase that is over or that was
- * not planned changes nothing, so that the progress bar never goes back.
+ * Starts the phase that the driver reports and ends earlier phases of the stage. A phase that has
+ * ended or was not planned is ignored, so that the progress bar never goes back.
  */
 export const reachPhase = (
   db: Database,
@@ -161,10 +161,10 @@ export const reachPhase = (
   now: Date,
 ): Promise<void> =>
   updateAsExecutor(db, run, executor, (draft) => {
-    const open = openStepsOf(draft, stage);
-    const index = open.findIndex(({ name }) => phaseOf(name) === phase);
-    const reached = open[index];
+    const openSteps = openStepsOf(draft, stage);
+    const index = openSteps.findIndex(({ name }) => phaseOf(name) === phase);
+    const reached = openSteps[index];
     if (!reached) return;
-    for (const each of open.slice(0, index)) end(draft, each, endingOf(each), now);
-    if (reached.status === 'pending') begin(draft, reached, 1, now);
+    for (const each of openSteps.slice(0, index)) endOneStep(draft, each, endingOf(each), now);
+    if (reached.status === 'pending') beginStep(draft, reached, 1, now);
   });

@@ -5,7 +5,7 @@
 import { secondsLater } from '../../base/clock.ts';
 import {
   declareReplicasDead,
-  endedAmong,
+  findEndedReplicas,
   leaseSeconds,
   type ReplicaRow,
   renewEverySeconds,
@@ -41,7 +41,7 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
     if (dead.length > 0) await declareReplicasDead(db, dead, executor.replica_id, now);
     // Ask the engine, not our rows: the engine knows the executor of every run, even if a start or
     // an earlier takeover was interrupted.
-    const orphaned = await endedAmong(db, await engine.executorsAtWork());
+    const orphaned = await findEndedReplicas(db, await engine.executorsAtWork());
     return { decided: orphaned.length > 0 ? await engine.recover(orphaned) : 0 };
   },
 });

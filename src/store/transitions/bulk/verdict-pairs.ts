@@ -1,5 +1,5 @@
 /**
- * Writes the paired changes of allocations for bulk verdicts, in item statement. verdicts.test.ts
+ * Writes the paired changes of allocations for bulk verdicts, in one statement. verdicts.test.ts
  * compares the result with `moveAllocations`.
  */
 import type { AllocationStatus } from '../../../lifecycle/model/states.ts';
@@ -10,7 +10,7 @@ import { type AllocationDeadline, deadlineWithNode, enteredAllocationColumns } f
 import { evidenceLayerOf, listOf } from '../transition-rules.ts';
 import { individualEvidence, type NodeVerdict } from './node-verdict.ts';
 
-/** A node has at most item allocation in these statuses, the holder. */
+/** A node has at most one allocation in these statuses, the holder. */
 const exclusive: readonly AllocationStatus[] = ['provisioning', 'active'];
 
 export interface PairedGroup {
