@@ -102,8 +102,7 @@ test('writes the updates of a hundred operations in at most 15 transactions', as
   expect(counts.transactions).toBeLessThanOrEqual(5 * 3);
   expect(counts.statements).toBeLessThanOrEqual(5 * 3 * 7);
   expect(new Set(await statuses(runs))).toEqual(new Set(['succeeded done skipped']));
-  const kinds =
-    'operation.queued operation.started step.started operation.progress step.done operation.succeeded';
+  const kinds = 'operation.queued operation.started step.started operation.progress step.done operation.succeeded';
   for (const run of runs) expect((await factsOf(run)).join(' ')).toBe(kinds);
 });
 

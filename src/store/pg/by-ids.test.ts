@@ -1,5 +1,5 @@
 /**
- * A list is looked up by its keys, however long it is and however small the table was at planning.
+ * PostgreSQL looks up a long list by its keys, even with a plan made while the table was small.
  */
 import { expect, it } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
@@ -15,7 +15,7 @@ interface PlanNode {
 
 const partsOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(partsOf)];
 
-it('scans a table at most once for a list, by a plan that is older than most rows', async () => {
+it('scans a table at most once for a list with a plan that is older than most rows', async () => {
   const store = await testStore();
   const client = await store.db.connect('planner');
   try {

@@ -1,4 +1,4 @@
-/** The only reader of the database's clock. All replicas follow it, so that they agree on `now`. */
+/** Reads the clock of the database. All replicas follow it, so that they agree on `now`. */
 import { type Clock, offsetClock, systemClock } from '../../base/clock.ts';
 import { type Queryable, single } from './database.ts';
 
@@ -10,7 +10,7 @@ export interface SyncedClock extends Clock {
 }
 
 /**
- * Keeps the reading with the shortest round trip, and takes its middle as the time of the reading.
+ * Uses the reading with the shortest round trip, and assumes that the clock was read in its middle.
  */
 async function measure(db: Queryable, base: Clock): Promise<{ wallMs: number; monotonicMs: number }> {
   let best: { wallMs: number; monotonicMs: number; tripMs: number } | undefined;

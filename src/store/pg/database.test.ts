@@ -1,4 +1,4 @@
-/** Prepared statements survive changes of their tables; reads run in parallel where possible. */
+/** Tests prepared statements after changes of their tables, and parallel reads. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts';
 import { type Database, openDatabase, type Queryable, readAll, withinTransaction } from './database.ts';
@@ -43,7 +43,7 @@ test('reads new columns that another replica adds, inside and outside a transact
   expect(await readThings(db)).toEqual([{ thing: 1, colour: 'red', size: 7 }]);
 });
 
-/** The results of three reads, and how many of them ran at the same time at most. */
+/** Returns the results of three reads and the maximum number that ran at the same time. */
 async function runThree(on: Queryable) {
   let running = 0;
   let maxRunning = 0;
@@ -64,7 +64,7 @@ test('runs independent reads one after another in a transaction', async () => {
   const oneByOne = { results: [1, 2, 3], maxRunning: 1 };
   expect(await db.transaction(runThree)).toEqual(oneByOne);
   const within = db.transaction((tx) => runThree(withinTransaction(db, tx)));
-  expect(await within, 'also where a transaction stands for the whole database').toEqual(oneByOne);
+  expect(await within, 'also with a database that runs all statements in the transaction').toEqual(oneByOne);
 });
 
 test('rejects when a read throws before it returns a promise', async () => {

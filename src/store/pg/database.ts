@@ -1,5 +1,5 @@
 /**
- * Connections to PostgreSQL: one pool, transactions with retries, prepared statements, and errors
+ * Connects to PostgreSQL: a pool, transactions with retries, and prepared statements. Errors are
  * sorted into "the store is unavailable" and "the statement is wrong".
  */
 import { createHash } from 'node:crypto';
@@ -10,21 +10,21 @@ import { types } from './timestamps.ts';
 
 export type Row = object;
 
-/** Runs statements: the pool, or one open transaction. */
+/** Runs statements on the pool or in an open transaction. */
 export interface Queryable {
   /**
-   * `often`: prepare the statement, so that PostgreSQL parses and plans it once per connection.
-   * The plan is made without the values, so these must not decide which plan is best: pass one id,
-   * not a list of ids, and write a limit into the text.
+   * With `often`, the statement is prepared, so that PostgreSQL parses and plans it once per
+   * connection. The plan does not know the values, so they must not decide which plan is best: pass
+   * one id instead of a list of ids, and write a limit into the text.
    */
-  query<R extends Row>(text: string, values?: unknown[], how?: { often?: boolean }): Promise<R[]>;
-  /** All statements share one connection, which runs one at a time. */
+  query<R extends Row>(text: string, values?: unknown[], options?: { often?: boolean }): Promise<R[]>;
+  /** Set if all statements share one connection, which runs one at a time. */
   readonly one_connection?: true;
-  /** Redacts text of machines and people before it is stored, in rows and in evidence alike. */
+  /** Redacts text from machines and people before it is stored in rows or evidence. */
   readonly redact: Redactor;
-  /** Charged for the evidence that is written; see `chargedTo`. */
+  /** The account that is charged for written evidence; see `chargedTo`. */
   readonly account?: WriteAccount;
-  /** Call after writing evidence: the tail is woken once the transaction commits. */
+  /** Call this after writing evidence, so that the commit wakes the tail. */
   evidenceWritten(): void;
 }
 
@@ -40,7 +40,7 @@ export interface Database extends Queryable {
   /** Called after each commit that wrote evidence. */
   whenEvidence(listener: () => void): void;
   /**
-   * A dedicated connection for LISTEN or a session lock, with its own settings. The caller ends it.
+   * Opens a dedicated connection for LISTEN or a session lock. The caller ends it.
    */
   connect(applicationName: string, settings?: Record<string, string>): Promise<pg.Client>;
   close(): Promise<void>;
@@ -55,21 +55,21 @@ export class StoreUnavailable extends Error {
 const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
 /**
- * A prepared statement is no longer valid: another replica migrated its table, or a connection
- * pooler dropped the statement.
+ * Whether a prepared statement is no longer valid, because another replica migrated its table or a
+ * connection pooler dropped the statement.
  */
 const isStalePlan = (error: unknown): boolean =>
   sqlState(error) === '26000' ||
   (sqlState(error) === '0A000' && error instanceof Error && /cached plan/.test(error.message));
 const maxTries = 3;
 /**
- * Shorter than a replica's lease: a replica that freezes inside a transaction loses its row locks
- * before another replica takes over.
+ * Shorter than a replica's lease, so that a replica that freezes inside a transaction loses its row
+ * locks before another replica takes over.
  */
 const idleTransactionMs = 8_000;
 /**
- * A login takes four round trips, so a link with 2 s of latency needs 8 s. The store watch drops
- * connections that are lost sooner than this.
+ * A login takes four round trips, so a link with 2 s of latency needs 8 s. The store watch finds
+ * lost connections before this time.
  */
 const connectTimeoutMs = 20_000;
 
@@ -80,7 +80,7 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
   sqlState(error) === '23505' &&
   (constraint === undefined || (error instanceof pg.DatabaseError && error.constraint === constraint));
 
-/** The statement's lock timeout passed. */
+/** Whether the statement waited longer for a lock than its timeout allows. */
 export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
 function classify(error: unknown): unknown {
@@ -90,10 +90,10 @@ function classify(error: unknown): unknown {
       : error;
   }
   const code = sqlState(error);
-  const broken =
+  const isBroken =
     code?.startsWith('E') ||
     (error instanceof Error && /terminated|timeout|closed|not queryable|Cannot use a pool/i.test(error.message));
-  return broken
+  return isBroken
     ? new StoreUnavailable(error instanceof Error ? error.message : 'connection lost', { cause: error })
     : error;
 }
@@ -101,7 +101,7 @@ function classify(error: unknown): unknown {
 export function openDatabase(options: {
   url: string;
   max_connections?: number;
-  /** The redactor of this installation; by default the built-in rules. */
+  /** The redactor of this installation. The default has only the built-in rules. */
   redact?: LearningRedactor;
   on_idle_error?: (error: Error) => void;
   watch?: Pick<StoreWatch, 'Client'>;
@@ -118,39 +118,40 @@ export function openDatabase(options: {
     idle_in_transaction_session_timeout: idleTransactionMs,
     types,
   });
-  // Without a listener, an error on a connection would end the process. A broken idle connection is
-  // replaced at the next use; a broken one in use fails its statement, which reports the error.
+  // Without a listener, an error on a connection would end the process. The pool replaces a broken
+  // idle connection. If a connection breaks in use, its statement fails and reports the error.
   pool.on('connect', (client) => client.on('error', () => {}));
   pool.on('error', (error) => {
     if (!pool.ending) options.on_idle_error?.(error);
   });
 
-  let announce: () => void = () => {};
-  const names = new Map<string, string>();
+  let notifyEvidence: () => void = () => {};
+  const statementNames = new Map<string, string>();
   let generation = 0;
   /**
-   * Named after the text: a pooler may share connections between processes, and the same name must
-   * mean the same statement in all of them.
+   * Derives the name from the text. A pooler may share connections between processes, and a name
+   * must mean the same statement in all of them.
    */
   const nameOf = (text: string): string => {
-    const name = names.get(text) ?? `often_${generation}_${createHash('md5').update(text).digest('base64url')}`;
-    names.set(text, name);
+    const name =
+      statementNames.get(text) ?? `often_${generation}_${createHash('md5').update(text).digest('base64url')}`;
+    statementNames.set(text, name);
     return name;
   };
 
   const run = async <R extends Row>(
-    on: pg.Pool | pg.PoolClient,
+    connection: pg.Pool | pg.PoolClient,
     text: string,
     values: unknown[] = [],
     { often = false }: { often?: boolean } = {},
   ): Promise<R[]> => {
     try {
-      return (await on.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
+      return (await connection.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
     } catch (error) {
       // New names make every connection prepare its statements again.
       if (isStalePlan(error)) {
         generation++;
-        names.clear();
+        statementNames.clear();
       }
       throw classify(error);
     }
@@ -166,55 +167,55 @@ export function openDatabase(options: {
     }
   };
 
-  const attempt = async <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => {
+  const attemptTransaction = async <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => {
     const client = await pool.connect().catch((error) => {
       throw classify(error);
     });
-    let wrote = false;
+    let wroteEvidence = false;
     const tx: Transaction = {
       transaction: true,
       one_connection: true,
-      query: (text, values, how) => run(client, text, values, how),
+      query: (text, values, options) => run(client, text, values, options),
       redact,
       evidenceWritten: () => {
-        wrote = true;
+        wroteEvidence = true;
       },
     };
-    let broken: Error | undefined;
+    let connectionError: Error | undefined;
     // An error between two statements is only emitted; without a listener it would end the process.
     const onBroken = (error: Error) => {
-      broken = error;
+      connectionError = error;
     };
     client.on('error', onBroken);
     try {
       await run(client, 'begin');
       const result = await work(tx);
       await run(client, 'commit');
-      if (wrote) announce();
+      if (wroteEvidence) notifyEvidence();
       return result;
     } catch (error) {
       // If the rollback fails, the connection is gone, and the transaction with it.
-      await client.query('rollback').catch((lost: Error) => {
-        broken = lost;
+      await client.query('rollback').catch((rollbackError: Error) => {
+        connectionError = rollbackError;
       });
       throw error;
     } finally {
       client.removeListener('error', onBroken);
-      client.release(broken);
+      client.release(connectionError);
     }
   };
 
   return {
     url: options.url,
-    query: (text, values, how) => retry(() => run(pool, text, values, how), isStalePlan),
+    query: (text, values, options) => retry(() => run(pool, text, values, options), isStalePlan),
     redact,
-    evidenceWritten: () => announce(),
+    evidenceWritten: () => notifyEvidence(),
     whenEvidence(listener) {
-      announce = listener;
+      notifyEvidence = listener;
     },
     transaction: (work) =>
       retry(
-        () => attempt(work),
+        () => attemptTransaction(work),
         (error) => isStalePlan(error) || transientCodes.includes(sqlState(error) ?? ''),
       ),
     async connect(application_name, settings = {}) {
@@ -228,8 +229,8 @@ export function openDatabase(options: {
         connectionTimeoutMillis: connectTimeoutMs,
         types,
       });
-      // If it breaks before the caller listens, the caller's first statement fails; the event alone
-      // would end the process.
+      // Without a listener, an error event would end the process. If the connection breaks before
+      // the caller listens, the caller's first statement fails.
       client.on('error', () => {});
       await client.connect().catch((error) => {
         throw classify(error);
@@ -240,14 +241,14 @@ export function openDatabase(options: {
   };
 }
 
-/** The only row of a result; throws if there is none or more than one. */
+/** Returns the only row of a result. Throws if there is none or more than one. */
 export function single<R>(rows: R[]): R {
   const [row] = rows;
   if (row === undefined || rows.length !== 1) throw new Error(`expected one row, got ${rows.length}`);
   return row;
 }
 
-/** Counts the evidence that an outside caller causes, for its quota. */
+/** Counts the evidence that an outside caller causes against its quota. */
 export interface WriteAccount {
   charge(rows: number, bytes: number): void;
 }
@@ -259,22 +260,22 @@ export const chargedTo = (db: Database, account: WriteAccount): Database => ({
 });
 
 /**
- * A database that runs every statement in one open transaction, so that work made of several
- * transactions is committed as a whole. The caller that opened the transaction ends it.
+ * Returns a database that runs every statement in one open transaction, so that work made of
+ * several transactions is committed as a whole. The caller that opened the transaction ends it.
  */
 export const withinTransaction = (db: Database, tx: Transaction): Database => ({
   ...db,
   one_connection: true,
-  query: (text, values, how) => tx.query(text, values, how),
+  query: (text, values, options) => tx.query(text, values, options),
   evidenceWritten: () => tx.evidenceWritten(),
-  // No savepoint: if a part fails, the whole transaction fails.
+  // There is no savepoint, so if a part fails, the whole transaction fails.
   transaction: (work) => work(tx),
 });
 
 type Reads = readonly (() => Promise<unknown>)[];
 type Results<All extends Reads> = { [Index in keyof All]: Awaited<ReturnType<All[Index]>> };
 
-/** Runs independent reads: in parallel on a pool, one after another on a single connection. */
+/** Runs independent reads, in parallel on a pool and one after another on a single connection. */
 export async function readAll<const All extends Reads>(db: Queryable, reads: All): Promise<Results<All>> {
   if (!db.one_connection) return (await Promise.all(reads.map(async (read) => read()))) as Results<All>;
   const results: unknown[] = [];

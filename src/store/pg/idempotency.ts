@@ -1,15 +1,15 @@
 /**
- * Idempotency keys: the first request with a key does the work, retries get its reply. The key, the
- * work and the reply are written in one transaction, so a crash leaves all of it or nothing, and a
- * concurrent retry waits for the commit.
+ * Stores idempotency keys. The first request with a key does the work, and retries get its reply.
+ * The key, the work and the reply are written in one transaction, so a crash leaves all of it or
+ * nothing, and a concurrent retry waits for the commit.
  *
- * A reply may hold a secret that is shown once (a new token). It is encrypted with the key itself,
- * of which only a hash is stored, so the table reveals neither.
+ * A reply may hold a secret that is shown once, such as a new token. It is encrypted with a key
+ * derived from the idempotency key. The table has only a hash of that key, so it reveals neither.
  */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { isLockTimeout, type Queryable, type Transaction } from './database.ts';
 
-const keptSeconds = 24 * 3600;
+const retentionSeconds = 24 * 3600;
 /** How long a retry waits for the first request before it gets `in_progress`. */
 const maxWait = '5s';
 
@@ -63,13 +63,13 @@ async function insertKey(tx: Transaction, scope: KeyScope, request_hash: Buffer,
        -- An expired key can be used again.
        where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => $5)
      returning key`,
-    [scope.token_id, storedKey(scope), request_hash, now, keptSeconds],
+    [scope.token_id, storedKey(scope), request_hash, now, retentionSeconds],
   );
   await tx.query('set local lock_timeout = 0');
   return inserted.length > 0;
 }
 
-/** Writes the first hash. A stored row with any of the hashes belongs to the same request. */
+/** Stores the first hash. A stored row with any of the hashes belongs to the same request. */
 export async function claimKey(
   tx: Transaction,
   scope: KeyScope,
@@ -91,7 +91,7 @@ export async function claimKey(
   return { state: 'answered', status: row.status, reply: unseal(scope, row.reply) };
 }
 
-/** Call it in the transaction that claimed the key and did the work. */
+/** Stores the reply. Call this in the transaction that claimed the key and did the work. */
 export async function keepAnswer(tx: Transaction, scope: KeyScope, status: number, reply: unknown): Promise<void> {
   await tx.query('update idempotency_keys set status = $3, reply = $4 where token_id = $1 and key = $2', [
     scope.token_id,
@@ -106,7 +106,7 @@ export async function forgetOldKeys(db: Queryable, now: Date): Promise<number> {
     `delete from idempotency_keys
      where created_at < $1::timestamptz - make_interval(secs => $2)
      returning key`,
-    [now, keptSeconds],
+    [now, retentionSeconds],
   );
   return rows.length;
 }

@@ -9,8 +9,8 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 test.each([
-  ['none', []],
-  ['one', [0]],
+  ['no number', []],
+  ['one number', [0]],
   ['integers, fractions and negative numbers', [1, -2, 0.1, 1_794_847_140_096.125, 1e-300, -1e300]],
 ])('PostgreSQL reads the same numbers in the same order: %s', async (_, values: number[]) => {
   expect(await store.db.query('select $1::float8[] as read', [float8Array(values)])).toEqual([{ read: values }]);

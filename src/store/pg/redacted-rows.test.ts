@@ -1,5 +1,6 @@
 /**
- * A secret that equals a status or a column name damages no row and no fact; free text is redacted.
+ * A secret that equals a status or a column name does not damage rows or facts. Free text is
+ * redacted.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
@@ -34,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test('rows keep their statuses and agree with their facts', async () => {
+test('rows keep their status and stay equal to their facts', async () => {
   const { db } = store;
   const node = await fleet.node('ready');
   const made = await fleet.allocation('active', node, 'tenant-of-allocation');

@@ -1,10 +1,10 @@
 /**
- * Rows as JSON for one statement, redacted only in columns that hold free text. Ids, codes,
- * statuses and field names stay.
+ * Renders rows as JSON for a statement and redacts only columns that hold free text. Ids, codes,
+ * statuses and field names stay as they are.
  */
 import type { Redactor } from '../../base/redaction/redact.ts';
 
-/** Columns of nodes and allocations that hold free text of machines, people or programs. */
+/** Columns of nodes and allocations that hold free text from machines, people or programs. */
 export const wordColumns = [
   'name',
   'zone',
@@ -25,8 +25,8 @@ type Json = Record<string, unknown>;
 const isRecord = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Passes the column's name along, since the name alone may mark the value as secret. */
-const redacted = (redact: Redactor, name: string, value: unknown): unknown => redact.value({ [name]: value })[name];
+/** Passes the column's name along, because the name alone may mark the value as secret. */
+const redactValue = (redact: Redactor, name: string, value: unknown): unknown => redact.value({ [name]: value })[name];
 
 function redactColumns(redact: Redactor, row: Json, columns: readonly string[]): Json {
   const kept = { ...row };
@@ -34,34 +34,35 @@ function redactColumns(redact: Redactor, row: Json, columns: readonly string[]):
     const [name = '', inner] = column.split('.', 2);
     const value = kept[name];
     if (value === undefined || value === null) continue;
-    if (inner === undefined) kept[name] = redacted(redact, name, value);
+    if (inner === undefined) kept[name] = redactValue(redact, name, value);
     else if (isRecord(value)) kept[name] = redactColumns(redact, value, [inner]);
   }
   return kept;
 }
 
 /**
- * `columns` may name a field of a JSON column: `actor.name`. Rows without suspicious text stay as
- * they are.
+ * `columns` may name a field of a JSON column, such as `actor.name`. Rows without suspicious text
+ * are not changed.
  */
 export function redactedRows(redact: Redactor, rows: readonly object[], columns: readonly string[]): string {
-  const written = JSON.stringify(rows);
-  if (!redact.mayContain(written)) return written;
-  return JSON.stringify((JSON.parse(written) as Json[]).map((row) => redactColumns(redact, row, columns)));
+  const json = JSON.stringify(rows);
+  if (!redact.mayContain(json)) return json;
+  return JSON.stringify((JSON.parse(json) as Json[]).map((row) => redactColumns(redact, row, columns)));
 }
 
-/** Facts of these nouns carry the changed columns of a row as `set`; see history/projection.ts. */
+/** Facts about these have the changed columns of a row in `set`; see history/projection.ts. */
 const rowNouns: ReadonlySet<unknown> = new Set(['node', 'allocation']);
 
 /**
- * Any caller may put a `set` into a fact. Only in the server's own facts it holds columns of a row.
+ * Any caller may put a `set` into a fact. Only in the server's own facts does it hold columns of a
+ * row.
  */
 const describesRow = ({ kind, origin }: Json): boolean =>
   origin === 'internal' && rowNouns.has(String(kind).split('.', 1)[0]);
 
 /**
- * `set` is redacted exactly as its row, or the two would differ. Other data is redacted at every
- * depth.
+ * Redacts `set` exactly like its row, because otherwise the two would differ. Other data is redacted
+ * at every depth.
  */
 function redactFact(redact: Redactor, fact: Json): Json {
   const kept = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);
@@ -73,7 +74,7 @@ function redactFact(redact: Redactor, fact: Json): Json {
 }
 
 export function redactedFacts(redact: Redactor, facts: readonly object[]): string {
-  const written = JSON.stringify(facts);
-  if (!redact.mayContain(written)) return written;
-  return JSON.stringify((JSON.parse(written) as Json[]).map((fact) => redactFact(redact, fact)));
+  const json = JSON.stringify(facts);
+  if (!redact.mayContain(json)) return json;
+  return JSON.stringify((JSON.parse(json) as Json[]).map((fact) => redactFact(redact, fact)));
 }

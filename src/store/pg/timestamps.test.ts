@@ -5,7 +5,7 @@ import { readTimestamp } from './timestamps.ts';
 
 const anyStyle: (text: string) => Date = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ);
 
-/** As PostgreSQL formats it: no trailing zeros in the fraction, and no dot without a fraction. */
+/** Formats like PostgreSQL: no trailing zeros in the fraction, and no dot without a fraction. */
 const format = (date: Date, micros: number, zone: string) => {
   const fraction = `${String(date.getUTCMilliseconds()).padStart(3, '0')}${String(micros).padStart(3, '0')}`.replace(
     /0+$/,
@@ -15,7 +15,7 @@ const format = (date: Date, micros: number, zone: string) => {
   return `${day} ${time.slice(0, 8)}${fraction && `.${fraction}`}${zone}`;
 };
 
-test('parses like the driver, in every time zone', () => {
+test('returns the same time as the driver, in every time zone', () => {
   const years = { min: new Date('1970-01-01T00:00:00Z'), max: new Date('9999-12-31T00:00:00Z'), noInvalidDate: true };
   fc.assert(
     fc.property(

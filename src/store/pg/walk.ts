@@ -1,28 +1,28 @@
 /**
- * Keyset pagination: a page walks one index in id order from where the last page ended, so its cost
- * does not grow with the table. Conditions without an index filter a bounded number of rows per
- * page; such a page may be short or empty and still have a cursor.
+ * Reads pages with keyset pagination. A page walks one index in id order from the end of the last
+ * page, so its cost does not grow with the table. Conditions without an index filter a bounded
+ * number of rows per page. Such a page may be short or empty and still have a cursor.
  */
 import type { Queryable } from './database.ts';
 
 export const defaultPageSize = 100;
-/** A page with conditions without an index scans this many rows. */
+/** A page whose conditions have no index scans at most this many rows. */
 const defaultMaxScanned = 10_000;
 
 export interface Walk {
-  /** The name under which a statement selects the rows. */
+  /** The alias of the walked rows in the statement. */
   table: string;
   key: string;
   /** Selects at most `maxRows` rows in the order of an index. */
   rows(maxRows: number): string;
-  /** The parameters of `rows`, which come first. */
+  /** The parameters of `rows`. They come first in the statement. */
   values: unknown[];
 }
 
 /** Adds a value to the parameters of a statement and returns its placeholder. */
 export type Bind = (value: unknown) => string;
 
-/** Binds values in the order of the calls, after `offset` others. */
+/** Binds values in the order of the calls. Their placeholders start after `offset`. */
 export function parameters(offset = 0) {
   const values: unknown[] = [];
   const bind: Bind = (value) => `$${offset + values.push(value)}`;
@@ -31,10 +31,11 @@ export function parameters(offset = 0) {
 
 export type Direction = 'asc' | 'desc';
 
+/** The comparison of a key with the cursor that selects later rows. */
 export const beyond = (direction: Direction) => (direction === 'desc' ? '<' : '>');
 
 export interface Wanted {
-  /** Conditions on the rows that the walk does not answer by its index. */
+  /** Conditions that the walked index does not answer. */
   where: readonly string[];
   values: readonly unknown[];
   direction: Direction;
@@ -43,29 +44,29 @@ export interface Wanted {
 }
 
 /**
- * `select` makes a statement that reads the rows of the walk, with its joins, up to the `where`.
+ * Reads a page. `select` returns the statement up to its `where`, with joins, for a `from` clause.
  */
 export async function readWalk<R extends object>(
   db: Queryable,
   { key, rows, table, values }: Walk,
-  { where, values: more, direction, limit, max_scanned = defaultMaxScanned }: Wanted,
+  { where, values: whereValues, direction, limit, max_scanned = defaultMaxScanned }: Wanted,
   select: (from: string) => string,
 ): Promise<{ rows: R[]; next_cursor: string | null }> {
   const maxRows = where.length === 0 ? limit + 1 : max_scanned;
   const ordered = `order by ${table}.${key} ${direction}`;
-  const found = await db.query<R>(
+  const matches = await db.query<R>(
     `${select(`(${rows(maxRows)}) ${table}`)}
      where ${where.length === 0 ? 'true' : where.join(' and ')}
      ${ordered}
      limit ${limit + 1}`,
-    [...values, ...more],
-    // Nearly all callers use the default size, and planning takes as long as reading. Each other
-    // size would be one more plan to keep.
+    [...values, ...whereValues],
+    // Only the default size is prepared. Nearly all callers use it, and planning takes as long as
+    // reading; each other size would be another plan to keep.
     { often: where.length === 0 && limit === defaultPageSize },
   );
   const keyOf = (row: object | undefined): string | null => (row ? String(row[key as keyof typeof row]) : null);
-  if (found.length > limit) return { rows: found.slice(0, limit), next_cursor: keyOf(found[limit - 1]) };
-  if (where.length === 0) return { rows: found, next_cursor: null };
+  if (matches.length > limit) return { rows: matches.slice(0, limit), next_cursor: keyOf(matches[limit - 1]) };
+  if (where.length === 0) return { rows: matches, next_cursor: null };
   const [last] = await db.query(
     `select ${key} from (${rows(maxRows)}) ${table}
      ${ordered}
@@ -73,12 +74,12 @@ export async function readWalk<R extends object>(
      offset ${max_scanned - 1}`,
     values,
   );
-  return { rows: found, next_cursor: keyOf(last) };
+  return { rows: matches, next_cursor: keyOf(last) };
 }
 
 /**
- * Walks an index over (pool, status, id): reads the next ids of each requested pool and status, and
- * keeps the first of them. Pools are few, so these are few index lookups.
+ * Walks an index over (pool, status, id). It reads the next ids of each requested pool and status
+ * and keeps the first of them. There are few pools, so this needs few index lookups.
  */
 export const alongPoolsAndStatuses = (of: {
   table: string;

@@ -7,32 +7,32 @@
 import pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
 
-/** A connection as the watch saw it last. */
-export interface Waiting {
-  /** Its configuration; a probe connects with the same. */
+/** A connection in the state of the watch's last check. */
+export interface WatchedConnection {
+  /** A probe connects with the same configuration. */
   config: pg.ClientConfig;
   isWaiting: boolean;
-  /** Since when it waits without reading a byte. */
+  /** Since when the connection waits without reading a byte. */
   since_ms: number;
-  /** Sent since it last read a byte. */
+  /** Bytes sent since the connection last read a byte. */
   unread_bytes: number;
   pid(): number | null;
   drop(error: Error): void;
 }
 
 export interface LostAnswers {
-  inspect(waiting: Waiting[]): void;
+  inspect(waiting: WatchedConnection[]): void;
   stop(): void;
 }
 
-/** Most statements end long before. A probe costs a connection. */
+/** A probe costs a connection, and most statements end long before this time. */
 const suspectAfterMs = 2_500;
-/** The session is idle while a large statement arrives over a slow link. */
+/** A slow link: the session stays idle until a large statement has arrived. */
 const slowestBytesPerMs = 4;
 const probeEveryMs = 1_000;
 const maxProbes = 8;
 const probeTimeoutMs = 15_000;
-/** After a silence this many times longer than needed, one probe is enough. */
+/** One probe is enough after a silence this many times longer than the needed time. */
 const certainFactor = 3;
 
 interface Session {
@@ -40,7 +40,7 @@ interface Session {
   state: string | null;
 }
 
-interface Probed {
+interface ProbeResult {
   /** False behind a pooler, which hides the session ids of PostgreSQL. */
   isDirect: boolean;
   sessions: Map<number, string | null>;
@@ -49,12 +49,12 @@ interface Probed {
 const ownSession = 'select pg_backend_pid() as pid, null as state';
 const sessionsOf = 'select pid, state from pg_stat_activity where pid = any($1::int[])';
 
-const lostAnswer = () =>
+const lostAnswerError = () =>
   Object.assign(new Error('lost reply: the database session is idle, but this connection still waits'), {
     code: 'ETIMEDOUT',
   });
 
-async function probe(config: pg.ClientConfig, pids: number[]): Promise<Probed> {
+async function probe(config: pg.ClientConfig, pids: number[]): Promise<ProbeResult> {
   const client = new pg.Client({
     ...config,
     application_name: 'slipway probe',
@@ -74,23 +74,28 @@ async function probe(config: pg.ClientConfig, pids: number[]): Promise<Probed> {
 }
 
 export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(count: number): void }): LostAnswers {
-  /** Found idle by an earlier probe during the same wait. */
-  const suspected = new WeakMap<Waiting, number>();
+  /** Connections whose session an earlier probe found idle, with the start of that wait. */
+  const suspected = new WeakMap<WatchedConnection, number>();
   let probes = 0;
   let probedMs = Number.NEGATIVE_INFINITY;
   let stopped = false;
 
-  const patienceMs = ({ unread_bytes }: Waiting) => suspectAfterMs + unread_bytes / slowestBytesPerMs;
+  const patienceMs = ({ unread_bytes }: WatchedConnection) => suspectAfterMs + unread_bytes / slowestBytesPerMs;
 
-  const isLost = (each: Waiting, startedMs: number, tookMs: number, { isDirect, sessions }: Probed): boolean => {
+  const isLost = (
+    each: WatchedConnection,
+    startedMs: number,
+    tookMs: number,
+    { isDirect, sessions }: ProbeResult,
+  ): boolean => {
     const silentMs = clock.monotonicMs() - each.since_ms;
     const neededMs = patienceMs(each) + 2 * tookMs;
     if (!each.isWaiting || each.since_ms > startedMs || silentMs < neededMs) return false;
     const pid = each.pid();
-    // Still connecting, although the probe, which started later, has connected.
+    // This connection is still connecting, but the probe, which started later, has connected.
     if (pid === null) return true;
     if (!isDirect) return false;
-    // `null`: the session belongs to another role, so its state is hidden; it may be active.
+    // The state is null for sessions of another role, which may be active.
     const state = sessions.has(pid) ? sessions.get(pid) : 'gone';
     if (state === 'active' || state === null || state?.startsWith('fastpath')) return false;
     const isSecond = suspected.get(each) === each.since_ms;
@@ -98,19 +103,20 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
     return isSecond || silentMs > certainFactor * neededMs;
   };
 
-  const examine = async (config: pg.ClientConfig, suspects: Waiting[]) => {
+  const examine = async (config: pg.ClientConfig, suspects: WatchedConnection[]) => {
     const startedMs = clock.monotonicMs();
     probes++;
     try {
       const pids = suspects.map((each) => each.pid()).filter((pid) => pid !== null);
       const probed = await probe(config, pids);
       if (stopped) return;
-      const gone = suspects.filter((each) => isLost(each, startedMs, clock.monotonicMs() - startedMs, probed));
-      for (const each of gone) each.drop(lostAnswer());
-      if (gone.length > 0) onLost?.(gone.length);
+      const lostConnections = suspects.filter((each) =>
+        isLost(each, startedMs, clock.monotonicMs() - startedMs, probed),
+      );
+      for (const each of lostConnections) each.drop(lostAnswerError());
+      if (lostConnections.length > 0) onLost?.(lostConnections.length);
     } catch {
-      // The store is away: the callers get an error from their own connection, or from the next
-      // probe.
+      // The store is away. The callers get an error from their own connections or a later probe.
     } finally {
       probes--;
     }
@@ -123,7 +129,7 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
       const suspects = waiting.filter((each) => nowMs - each.since_ms > patienceMs(each));
       if (suspects.length === 0) return;
       probedMs = nowMs;
-      // One probe per role: the sessions of other roles are hidden.
+      // Each role needs its own probe, because PostgreSQL hides the sessions of other roles.
       for (const [config, group] of Map.groupBy(suspects, (each) => each.config)) void examine(config, group);
     },
     stop() {

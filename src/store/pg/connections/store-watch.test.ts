@@ -1,6 +1,6 @@
 /**
- * A slow store, one that is away, and lost replies: a real PostgreSQL behind a proxy that drops
- * bytes.
+ * Tests a slow store, an unreachable store and lost replies with a real PostgreSQL behind a proxy
+ * that drops bytes.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -15,15 +15,15 @@ import { type StoreWatch, watchStore } from './store-watch.ts';
 /** Forwards bytes, or drops them without closing connections. */
 async function openProxy(to: { host: string; port: number }) {
   let drops = false;
-  const open = new Set<Socket>();
+  const sockets = new Set<Socket>();
   const pass = (from: Socket, into: Socket) => {
-    open.add(from);
+    sockets.add(from);
     from.on('data', (bytes) => {
       if (!drops) into.write(bytes);
     });
     from.on('error', () => {});
     from.on('close', () => {
-      open.delete(from);
+      sockets.delete(from);
       into.destroy();
     });
   };
@@ -36,15 +36,15 @@ async function openProxy(to: { host: string; port: number }) {
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    drop(now: boolean) {
-      drops = now;
+    drop(enabled: boolean) {
+      drops = enabled;
     },
-    /** As a pooler or a firewall does with idle connections. */
+    /** Closes all connections, like a pooler or a firewall closes idle ones. */
     cut() {
-      for (const socket of open) socket.destroy();
+      for (const socket of sockets) socket.destroy();
     },
     async end() {
-      for (const socket of open) socket.destroy();
+      for (const socket of sockets) socket.destroy();
       if (!server.listening) return;
       server.close();
       await once(server, 'close');
@@ -97,11 +97,11 @@ test('a statement with a lost reply fails once the store is back, and can be ret
   expect(await failed).toBeInstanceOf(StoreUnavailable);
   expect(lost).toBeGreaterThan(0);
   expect(await db.query('select 3 as answer')).toEqual([{ answer: 3 }]);
-  await until('the watch to see it', () => back && !watch.isAway());
+  await until('the watch to see the store again', () => back && !watch.isAway());
   expect(watch.awayMs()).toBeGreaterThanOrEqual(awayMs);
 });
 
-test('a slow statement is not taken for lost', async () => {
+test('keeps the connection of a slow statement', async () => {
   const [row] = await Promise.all([
     db.query<{ answer: number }>('select 1 as answer from pg_sleep(9)'),
     until('another statement to finish meanwhile', () => db.query('select 1')),

@@ -1,21 +1,21 @@
 /**
- * Watches the sockets of all connections of this process to PostgreSQL. It distinguishes a slow
- * store from one that is away, and measures how long the store was away. It closes connections that
- * lost a reply: their statements fail with `store_unavailable`, and operations retry them.
+ * Watches the sockets of all connections of this process to PostgreSQL. The watch distinguishes a
+ * slow store from one that is away, and measures how long the store was away. It closes connections
+ * that lost a reply. Their statements then fail with `store_unavailable`, and operations retry them.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';
 import type { Clock } from '../../../base/clock.ts';
-import { createLostAnswers, type Waiting } from './lost-answers.ts';
+import { createLostAnswers, type WatchedConnection } from './lost-answers.ts';
 
 export interface StoreWatch {
   /**
-   * For pools and single connections: instances of this class are watched from their first byte.
+   * Use this class for pools and single connections. Its instances are watched from the first byte.
    */
   readonly Client: typeof pg.Client;
   /** Whether statements have been waiting for a while without any reply. */
   isAway(): boolean;
-  /** How long the store was away in all, including the present absence. */
+  /** How long the store has been away in total, including the current absence. */
   awayMs(): number;
   /** Called when the store answers again after it was away. */
   whenBack(listener: () => void): void;
@@ -23,15 +23,17 @@ export interface StoreWatch {
 }
 
 /**
- * Short compared to every bound that depends on it. A check costs a few additions per connection.
+ * Short compared to the other times here. A check costs a few additions per connection.
  */
 const everyMs = 500;
 /**
- * Away this long after a connection failed during a statement or a login, without any reply since.
+ * The store counts as away this long after a connection failed during a statement or a login, if
+ * there was no reply since.
  */
 const awayAfterFailureMs = 1_000;
 /**
- * Away after this time without a reply, where no connection broke. Longer than a slow round trip.
+ * If no connection failed, the store counts as away after this time without a reply. It is longer
+ * than a slow round trip.
  */
 const awayAfterSilenceMs = 5_000;
 /** A check this late means that this process stalled, not the store. */
@@ -45,23 +47,23 @@ interface ClientState {
   _ending: boolean;
 }
 
-interface Watched extends Waiting {
+interface WatchedClient extends WatchedConnection {
   state: ClientState;
-  /** Bytes at the last check. */
+  /** Bytes read and written at the last check. */
   read: number;
   written: number;
-  /** Bytes written before the check that first saw the present wait. */
+  /** Bytes written before the check that first saw the current wait. */
   written_before: number;
 }
 
 export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: number): void }): StoreWatch {
-  const watched = new Set<Watched>();
+  const watched = new Set<WatchedClient>();
   const listeners: (() => void)[] = [];
   const lost = createLostAnswers({ clock, onLost });
   let checkedMs = clock.monotonicMs();
   /**
-   * Since when statements have been waiting without any answer. A store without statements is
-   * quiet, not away.
+   * Since when statements have been waiting without any answer. Without statements, the store does
+   * not count as away.
    */
   let unansweredMs: number | undefined;
   let hasFailed = false;
@@ -72,7 +74,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
 
   const add = (client: pg.Client, config: pg.ClientConfig) => {
     const state = client as unknown as ClientState;
-    const each: Watched = {
+    const each: WatchedClient = {
       state,
       config,
       read: 0,
@@ -87,7 +89,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     watched.add(each);
     state.connection.once('end', () => {
       watched.delete(each);
-      // Poolers and firewalls close idle connections; that says nothing about the store.
+      // Poolers and firewalls close idle connections, so this is no failure of the store.
       if (state._ending || state.readyForQuery === true) return;
       unansweredMs ??= clock.monotonicMs();
       hasFailed = true;
@@ -103,7 +105,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   }
 
   /** Returns whether the connection read anything since the last check. */
-  const update = (each: Watched, nowMs: number): boolean => {
+  const update = (each: WatchedClient, nowMs: number): boolean => {
     const { bytesRead = 0, bytesWritten = 0 } = each.state.connection.stream;
     const isWaiting = each.state.readyForQuery !== true;
     const hasRead = bytesRead !== each.read;
@@ -119,7 +121,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   };
 
   const silentMs = () => clock.monotonicMs() - (unansweredMs ?? clock.monotonicMs());
-  const forget = () => {
+  const reset = () => {
     unansweredMs = undefined;
     hasFailed = false;
     hasFailedToConnect = false;
@@ -136,12 +138,12 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     if (answered || isStalled) {
       const isBack = away && answered;
       if (away) totalAwayMs += silentMs();
-      forget();
+      reset();
       if (isBack) for (const listener of listeners) listener();
     } else if (waiting.length > 0 || hasFailedToConnect) {
       unansweredMs ??= nowMs;
       if (silentMs() >= (hasFailed ? awayAfterFailureMs : awayAfterSilenceMs)) away = true;
-    } else if (!away) forget();
+    } else if (!away) reset();
     lost.inspect(waiting);
     cancel = clock.after(everyMs, check);
   };

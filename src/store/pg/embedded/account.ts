@@ -1,6 +1,6 @@
 /**
- * The account that PostgreSQL runs as: an unprivileged one if Slipway runs as root, which
- * PostgreSQL refuses; otherwise Slipway's own.
+ * Chooses the account that PostgreSQL runs as. PostgreSQL refuses to run as root, so if Slipway runs
+ * as root, PostgreSQL gets an unprivileged account. Otherwise it uses Slipway's own.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
@@ -13,8 +13,8 @@ export interface Account {
   gid: number;
 }
 
-/** Never `nobody`: its processes can read and signal each other. */
-const dedicated = ['slipway', 'postgres'];
+/** `nobody` is not among them, because processes of one account can read and signal each other. */
+const dedicatedNames = ['slipway', 'postgres'];
 const ownName = 'slipway';
 
 export const runsAsRoot = () => process.getuid?.() === 0;
@@ -26,7 +26,10 @@ function listAccounts(): Account[] {
     .map(([name = '', , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }));
 }
 
-/** shadow's useradd, then busybox's adduser: a system account without home, shell or password. */
+/**
+ * Commands that create a system account without home, shell or password: useradd of shadow, and
+ * adduser of busybox.
+ */
 const accountPrograms: [program: string, args: string[]][] = [
   [
     'useradd',
@@ -44,34 +47,36 @@ function createAccount(): void {
 
 export interface AccountsOfHost {
   list(): Account[];
-  /** Creates the account `slipway` if the host has a program for that. */
+  /** Creates the account `slipway` if the host has useradd or adduser. */
   create(): void;
 }
 
 const thisHost: AccountsOfHost = { list: listAccounts, create: createAccount };
 
-/** initdb requires an account that the host knows; a bare uid is not enough. */
-export function unprivilegedAccount(say: (line: string) => void = () => {}, host: AccountsOfHost = thisHost): Account {
+/** Returns an account that exists on the host, because initdb does not accept a bare uid. */
+export function unprivilegedAccount(log: (line: string) => void = () => {}, host: AccountsOfHost = thisHost): Account {
   const find = () => {
     const accounts = host.list();
-    return dedicated.map((name) => accounts.find((account) => account.name === name)).find((account) => account?.uid);
+    return dedicatedNames
+      .map((name) => accounts.find((account) => account.name === name))
+      .find((account) => account?.uid);
   };
-  const found = find();
-  if (found) return found;
+  const existing = find();
+  if (existing) return existing;
   host.create();
   const created = find();
   if (created) {
-    say(`PostgreSQL does not run as root; created the system account ${created.name} for it.`);
+    log(`PostgreSQL does not run as root; created the system account ${created.name} for it.`);
     return created;
   }
   throw new EmbeddedPostgresError(
     'no_unprivileged_account',
-    `PostgreSQL does not run as root, and this host has none of the accounts ${dedicated.join(', ')}, and none could be created.`,
+    `PostgreSQL does not run as root, and this host has none of the accounts ${dedicatedNames.join(', ')}, and none could be created.`,
     'Start Slipway as a plain user, or create the account: useradd --system slipway',
   );
 }
 
-/** Many unprivileged processes run as nobody, and all of them can change what it owns. */
+/** Many unprivileged processes run as nobody, and all of them can change files of nobody. */
 export const isNobody = ({ name, uid }: Account): boolean => name === 'nobody' || uid === 65_534;
 
 /** PostgreSQL runs a cluster only as the account that owns it. */
@@ -82,7 +87,7 @@ export function accountOf(uid: number, gid: number): Account {
 const readAndEnter = 0o5;
 const enter = 0o1;
 
-function may(account: Account, path: string, wanted: number): boolean {
+function hasRights(account: Account, path: string, wanted: number): boolean {
   const { uid, gid, mode } = statSync(path);
   const shift = uid === account.uid ? 6 : gid === account.gid ? 3 : 0;
   return ((mode >> shift) & wanted) === wanted;
@@ -91,9 +96,9 @@ function may(account: Account, path: string, wanted: number): boolean {
 const ancestors = (path: string): string[] =>
   dirname(path) === path ? [] : [dirname(path), ...ancestors(dirname(path))];
 
-/** The first directory on the way to `path` that the account may not enter. */
+/** Returns the innermost directory above `path` that the account may not enter. */
 export const barrierBefore = (account: Account, path: string): string | undefined =>
-  ancestors(path).find((directory) => !may(account, directory, enter));
+  ancestors(path).find((directory) => !hasRights(account, directory, enter));
 
 export const mayUse = (account: Account, path: string): boolean =>
-  barrierBefore(account, path) === undefined && may(account, path, readAndEnter);
+  barrierBefore(account, path) === undefined && hasRights(account, path, readAndEnter);

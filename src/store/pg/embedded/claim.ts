@@ -1,5 +1,5 @@
 /**
- * Ownership of a data directory: a session-level advisory lock in its database. The lock ends with
+ * Claims a data directory with a session-level advisory lock in its database. The lock ends with
  * the owner's connection, so a crash releases it without cleanup.
  */
 import { Client } from 'pg';
@@ -56,8 +56,8 @@ async function takeLock(client: Client, dataDir: string, clock: Clock): Promise<
   const giveUpAt = clock.monotonicMs() + graceMs;
   while (!(await tryLock(client))) {
     const holder = await holderOf(client);
-    const dying = holder === undefined || !isProcessAlive(holder);
-    if (!dying || clock.monotonicMs() > giveUpAt) throw owned(dataDir, holder);
+    const isEnding = holder === undefined || !isProcessAlive(holder);
+    if (!isEnding || clock.monotonicMs() > giveUpAt) throw ownedError(dataDir, holder);
     await pause(clock, pollMs);
   }
 }
@@ -76,7 +76,7 @@ async function holderOf(client: Client): Promise<number | undefined> {
      join pg_stat_activity activity using (pid)
      where held.locktype = 'advisory'
        and held.granted
-       -- Locks with one 64-bit key, which is split over two columns.
+       -- This is a lock with one 64-bit key, which pg_locks splits over two columns.
        and held.objsubid = 1
        and (held.classid::bigint << 32) + held.objid::bigint = $1::bigint
        and held.database = (select oid from pg_database where datname = current_database())`,
@@ -85,9 +85,9 @@ async function holderOf(client: Client): Promise<number | undefined> {
   return rows[0] && ownerPid(rows[0].application_name);
 }
 
-const owned = (dataDir: string, holder: number | undefined) =>
+const ownedError = (dataDir: string, holder: number | undefined) =>
   new EmbeddedPostgresError(
     'data_directory_owned',
     `Another Slipway server ${holder === undefined ? '' : `(process ${holder}) `}already runs on the data directory ${dataDir}.`,
-    'Stop that one, or choose another --data-dir; several servers share one PostgreSQL through --database-url.',
+    'Stop that server, or choose another --data-dir; several servers share one PostgreSQL through --database-url.',
   );

@@ -1,4 +1,4 @@
-/** Creates a database cluster on disk, atomically and with its password inside. */
+/** Creates a database cluster on disk atomically, with its password in a file inside it. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -11,15 +11,14 @@ import { isProcessAlive } from './postmaster.ts';
 
 export const superuser = 'slipway';
 /**
- * The role of the server's own statements. It owns no table, and can neither change nor delete
- * evidence.
+ * The role of the server's own statements. It owns no table, so it cannot change or delete evidence.
  */
 export const application = 'slipway_application';
 
 const passwordFile = 'slipway-password';
 const draftPrefix = '.postgres-new-';
 
-/** Inherits nothing: variables such as PGDATA and PGPORT would change what the programs do. */
+/** Inherits no variables, because PGDATA or PGPORT would change what the programs do. */
 export const environment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 export const readPassword = async (placement: Placement): Promise<string> =>
@@ -27,8 +26,8 @@ export const readPassword = async (placement: Placement): Promise<string> =>
 
 export async function ensureCluster(placement: Placement, durable: boolean): Promise<void> {
   if (await isCluster(placement)) return;
-  await removeAbandonedDrafts(placement.nurseryDir);
-  const draft = join(placement.nurseryDir, `${draftPrefix}${process.pid}-${randomBytes(4).toString('hex')}`);
+  await removeAbandonedDrafts(placement.draftsDir);
+  const draft = join(placement.draftsDir, `${draftPrefix}${process.pid}-${randomBytes(4).toString('hex')}`);
   try {
     await initialise(placement, draft, durable);
     await rename(draft, placement.clusterDir);
@@ -46,11 +45,11 @@ async function isCluster({ clusterDir, binaries }: Placement): Promise<boolean> 
   });
   if (version?.trim() === majorOf(binaries)) return true;
   if (version === undefined && (await isAbsentOrEmpty(clusterDir))) return false;
-  const found = version === undefined ? 'no database' : `a database of PostgreSQL ${version.trim()}`;
+  const contents = version === undefined ? 'no database' : `a database of PostgreSQL ${version.trim()}`;
   throw new EmbeddedPostgresError(
     'data_directory_unusable',
-    `${clusterDir} holds ${found}, and this Slipway brings PostgreSQL ${majorOf(binaries)}.`,
-    'Choose another --data-dir, or use the Slipway version that made it.',
+    `${clusterDir} holds ${contents}, and this Slipway brings PostgreSQL ${majorOf(binaries)}.`,
+    'Choose another --data-dir, or use the Slipway version that created this one.',
   );
 }
 
@@ -110,16 +109,15 @@ async function runInitdb(
 }
 
 /**
- * Removes the drafts of killed starts, not of running ones. initdb outlives a killed start and
- * keeps writing for a moment, so the removal is retried. A draft that cannot be removed is left to
- * the next start.
+ * Removes the drafts of killed servers. initdb outlives a killed server and keeps writing for a
+ * moment, so the removal is retried. A draft that cannot be removed is left to the next start.
  */
-async function removeAbandonedDrafts(nurseryDir: string): Promise<void> {
-  for (const name of await readdir(nurseryDir)) {
+async function removeAbandonedDrafts(draftsDir: string): Promise<void> {
+  for (const name of await readdir(draftsDir)) {
     if (!name.startsWith(draftPrefix)) continue;
-    const maker = Number.parseInt(name.slice(draftPrefix.length), 10);
-    if (maker === process.pid || isProcessAlive(maker)) continue;
-    await removeWithRetries(join(nurseryDir, name));
+    const ownerPid = Number.parseInt(name.slice(draftPrefix.length), 10);
+    if (ownerPid === process.pid || isProcessAlive(ownerPid)) continue;
+    await removeWithRetries(join(draftsDir, name));
   }
 }
 

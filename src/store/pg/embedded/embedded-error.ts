@@ -1,4 +1,4 @@
-/** Why the embedded PostgreSQL could not start or stop. Each error says what a person can do. */
+/** Errors of the embedded PostgreSQL. Each has a remedy that a person can apply. */
 export type EmbeddedPostgresCode =
   | 'platform_unsupported'
   | 'data_directory_unwritable'

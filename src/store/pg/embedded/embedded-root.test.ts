@@ -1,5 +1,6 @@
 /**
- * Slipway as root: PostgreSQL runs as an account that cannot enter every directory. Most need root.
+ * Tests Slipway as root, where PostgreSQL runs as an account that cannot enter every directory. Most
+ * of these tests run only as root.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';
@@ -21,7 +22,7 @@ afterEach(endOwners);
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
 
-/** Enough of a clone to start the database from, with its own copy of PostgreSQL's programs. */
+/** Copies the files that starting the database needs, including PostgreSQL's programs. */
 async function cloneInto(directory: string): Promise<string> {
   const { directory: programs } = installedBinaries();
   const packageDir = dirname(programs);
@@ -49,23 +50,23 @@ test('names the first directory that an account cannot enter', async () => {
 
 const account = (name: string, uid: number): Account => ({ name, uid, gid: uid });
 
-test('chooses an account other than nobody, else creates one, else asks for one', () => {
+test('uses an existing account other than nobody, or creates one, or throws', () => {
   const accounts = [account('root', 0), account('nobody', 65534)];
-  const said: string[] = [];
-  const say = (line: string) => void said.push(line);
-  const cannot = { list: () => accounts, create: () => {} };
-  expect(() => unprivilegedAccount(say, cannot)).toThrow(/none of the accounts slipway, postgres/);
-  const can = { list: () => accounts, create: () => void accounts.push(account('slipway', 998)) };
-  expect(unprivilegedAccount(say, can).name).toBe('slipway');
-  expect(said).toEqual([expect.stringContaining('created the system account slipway')]);
-  expect(unprivilegedAccount(say, cannot).uid).toBe(998);
+  const logged: string[] = [];
+  const log = (line: string) => void logged.push(line);
+  const hostWithoutUseradd = { list: () => accounts, create: () => {} };
+  expect(() => unprivilegedAccount(log, hostWithoutUseradd)).toThrow(/none of the accounts slipway, postgres/);
+  const hostWithUseradd = { list: () => accounts, create: () => void accounts.push(account('slipway', 998)) };
+  expect(unprivilegedAccount(log, hostWithUseradd).name).toBe('slipway');
+  expect(logged).toEqual([expect.stringContaining('created the system account slipway')]);
+  expect(unprivilegedAccount(log, hostWithoutUseradd).uid).toBe(998);
   const both = [account('postgres', 101), account('slipway', 998)];
-  expect(unprivilegedAccount(say, { list: () => both, create: () => {} }).name).toBe('slipway');
-  expect(said).toHaveLength(1);
+  expect(unprivilegedAccount(log, { list: () => both, create: () => {} }).name).toBe('slipway');
+  expect(logged).toHaveLength(1);
 });
 
 if (isRoot) {
-  test('relocates the cluster from below a closed directory, and leaves a pointer', async () => {
+  test('relocates a cluster below a closed directory and writes a pointer file', async () => {
     const closed = await newDirectory(0o700);
     const relocateTo = await newDirectory(0o755);
     const dataDir = join(closed, 'data');
@@ -92,7 +93,7 @@ if (isRoot) {
     expect(await readdir(join(relocateTo, 'data'))).toHaveLength(1);
   });
 
-  test('copies the programs of a closed clone once', async () => {
+  test('copies the programs of a closed clone only at the first start', async () => {
     const clone = await newDirectory(0o700);
     const relocateTo = await newDirectory(0o755);
     const dataDir = await newDirectory();

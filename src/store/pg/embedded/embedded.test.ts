@@ -21,7 +21,7 @@ import { isProcessAlive } from './postmaster.ts';
 
 afterEach(endOwners);
 
-test('starts in an empty directory, and keeps its data over a restart', async () => {
+test('starts in an empty directory and keeps its data across a restart', async () => {
   const dataDir = await newDirectory();
   const startedAt = systemClock.monotonicMs();
   const first = await startOwner(dataDir);
@@ -111,7 +111,7 @@ test.for(['dead', 'foreign'])('starts despite the pid file of a %s process', asy
   process.kill(first.pid, 'SIGKILL');
   await until('the postmaster to exit', () => !isProcessAlive(first.pid));
 
-  // Of the same account: PostgreSQL takes such a process for a live postmaster.
+  // The process has the same account, so PostgreSQL would take it for a live postmaster.
   const other = spawn('sleep', ['60'], { uid, gid });
   if (kind === 'dead') await endProcess(other, 'SIGKILL');
   await writeFile(pidFile, content.replace(/^\d+/, String(other.pid)));
@@ -122,7 +122,7 @@ test.for(['dead', 'foreign'])('starts despite the pid file of a %s process', asy
   await endProcess(other, 'SIGKILL');
 });
 
-test('reports a lost claim, but not its own stop', async () => {
+test('resolves lost when the claim is lost, but not after stop()', async () => {
   const dataDir = await newDirectory();
   const start = () => startEmbeddedPostgres({ dataDir, clock: systemClock });
   const first = await start();
@@ -139,10 +139,10 @@ test('reports a lost claim, but not its own stop', async () => {
   expect(await Promise.race([lost, Promise.resolve('kept')])).toBe('kept');
 });
 
-test('starts after an earlier start was killed half-way', async () => {
+test('starts after an earlier start was killed while it created the cluster', async () => {
   const dataDir = await newDirectory();
   const killed = spawn(process.execPath, [ownerProgram, dataDir], { stdio: 'ignore' });
-  await until('the first start to make its database', () => readDrafts(dataDir).length > 0);
+  await until('the first start to create its database', () => readDrafts(dataDir).length > 0);
   await endProcess(killed, 'SIGKILL');
   const next = await startOwner(dataDir);
   expect(await query(next.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
@@ -159,7 +159,7 @@ test('refuses a directory of another PostgreSQL version', async () => {
   expect(existsSync(join(dataDir, 'postgres', 'PG_VERSION'))).toBe(true);
 });
 
-test('runs in place as a plain user', async () => {
+test('runs inside the data directory as a plain user', async () => {
   const dataDir = await newDirectory();
   const owner = await startOwner(dataDir, await asPlainUser(dataDir));
   expect(owner.clusterDir).toBe(join(dataDir, 'postgres'));

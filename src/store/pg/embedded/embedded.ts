@@ -1,6 +1,7 @@
 /**
- * The embedded PostgreSQL, the default database. It runs as a separate process, outlives a killed
- * server and is adopted by the next one. Only the owner of the data directory (claim.ts) stops it.
+ * Starts the embedded PostgreSQL, the default database. It runs as a separate process that outlives
+ * a killed server, and the next server adopts it. Only the owner of the data directory (claim.ts)
+ * stops it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -21,20 +22,20 @@ import { isDurable, type Settings, serverArguments, socketDirectory, socketPath 
 export interface EmbeddedPostgresOptions {
   dataDir: string;
   clock: Clock;
-  /** Receives sentences for people, such as that the data was relocated. */
+  /** Receives messages for people, for example that the data was relocated. */
   log?: (line: string) => void;
   settings?: Settings;
   /**
-   * Where clusters and programs of root go if the unprivileged account cannot enter the data
-   * directory or the clone.
+   * The directory for the cluster and the programs if Slipway runs as root and the unprivileged
+   * account cannot enter the data directory or the clone.
    */
   relocateTo?: string;
 }
 
 export interface EmbeddedPostgres {
-  /** For the owner of all tables, with its password. Works on this host only. */
+  /** Connects as the owner of all tables. It has the password and works only on this host. */
   url: string;
-  /** For the role of the application's statements. */
+  /** Connects as the role of the application's statements. */
   application_url: string;
   pid: number;
   /** Whether the postmaster of an earlier server was adopted. */
@@ -49,7 +50,7 @@ const database = 'slipway';
 const attempts = 5;
 const pollMs = 10;
 const settleMs = 100;
-/** Long: recovery after a power cut reads the whole write-ahead log. */
+/** This is long, because recovery after a power cut reads the whole write-ahead log. */
 const readyWithinMs = 5 * 60_000;
 
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -59,23 +60,23 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const password = await readPassword(placement);
 
   for (let attempt = 1; ; attempt++) {
-    const running = await runningPostmaster(placement, settings, clock);
+    const running = await ensurePostmaster(placement, settings, clock);
     const { port } = running.postmaster;
     const socketQuery = socketQueryFor(placement.clusterDir, port);
     const address = (name: string, user = superuser, secret = password) =>
       `postgres://${user}:${secret}@127.0.0.1:${port}/${name}${socketQuery}`;
-    // Derived from the owner's password one way, so that there is one secret to keep.
+    // The secret is derived one way from the owner's password, so only one secret is stored.
     const secret = createHmac('sha256', password).update(application).digest('hex');
     try {
       await ensureDatabase(address('postgres'), secret);
       const claim = await claimDataDirectory(address(database), dataDir, clock);
       const urls = { url: address(database), application_url: address(database, application, secret) };
-      return handle(placement, running, urls, claim, clock);
+      return createHandle(placement, running, urls, claim, clock);
     } catch (error) {
       if (isOwned(error)) throw error;
-      // The owner may be stopping the postmaster that we found; the next attempt starts a new one.
-      const wentAway = isRefusal(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
-      if (wentAway && attempt < attempts) {
+      // The owner may be stopping the postmaster that we found. The next attempt starts a new one.
+      const isPostmasterGone = isRefusal(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
+      if (isPostmasterGone && attempt < attempts) {
         await pause(clock, settleMs);
         continue;
       }
@@ -95,14 +96,14 @@ const socketQueryFor = (clusterDir: string, port: number): string => {
 
 const isOwned = (error: unknown) => error instanceof EmbeddedPostgresError && error.code === 'data_directory_owned';
 
-interface Running {
+interface RunningPostmaster {
   postmaster: Postmaster;
   adopted: boolean;
 }
 
-function handle(
+function createHandle(
   placement: Placement,
-  { postmaster, adopted }: Running,
+  { postmaster, adopted }: RunningPostmaster,
   urls: { url: string; application_url: string },
   claim: Claim,
   clock: Clock,
@@ -119,17 +120,17 @@ function handle(
     adopted,
     clusterDir: placement.clusterDir,
     lost,
-    // Released only after the postmaster has ended, so that no server adopts one that is ending.
+    // The claim is released after the postmaster has ended, so that no server adopts one that ends.
     stop: () => (stopping ??= stopPostmaster(postmaster.pid, clock).then(claim.release)),
   };
 }
 
-async function runningPostmaster(placement: Placement, settings: Settings, clock: Clock): Promise<Running> {
+async function ensurePostmaster(placement: Placement, settings: Settings, clock: Clock): Promise<RunningPostmaster> {
   for (let attempt = 1; ; attempt++) {
     const found = findPostmaster(placement.clusterDir);
-    if (found) return { postmaster: await whenReady(found.pid, placement, clock), adopted: true };
+    if (found) return { postmaster: await waitUntilReady(found.pid, placement, clock), adopted: true };
     const child = await launch(placement, settings);
-    const postmaster = await untilReadyOrGone(child, placement, clock);
+    const postmaster = await waitUntilReadyOrExited(child, placement, clock);
     if (postmaster) return { postmaster, adopted: postmaster.pid !== child.pid };
     if (attempt >= attempts) throw await startFailed(placement);
     // PostgreSQL refuses to start until the child processes of a killed postmaster have ended.
@@ -144,7 +145,7 @@ async function launch(placement: Placement, settings: Settings): Promise<ChildPr
     const child = spawn(postgresOf(placement.binaries), serverArguments(placement.clusterDir, port, settings), {
       cwd: '/',
       env: environment,
-      // In its own session, so that Ctrl-C in the server's terminal does not reach it.
+      // PostgreSQL gets its own session, so that Ctrl-C in the server's terminal does not stop it.
       detached: true,
       stdio: ['ignore', logFd, logFd],
       ...(placement.account && { uid: placement.account.uid, gid: placement.account.gid }),
@@ -158,8 +159,8 @@ async function launch(placement: Placement, settings: Settings): Promise<ChildPr
 }
 
 /**
- * Free at this moment. If another process takes it first, the launch fails and the next attempt
- * picks another.
+ * Returns a port that is free now. If another process takes it first, the launch fails and the next
+ * attempt picks another port.
  */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -174,25 +175,25 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Undefined if our process has ended and no other postmaster runs in the directory. */
-async function untilReadyOrGone(
+/** Returns undefined if `child` has ended and no other postmaster runs in the directory. */
+async function waitUntilReadyOrExited(
   child: ChildProcess,
   placement: Placement,
   clock: Clock,
 ): Promise<Postmaster | undefined> {
   const giveUpAt = clock.monotonicMs() + readyWithinMs;
   while (clock.monotonicMs() < giveUpAt) {
-    const gone = child.exitCode !== null || child.signalCode !== null;
+    const hasExited = child.exitCode !== null || child.signalCode !== null;
     const found = findPostmaster(placement.clusterDir);
     if (found?.ready) return found;
-    if (gone && !found) return undefined;
+    if (hasExited && !found) return undefined;
     await pause(clock, pollMs);
   }
   child.kill('SIGINT');
   throw await startFailed(placement);
 }
 
-async function whenReady(pid: number, placement: Placement, clock: Clock): Promise<Postmaster> {
+async function waitUntilReady(pid: number, placement: Placement, clock: Clock): Promise<Postmaster> {
   const giveUpAt = clock.monotonicMs() + readyWithinMs;
   while (isProcessAlive(pid) && clock.monotonicMs() < giveUpAt) {
     const found = findPostmaster(placement.clusterDir);
@@ -207,7 +208,7 @@ async function startFailed({ logFile, clusterDir }: Placement): Promise<Embedded
   return new EmbeddedPostgresError(
     'start_failed',
     `PostgreSQL did not start on ${clusterDir}. The end of its log:\n${tail}`,
-    `Read ${logFile}; the data is untouched, and the start can be tried again.`,
+    `Read ${logFile}. The data is unchanged, so you can start again.`,
   );
 }
 
@@ -222,7 +223,7 @@ async function ensureDatabase(maintenanceUrl: string, applicationSecret: string)
     const roles = await client.query('select from pg_roles where rolname = $1', [application]);
     if (roles.rowCount === 0) await client.query(`create role ${application} login password '${applicationSecret}'`);
   } catch (error) {
-    // A concurrent start created it.
+    // A concurrent start created the database or the role.
     if (!isRefusal(error, '42P04', '42710', '23505')) throw error;
   } finally {
     await client.end();

@@ -1,7 +1,7 @@
 /**
  * Decides where the cluster and the programs are and which account runs them. If Slipway runs as
- * root and the unprivileged account cannot enter the data directory or the clone, they go to
- * /var/lib/slipway, and a pointer file in the data directory holds the path of the cluster.
+ * root, the unprivileged account may be unable to enter the data directory or the clone. Then they
+ * go to /var/lib/slipway, and a pointer file in the data directory holds the path of the cluster.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -38,44 +38,44 @@ import { takeOver } from './take-over.ts';
 
 export interface Placement {
   clusterDir: string;
-  /** Where a cluster is created before it is renamed to `clusterDir`: on the same file system. */
-  nurseryDir: string;
+  /** Clusters are created here and renamed to `clusterDir`, so both are on one file system. */
+  draftsDir: string;
   logFile: string;
   binaries: Binaries;
-  /** Undefined: the account of this process. */
+  /** Undefined means the account of this process. */
   account: Account | undefined;
 }
 
 /** Every account can enter /var/lib by convention. */
 const defaultRelocation = '/var/lib/slipway';
 
-type Say = (line: string) => void;
+type Log = (line: string) => void;
 
-export function choosePlacement(dataDir: string, say: Say, relocateTo: string = defaultRelocation): Placement {
+export function choosePlacement(dataDir: string, log: Log, relocateTo: string = defaultRelocation): Placement {
   const directory = openDataDirectory(dataDir);
   const logFile = join(directory, 'postgres.log');
   const inPlace = join(directory, 'postgres');
   const binaries = installedBinaries();
   if (!runsAsRoot()) {
     refuseForeignCluster(inPlace);
-    return { clusterDir: inPlace, nurseryDir: directory, logFile, binaries, account: undefined };
+    return { clusterDir: inPlace, draftsDir: directory, logFile, binaries, account: undefined };
   }
   const pointer = join(directory, 'postgres.location');
-  const fresh = unprivilegedAccount(say);
-  const barrier = barrierBefore(fresh, inPlace);
-  const moved = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
-  const clusterDir = moved ? relocated(pointer, relocateTo, fresh) : inPlace;
-  const account = takenFromNobody(clusterDir, fresh, say) ?? ownerOf(clusterDir) ?? fresh;
-  if (moved && !existsSync(clusterDir)) {
-    say(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
+  const unprivileged = unprivilegedAccount(log);
+  const barrier = barrierBefore(unprivileged, inPlace);
+  const isRelocated = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
+  const clusterDir = isRelocated ? readRelocation(pointer, relocateTo, unprivileged) : inPlace;
+  const account = takeFromNobody(clusterDir, unprivileged, log) ?? ownerOf(clusterDir) ?? unprivileged;
+  if (isRelocated && !existsSync(clusterDir)) {
+    log(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
   }
-  const nurseryDir = moved ? dirname(clusterDir) : directory;
-  return { clusterDir, nurseryDir, logFile, binaries: reachableBinaries(binaries, account, relocateTo, say), account };
+  const draftsDir = isRelocated ? dirname(clusterDir) : directory;
+  return { clusterDir, draftsDir, logFile, binaries: reachableBinaries(binaries, account, relocateTo, log), account };
 }
 
 function openDataDirectory(dataDir: string): string {
   try {
-    // Other accounts may pass through, as the unprivileged one must, but not list it.
+    // Other accounts may enter but not list the directory, because PostgreSQL's account must enter.
     mkdirSync(dataDir, { recursive: true, mode: 0o711 });
     accessSync(dataDir, constants.W_OK | constants.X_OK);
     return realpathSync(dataDir);
@@ -96,14 +96,13 @@ function ownerOf(clusterDir: string): Account | undefined {
 }
 
 /**
- * Earlier versions ran the database as nobody. A running cluster keeps its account until the next
- * start.
+ * Earlier versions ran the database as nobody. Gives such a cluster to `account`, unless it runs.
  */
-function takenFromNobody(clusterDir: string, account: Account, say: Say): Account | undefined {
+function takeFromNobody(clusterDir: string, account: Account, log: Log): Account | undefined {
   const owner = ownerOf(clusterDir);
   if (!owner || !isNobody(owner) || findPostmaster(clusterDir)) return undefined;
   takeOver(clusterDir, owner, account);
-  say(
+  log(
     `The database in ${clusterDir} belonged to ${owner.name}, as which other programs run too; it now belongs to ${account.name}.`,
   );
   return account;
@@ -116,12 +115,12 @@ function refuseForeignCluster(clusterDir: string): void {
   throw new EmbeddedPostgresError(
     'data_directory_foreign',
     `${clusterDir} belongs to another account (uid ${uid}); PostgreSQL only opens what its own account owns.`,
-    'Start Slipway as the account that made it (root, if it was root), or choose another --data-dir.',
+    'Start Slipway as the account that created it, or choose another --data-dir.',
   );
 }
 
-/** The path is random: a new data directory with an old name must not find old data. */
-function relocated(pointer: string, relocateTo: string, account: Account): string {
+/** The path is random, so that a new data directory with an old name does not find old data. */
+function readRelocation(pointer: string, relocateTo: string, account: Account): string {
   if (!existsSync(pointer)) {
     createOnce(pointer, join(createPlace(account, join(relocateTo, 'data')), randomBytes(8).toString('hex')));
   }
@@ -139,7 +138,7 @@ function createPlace(account: Account, place: string): string {
   return place;
 }
 
-/** Atomic: only the first of two concurrent starts writes the file. */
+/** Writes the file atomically. Only the first of two concurrent starts succeeds. */
 function createOnce(file: string, content: string): void {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${content}\n`, { mode: 0o600 });
@@ -152,12 +151,12 @@ function createOnce(file: string, content: string): void {
   }
 }
 
-function reachableBinaries(binaries: Binaries, account: Account, relocateTo: string, say: Say): Binaries {
+function reachableBinaries(binaries: Binaries, account: Account, relocateTo: string, log: Log): Binaries {
   const needed = [postgresOf(binaries), join(binaries.directory, 'lib'), join(binaries.directory, 'share')];
   if (needed.every((path) => mayUse(account, realpathSync(path)))) return binaries;
   const copy = { ...binaries, directory: join(createPlace(account, relocateTo), `postgres-${binaries.version}`) };
   if (existsSync(copy.directory)) return copy;
-  say(
+  log(
     `PostgreSQL runs as ${account.name}, which may not enter ${binaries.directory}; it is copied to ${copy.directory}.`,
   );
   const draft = `${copy.directory}.${process.pid}`;
@@ -167,13 +166,13 @@ function reachableBinaries(binaries: Binaries, account: Account, relocateTo: str
     renameSync(draft, copy.directory);
   } catch (cause) {
     rmSync(draft, { recursive: true, force: true });
-    // A concurrent start has made the copy.
+    // Ignore these codes: a concurrent start has created the copy.
     if (!isRefusal(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationFailed(relocateTo, String(cause), cause);
   }
   return copy;
 }
 
-/** The packages may have been installed with a umask that closes them to other accounts. */
+/** Makes files readable for all, because a strict umask at installation may have closed them. */
 function openToAll(path: string): void {
   const entry = lstatSync(path);
   if (entry.isSymbolicLink()) return;

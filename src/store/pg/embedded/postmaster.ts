@@ -13,26 +13,26 @@ export interface Postmaster {
 const pidFileOf = (clusterDir: string) => join(clusterDir, 'postmaster.pid');
 const pollMs = 10;
 
-function readIfThere(file: string): string | undefined {
+function readIfExists(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    // ESRCH: the process of a /proc file ended while it was read.
+    // ESRCH means that the process of a /proc file ended while the file was read.
     if (isRefusal(error, 'ENOENT', 'ESRCH')) return undefined;
     throw error;
   }
 }
 
-/** A zombie has ended; in a container its parent may never reap it. */
+/** A zombie does not count as alive. In a container, its parent may never reap it. */
 export function isProcessAlive(pid: number): boolean {
-  const stat = readIfThere(`/proc/${pid}/stat`);
+  const stat = readIfExists(`/proc/${pid}/stat`);
   const state = stat?.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3);
   return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
 /**
- * Process ids are reused: only a `postgres` with this working directory is the postmaster. It
- * enters the directory before it writes its pid file, so a starting one passes too.
+ * Process ids are reused, so only a `postgres` with this working directory is the postmaster. A
+ * postmaster enters the directory before it writes its pid file, so a starting one passes too.
  */
 function isPostmasterOf(pid: number, clusterDir: string): boolean {
   if (!isProcessAlive(pid)) return false;
@@ -40,27 +40,27 @@ function isPostmasterOf(pid: number, clusterDir: string): boolean {
     const program = basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
     return program === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(clusterDir);
   } catch (error) {
-    // A process of another account, which cannot have opened this directory; or one that has ended.
+    // The process has ended, or belongs to another account, which cannot have opened this directory.
     if (isRefusal(error, 'EACCES', 'EPERM', 'ENOENT', 'ESRCH')) return false;
     throw error;
   }
 }
 
-/** The live postmaster of this directory. Removes the pid file of a dead or foreign process. */
+/** Returns the live postmaster of the cluster. Removes the pid file of any other process. */
 export function findPostmaster(clusterDir: string): Postmaster | undefined {
-  const content = readIfThere(pidFileOf(clusterDir));
+  const content = readIfExists(pidFileOf(clusterDir));
   if (content === undefined) return undefined;
   const lines = content.split('\n');
   const pid = Number(lines[0]);
   if (isPostmasterOf(pid, clusterDir)) {
     return { pid, port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
   }
-  // An empty file is just being written.
+  // An empty file has no pid yet, because a postmaster is just writing it.
   if (pid > 0) removeStalePidFile(clusterDir, content);
   return undefined;
 }
 
-/** A concurrent start may have written its own file since we read it; that one is put back. */
+/** A concurrent start may have written its own file since we read it. That file is put back. */
 function removeStalePidFile(clusterDir: string, stale: string): void {
   const file = pidFileOf(clusterDir);
   const aside = `${file}.${process.pid}`;
@@ -77,12 +77,12 @@ const fastStopMs = 30_000;
 const immediateStopMs = 10_000;
 
 /**
- * Fast shutdown, then immediate shutdown, from which the next start recovers by the write-ahead
- * log.
+ * Requests a fast shutdown, and an immediate one if that takes too long. The next start recovers
+ * from an immediate shutdown with the write-ahead log.
  */
 export async function stopPostmaster(pid: number, clock: Clock): Promise<void> {
-  if (await endsAfter('SIGINT', pid, fastStopMs, clock)) return;
-  if (await endsAfter('SIGQUIT', pid, immediateStopMs, clock)) return;
+  if (await stopsAfter('SIGINT', pid, fastStopMs, clock)) return;
+  if (await stopsAfter('SIGQUIT', pid, immediateStopMs, clock)) return;
   throw new EmbeddedPostgresError(
     'stop_failed',
     `PostgreSQL (process ${pid}) does not stop.`,
@@ -90,7 +90,7 @@ export async function stopPostmaster(pid: number, clock: Clock): Promise<void> {
   );
 }
 
-async function endsAfter(signal: NodeJS.Signals, pid: number, withinMs: number, clock: Clock): Promise<boolean> {
+async function stopsAfter(signal: NodeJS.Signals, pid: number, withinMs: number, clock: Clock): Promise<boolean> {
   try {
     process.kill(pid, signal);
   } catch (error) {

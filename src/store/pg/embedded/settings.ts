@@ -1,4 +1,4 @@
-/** Settings of the embedded server: durable, quick to start, and small while idle. */
+/** Settings that make the embedded server durable, quick to start and small while idle. */
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
 
@@ -18,14 +18,14 @@ export const buffersMb = (memoryBytes: number): number =>
 const memoryBytes = () => process.constrainedMemory() || totalmem();
 
 export const defaultSettings: Settings = {
-  // Saves processes and memory: no asynchronous I/O workers, no replication, no JIT compiler.
+  // These save processes and memory: no asynchronous I/O workers, no replication, no JIT compiler.
   io_method: 'sync',
   max_logical_replication_workers: '0',
   wal_level: 'minimal',
   max_wal_senders: '0',
   jit: 'off',
-  // Parallel workers take CPU from concurrent queries, and take longer to start than most queries
-  // run.
+  // Parallel workers take CPU from concurrent queries, and starting them takes longer than most
+  // queries run.
   max_parallel_workers_per_gather: '0',
   max_connections: '100',
   // A timeline query locks every partition of evidence and its indexes, some 400 locks.
@@ -48,14 +48,14 @@ export const volatileSettings: Settings = { fsync: 'off', synchronous_commit: 'o
 
 export const isDurable = (settings: Settings) => settings.fsync !== 'off';
 
-/** The limit of the operating system. */
+/** The operating system's limit. */
 const longestSocketPath = 107;
 
 export const socketPath = (directory: string, port: number) => join(directory, `.s.PGSQL.${port}`);
 
 /**
- * The cluster's own directory, which other accounts cannot enter. A query through a Unix socket
- * costs a third less than through TCP. Undefined if the path would be too long.
+ * Returns the cluster's own directory, which other accounts cannot enter, or undefined if the path
+ * would be too long. A query through a Unix socket costs a third less than through TCP.
  */
 export const socketDirectory = (clusterDir: string, port: number): string | undefined =>
   Buffer.byteLength(socketPath(clusterDir, port)) <= longestSocketPath ? clusterDir : undefined;

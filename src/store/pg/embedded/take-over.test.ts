@@ -15,7 +15,7 @@ afterEach(endOwners);
 const nobody = { name: 'nobody', uid: 65_534, gid: 65_534 };
 const slipway = { name: 'slipway', uid: 12_345, gid: 12_345 };
 
-async function scene() {
+async function createFiles() {
   const place = await newDirectory(0o755);
   const [outside, cluster] = [join(place, 'outside'), join(place, 'cluster')];
   for (const directory of [outside, cluster, join(cluster, 'base')]) mkdirSync(directory);
@@ -26,20 +26,20 @@ async function scene() {
 }
 
 if (isRoot) {
-  test('changes the owner of every entry, and of no target of a link', async () => {
-    const { outside, cluster, ownerOf } = await scene();
+  test('changes the owner of every entry, but not of link targets outside', async () => {
+    const { outside, cluster, ownerOf } = await createFiles();
     symlinkSync(outside, join(cluster, 'pg_tblspc'));
     symlinkSync(join(outside, 'secret'), join(cluster, 'base', 'link'));
     takeOver(cluster, nobody, slipway);
     for (const own of ['cluster', 'cluster/base', 'cluster/base/secret']) expect(ownerOf(own)).toBe(slipway.uid);
     for (const foreign of ['outside', 'outside/secret']) expect(ownerOf(foreign)).toBe(0);
-    // An interrupted start repeats it.
+    // The start after an interrupted one repeats the takeover.
     takeOver(cluster, nobody, slipway);
     expect(ownerOf('cluster')).toBe(slipway.uid);
   });
 
   test("refuses a hard link to another account's file", async () => {
-    const { outside, cluster, ownerOf } = await scene();
+    const { outside, cluster, ownerOf } = await createFiles();
     linkSync(join(outside, 'secret'), join(cluster, 'base', 'stolen'));
     expect(() => takeOver(cluster, nobody, slipway)).toThrow(EmbeddedPostgresError);
     expect(ownerOf('outside/secret')).toBe(0);
@@ -47,7 +47,7 @@ if (isRoot) {
   });
 
   test('changes nothing outside while a directory is swapped for a link continuously', async () => {
-    const { place, outside, cluster, ownerOf } = await scene();
+    const { place, outside, cluster, ownerOf } = await createFiles();
     const link = join(place, 'link');
     symlinkSync(outside, link);
     chmodSync(cluster, 0o777);
