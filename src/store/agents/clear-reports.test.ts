@@ -56,17 +56,17 @@ it('keeps the report as evidence and drops older reports that arrive later', asy
         },
       ]),
     );
-  const shown = async () => (await readNode(db, node.node_id, wholeFleet))?.reported?.message;
+  const readMessage = async () => (await readNode(db, node.node_id, wholeFleet))?.reported?.message;
   const start = fleet.now();
   await beat(start, 'from the former tenant');
-  expect(await shown()).toBe('from the former tenant');
+  expect(await readMessage()).toBe('from the former tenant');
   await db.transaction((tx) => clearReports(tx, [node], secondsLater(start, 10)));
-  expect(await shown(), 'cleared').toBeUndefined();
+  expect(await readMessage(), 'the report is cleared').toBeUndefined();
   await beat(secondsLater(start, 9), 'from the former tenant, stored late');
-  expect(await shown(), 'late').toBeUndefined();
+  expect(await readMessage(), 'an older report is dropped').toBeUndefined();
   await beat(secondsLater(start, 11), 'from the new tenant');
   await beat(secondsLater(start, 12), null);
-  expect(await shown(), 'since').toBe('from the new tenant');
+  expect(await readMessage(), 'a newer report is kept').toBe('from the new tenant');
   const evidence = await db.query(
     `select data -> 'reported' ->> 'message' as message, allocation_id, origin
      from evidence

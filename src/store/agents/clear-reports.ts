@@ -12,16 +12,16 @@ const clearSql = `
     order by node_instance_id collate "C"
     for update),
   cleared as (
-    update heartbeats kept
+    update heartbeats beat
     set reported = null,
-      -- The database clock, because the replica's clock may be behind, and this statement may have
-      -- waited for locks. A replica clock that is off by more is a simulated one and is used as it is.
+      -- The replica's clock may be up to a minute behind, or this statement may have waited for
+      -- locks; then use the database clock. A larger difference means a simulated clock in a test.
       reports_since = case
         when clock_timestamp() - $2::timestamptz between interval '0' and interval '1 minute' then clock_timestamp()
         else $2::timestamptz
       end
     from former
-    where kept.node_instance_id = former.node_instance_id)
+    where beat.node_instance_id = former.node_instance_id)
   select node_instance_id, reported
   from former
   where reported is not null`;
@@ -45,7 +45,7 @@ export async function clearReports(tx: Transaction, nodes: readonly NodeRow[], n
     nodes.flatMap(({ node_id, node_instance_id }) => {
       const reported = node_instance_id && reports.get(node_instance_id);
       if (!reported) return [];
-      const summary = 'its last report was cleared, because it goes to a new tenant';
+      const summary = 'the last report was cleared, because the machine goes to a new tenant';
       const ids = { node_id, node_instance_id, allocation_id: null };
       return [
         { at: now, layer: 'node' as const, kind: 'node.reports_cleared' as const, summary, data: { reported }, ...ids },

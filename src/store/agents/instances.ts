@@ -38,7 +38,7 @@ export interface InstanceRow {
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
-  /** Since when its last allocation moved to another node without cleaning this one. */
+  /** When the last allocation moved to another node without cleaning this one. */
   unproven_since: Date | null;
   /** The foreign protocol of a client, under the column's name; null for our own agents. */
   door: Protocol | null;
@@ -52,7 +52,7 @@ export interface InstanceRow {
 
 export async function createInstance(
   tx: Transaction,
-  fresh: { node_instance_id: NodeInstanceId; node_id: NodeId; enrollment_token?: string; join_token_id?: string },
+  instance: { node_instance_id: NodeInstanceId; node_id: NodeId; enrollment_token?: string; join_token_id?: string },
   now: Date,
 ): Promise<void> {
   await tx.query(
@@ -61,10 +61,10 @@ export async function createInstance(
      values
        ($1, $2, 1 + (select count(*) from instances where node_id = $2), $3, $4, $5)`,
     [
-      fresh.node_instance_id,
-      fresh.node_id,
-      fresh.enrollment_token ? hashSecret(fresh.enrollment_token) : null,
-      fresh.join_token_id ?? null,
+      instance.node_instance_id,
+      instance.node_id,
+      instance.enrollment_token ? hashSecret(instance.enrollment_token) : null,
+      instance.join_token_id ?? null,
       now,
     ],
   );
@@ -124,7 +124,7 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
   )[0];
 }
 
-/** Holds for an instance that its provider supervises, because no agent registered for it. */
+/** SQL: the provider supervises the instance, because no agent registered for it. */
 const isAgentless = 'registered_at is not null and credential_hash is null';
 
 /** Reads whether each instance is agentless, whether its key is unproven, and why it is fenced. */
@@ -181,7 +181,7 @@ export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now
   ]);
 }
 
-/** Only our own agents do tasks; clients of a foreign protocol only send heartbeats. */
+/** Returns whether an agent of ours does tasks. Clients of a foreign protocol only send heartbeats. */
 export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ has_agent: boolean }>(
     `select door is null and not (${isAgentless}) as has_agent
@@ -193,8 +193,8 @@ export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boole
 }
 
 /**
- * Marks an instance whose allocation moved to another node without cleaning this one. The node goes
- * to no other tenant before its clean-up is proven.
+ * Marks an instance whose allocation moved to another node without cleaning this one. The node must
+ * not go to another tenant before its clean-up is proven.
  */
 export async function markUnproven(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
   await tx.query('update instances set unproven_since = $2 where node_instance_id = $1', [id, now]);
@@ -207,7 +207,7 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
        instance.registered_at is not null
          and instance.fenced_at is null
          and instance.revoked_at is null
-         -- Our own agents only: clients of a foreign protocol do no tasks.
+         -- Clients of a foreign protocol do no tasks.
          and instance.door is null
          and instance.credential_hash is not null
          and greatest(instance.registered_at, beat.last_seen_at)
@@ -247,7 +247,7 @@ export async function fenceInstances(tx: Transaction, fences: Fence[], revoke: b
   if (rows.length === 0) return;
   const nodeOf = new Map(rows.map((row) => [row.node_instance_id, row.node_id]));
   const changed = fences.filter((fence) => nodeOf.has(fence.node_instance_id));
-  // Takes the instances out of the liveness sweep.
+  // The liveness sweep skips heartbeats that are over.
   await tx.query('update heartbeats set over = true where node_instance_id = any($1)', [[...nodeOf.keys()]]);
   if (revoke) await withdrawTasks(tx, changed, now);
   await recordEvidence(
@@ -316,7 +316,7 @@ export async function replaceCredential(
        credential_expires_at = next_credential_expires_at,
        next_credential_expires_at = null
      where node_instance_id = $1
-       -- No match if a concurrent call replaced the credential first.
+       -- No row matches if a concurrent call replaced the credential first.
        and next_credential_hash = $2
      returning node_instance_id`,
     [node_instance_id, hash, now],

@@ -33,10 +33,10 @@ const joinToken = async (expires_at: Date | null = null, max_uses: number | null
   return secret;
 };
 
-const join = (on: Database, join_token: string, name: string): Promise<string> => {
+const join = (database: Database, join_token: string, name: string): Promise<string> => {
   const { clock, environment } = fleet;
   const context = { clock, now: fleet.now(), environment, installation, correlation_id: newCorrelationId() };
-  return register(on, { version: '1.0', join_token, name }, undefined, context).then(
+  return register(database, { version: '1.0', join_token, name }, undefined, context).then(
     ({ node_id }) => node_id,
     (error: unknown) => {
       if (error instanceof ApiProblem) return error.code;
@@ -45,36 +45,36 @@ const join = (on: Database, join_token: string, name: string): Promise<string> =
   );
 };
 
-/** Counts the transactions and statements on the database. */
-const counting = () => {
-  const counted = { transactions: 0, statements: 0 };
-  const on: Database = {
+/** Wraps the database and counts its transactions and statements. */
+const countingDatabase = () => {
+  const counts = { transactions: 0, statements: 0 };
+  const database: Database = {
     ...db,
     transaction: (work) => {
-      counted.transactions++;
+      counts.transactions++;
       return db.transaction((tx) =>
         work({
           ...tx,
           query: (...statement) => {
-            counted.statements++;
+            counts.statements++;
             return tx.query(...statement);
           },
         }),
       );
     },
   };
-  return { on, counted };
+  return { database, counts };
 };
 
-test('needs as many statements for a batch as for one join', async () => {
+test('needs the same number of statements for a batch as for one join', async () => {
   const secret = await joinToken();
-  const one = counting();
-  await join(one.on, secret, 'alone');
-  const many = counting();
+  const single = countingDatabase();
+  await join(single.database, secret, 'alone');
+  const batch = countingDatabase();
   const names = Array.from({ length: 40 }, (_, place) => `together-${place}`);
-  const ids = await Promise.all(names.map((name) => join(many.on, secret, name)));
-  expect(many.counted).toEqual(one.counted);
-  expect(one.counted.transactions).toBe(1);
+  const ids = await Promise.all(names.map((name) => join(batch.database, secret, name)));
+  expect(batch.counts).toEqual(single.counts);
+  expect(single.counts.transactions).toBe(1);
   const rows = await db.query<{ node_id: string; name: string }>(
     `select node.node_id, name
      from nodes node
@@ -108,23 +108,23 @@ test('refuses invalid joins of a batch without failing the others', async () => 
   ]);
 });
 
-test('keeps the batch whole when a token has too few uses left', async () => {
+test('does not split the batch when a token has too few uses left', async () => {
   const [plenty, few] = [await joinToken(), await joinToken(null, 3)];
-  const { on, counted } = counting();
+  const { database, counts } = countingDatabase();
   const machines = Array.from({ length: 40 }, (_, place) => [plenty, few].map((token) => ({ token, place }))).flat();
   const answers = await Promise.all(
-    machines.map(({ token, place }) => join(on, token, `${token === few ? 'few' : 'plenty'}-${place}`)),
+    machines.map(({ token, place }) => join(database, token, `${token === few ? 'few' : 'plenty'}-${place}`)),
   );
   const refused = answers.filter((answer) => answer === 'join_token_spent').length;
   expect(refused).toBe(37);
   // One transaction for the first join, one for the batch, and one for each refused join.
-  expect(counted.transactions).toBeLessThan(refused + 5);
+  expect(counts.transactions).toBeLessThan(refused + 5);
 });
 
 test('stores a newcomer with the same rows and evidence as a node that is created and then moved', async () => {
   const now = moment(fleet.now().getTime());
   const correlation_id = newCorrelationId();
-  const fresh = (name: string): NewNode => ({
+  const newNode = (name: string): NewNode => ({
     node_id: newNodeId(fleet.clock),
     pool: 'test',
     pool_generation: 1,
@@ -145,7 +145,7 @@ test('stores a newcomer with the same rows and evidence as a node that is create
     set: { registered_at: now, reported_status: 'starting', endpoint: 'http://10.0.0.7' },
     data: { version: '1.0' },
   });
-  const [created, joined] = [fresh('created'), fresh('joined')];
+  const [created, joined] = [newNode('created'), newNode('joined')];
   await db.transaction(async (tx) => {
     const node = await createNode(tx, created, testPool, cause, now, fleet.environment);
     await transition(tx, [start(node)], now, fleet.environment);

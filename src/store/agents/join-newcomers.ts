@@ -1,7 +1,7 @@
 /**
  * Registers machines that join under new names, in batches. Joins that arrive while a batch is
- * being written go into the next batch, which needs as many statements as one join. So a rack that
- * starts at once costs little per machine, and a join waits for at most one batch before its own.
+ * being written go into the next batch. A batch needs the same number of statements as one join, so
+ * a rack that starts at once costs little per machine.
  */
 import { createBatcher } from '../../base/batching/batch.ts';
 import { bisect, settledAnswer } from '../../base/batching/bisect.ts';
@@ -35,7 +35,7 @@ interface ValidJoin extends JoinAttempt {
   pool: PoolRow;
 }
 
-/** Builds the rows of a join: its node, and its instance, which has registered already. */
+/** Builds the rows of a join: the node and the registered instance. */
 const newRows = ({ request, context, join, pool }: ValidJoin) => {
   const { clock, now, correlation_id, environment, arrival } = context;
   const node_id = newNodeId(clock);
@@ -99,7 +99,7 @@ export async function admitNewcomers(
     created.map(({ instance, credential }) => ({ ...instance, credential })),
   );
   const uses = Map.groupBy(created, ({ instance }) => instance.join_token_id);
-  // In id order, so that two batches cannot deadlock on the rows of their tokens.
+  // Tokens are spent in id order, so that two batches cannot deadlock on their rows.
   for (const [token_id, users] of [...uses].sort(([a], [b]) => (a < b ? -1 : 1)))
     if (!(await spendJoinToken(tx, token_id, users.length)))
       throw spentProblem({ token_id, pool: users[0]?.newcomer.fresh.pool ?? first.pool.name });
@@ -113,9 +113,9 @@ export async function admitNewcomers(
 }
 
 /**
- * Reads the tokens and pools of the joins. Returns a function that finds those of one join:
- * undefined if its token is invalid, or if the joins before it in the batch take the last uses of
- * the token.
+ * Reads the tokens and pools of the joins. Returns a function that finds the token and pool of one
+ * join. It returns undefined if the token is invalid, or if earlier joins of the batch take its last
+ * uses.
  */
 async function findTokens(tx: Transaction, attempts: readonly JoinAttempt[]) {
   const secrets = [...new Set(attempts.map(({ request }) => request.join_token))].sort();

@@ -6,7 +6,7 @@ import { type Bind, parameters } from '../pg/walk.ts';
 import { withHolder } from '../rows/nodes.ts';
 import { ownRows } from '../visibility.ts';
 
-export interface Misplaced {
+export interface MisplacedId {
   /** The index of the fact in the list. */
   place: number;
   id: 'node_id' | 'node_instance_id' | 'allocation_id' | 'workflow_id';
@@ -14,8 +14,8 @@ export interface Misplaced {
 
 /**
  * Builds the SQL conditions under which an id is wrong. A tenant may name its operations, its
- * allocations that are not released, and the node and instance that the named allocation holds now.
- * So a former tenant cannot add to a machine's history.
+ * unreleased allocations, and the node and instance that the named allocation holds now. Thus a
+ * former tenant cannot add to a machine's history.
  */
 function wrongIds(visibility: Visibility, bind: Bind) {
   const wrong = {
@@ -57,13 +57,13 @@ const heldByAllocation = `
   ) own on true`;
 
 /** Finds the wrong ids. An unknown id and an id of another tenant look the same to the caller. */
-export function misplacedIds(db: Queryable, facts: OutsideFact[], visibility: Visibility): Promise<Misplaced[]> {
+export function misplacedIds(db: Queryable, facts: OutsideFact[], visibility: Visibility): Promise<MisplacedId[]> {
   const { values, bind } = parameters();
   const factsParameter = bind(JSON.stringify(facts));
   const wrong = Object.entries(wrongIds(visibility, bind)).map(
     ([id, conditions]) => `('${id}', ${conditions.map((condition) => `(${condition})`).join(' or ')})`,
   );
-  return db.query<Misplaced>(
+  return db.query<MisplacedId>(
     `select fact.place::int - 1 as place, wrong.id
      from rows from (
        jsonb_to_recordset(${factsParameter}::jsonb)

@@ -36,7 +36,7 @@ const factsOf = (node: NodeRow, results: CheckResult[], now: Date): Fact[] =>
     workflow_id: node.workflow_id,
   }));
 
-/** Ignores results that the pool does not require; they are recorded as evidence only. */
+/** Ignores results that the pool does not require. They are recorded only as evidence. */
 function judgeResults(required: readonly { name: string }[], results: CheckResult[]): 'met' | 'missing' | 'unchecked' {
   const resultsFor = (name: string) => results.filter((result) => result.name === name);
   if (required.some(({ name }) => resultsFor(name).some(({ ok }) => !ok))) return 'missing';
@@ -57,7 +57,7 @@ const storePrerequisites = (
       at: now,
       layer: 'node',
       kind: 'node.prerequisites',
-      summary: prerequisites === 'met' ? 'all its prerequisites are met' : 'a prerequisite is missing',
+      summary: prerequisites === 'met' ? 'all prerequisites are met' : 'a prerequisite is missing',
     },
   );
 
@@ -104,7 +104,7 @@ export function reportPrerequisites(
   });
 }
 
-/** Promotes a node that reported ready before its prerequisites were met; it reports only once. */
+/** Promotes a node that reported ready before its prerequisites were met, and will not repeat it. */
 async function promoteIfReportedReady(
   tx: Transaction,
   node: NodeRow,

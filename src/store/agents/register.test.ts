@@ -36,7 +36,7 @@ async function attempt(
   credential?: string,
   now = fleet.now(),
 ): Promise<Registration | string> {
-  const known = credential === undefined ? undefined : await instanceByCredential(db, credential, now);
+  const caller = credential === undefined ? undefined : await instanceByCredential(db, credential, now);
   const context = {
     clock: fleet.clock,
     now,
@@ -44,7 +44,7 @@ async function attempt(
     installation,
     correlation_id: newCorrelationId(),
   };
-  return register(db, { version: '1.0', ...request }, known, context).catch((error: unknown) => {
+  return register(db, { version: '1.0', ...request }, caller, context).catch((error: unknown) => {
     if (error instanceof ApiProblem) return error.code;
     throw error;
   });
@@ -52,7 +52,7 @@ async function attempt(
 
 async function mustRegister(request: Partial<Request>, credential?: string, now?: Date): Promise<Registration> {
   const reply = await attempt(request, credential, now);
-  if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
+  if (typeof reply === 'string') throw new Error(`the registration was refused: ${reply}`);
   return reply;
 }
 
@@ -74,12 +74,12 @@ async function nodeWithToken(status: NodeStatus): Promise<{ node: NodeRow; token
 const newJoinToken = async (limits: { expires_at?: Date; max_uses?: number } = {}) => {
   const token_id = newTokenId(fleet.clock);
   const secret = `swj_${token_id}`;
-  const fresh = { token_id, pool: 'test', expires_at: limits.expires_at ?? null, max_uses: limits.max_uses ?? null };
-  await createJoinToken(db, { ...fresh, created_at: fleet.now() }, secret);
+  const token = { token_id, pool: 'test', expires_at: limits.expires_at ?? null, max_uses: limits.max_uses ?? null };
+  await createJoinToken(db, { ...token, created_at: fleet.now() }, secret);
   return { token_id, secret };
 };
 
-/** The status of a node after its enrolment, or the error code of the refusal. */
+/** The status of a node after an enrolment, or the error code of the refusal. */
 const enrolmentOutcomes: Record<NodeStatus, NodeStatus | 'instance_fenced' | 'node_fenced'> = {
   provisioning: 'starting',
   starting: 'starting',
@@ -93,7 +93,7 @@ const enrolmentOutcomes: Record<NodeStatus, NodeStatus | 'instance_fenced' | 'no
   retired: 'instance_fenced',
 };
 
-test.for(nodeStatusNames)('applies an enrolment to a %s node, or refuses and records it', async (status) => {
+test.for(nodeStatusNames)('enrols the agent of a %s node, or records the refusal', async (status) => {
   const { node, token } = await nodeWithToken(status);
   const reply = await attempt({ enrollment_token: token });
   const expected = enrolmentOutcomes[status];
@@ -142,7 +142,7 @@ test('rescues the allocation that failed with its node when the machine register
   expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
-test('refuses to restore an allocation for a join token alone', async () => {
+test('does not rescue an allocation by a join token without a key proof', async () => {
   const { node } = await nodeWithToken('ready');
   const held = await fleet.allocation('active', node);
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
@@ -182,7 +182,7 @@ test('accepts an enrolment token again until its credential is used', async () =
   expect(await attempt({ enrollment_token: token })).toBe('enrollment_invalid');
 });
 
-test('distinguishes forged, early and fenced enrolments', async () => {
+test('refuses forged, early, fenced and missing tokens with different codes', async () => {
   const { node, token } = await nodeWithToken('provisioning');
   expect(await attempt({ enrollment_token: `${token}x` })).toBe('enrollment_invalid');
   const earlyToken = installation.enrollmentToken({
@@ -234,7 +234,7 @@ test.for(nodeStatusNames)(
       expect(finding?.theirs).toMatchObject({ because, protocol: 'agent' });
       return;
     }
-    if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
+    if (typeof reply === 'string') throw new Error(`the registration was refused: ${reply}`);
     expect(reply.node_id).not.toBe(node.node_id);
     expect((await nodeRow(db, reply.node_id))?.status).toBe('starting');
   },
@@ -262,7 +262,7 @@ test('refuses a spent, expired or revoked join token, for new and known names', 
   expect(await attempt({ join_token: secret })).toBe('invalid_request');
 });
 
-test('creates one node for machines that join under one name at once', async () => {
+test('creates only one node if several machines join under one name at once', async () => {
   const { secret } = await newJoinToken();
   const replies = await Promise.all(Array.from({ length: 5 }, () => attempt({ join_token: secret, name: 'twins' })));
   expect(replies.filter((reply) => typeof reply === 'object').length).toBe(1);
@@ -271,7 +271,7 @@ test('creates one node for machines that join under one name at once', async () 
   expect(rows.length).toBe(1);
 });
 
-test('registers as many machines of a rack as the token has uses', async () => {
+test('refuses machines of a rack once the token has no uses left', async () => {
   const { secret } = await newJoinToken({ max_uses: 2 });
   const replies = await Promise.all(
     Array.from({ length: 6 }, (_, place) => attempt({ join_token: secret, name: `rack-${place}` })),

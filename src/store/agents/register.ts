@@ -57,7 +57,10 @@ async function registerWithEnrollmentToken(
   if (!instance.enrollment_token_hash?.equals(hashSecret(token)))
     throw new ApiProblem('enrollment_invalid', 'A newer enrolment token was issued.');
   if (instance.credential_used_at)
-    throw new ApiProblem('enrollment_invalid', 'Its credential is already in use; register with the credential.');
+    throw new ApiProblem(
+      'enrollment_invalid',
+      'The credential issued for this token is already in use; register with the credential.',
+    );
   const registered = await applyRegistration(tx, node, instance, request, context);
   const { node_id, node_instance_id } = instance;
   const keyChange = { ...context, node_id, node_instance_id, former: instance, via: 'enrollment_token' } as const;
@@ -67,8 +70,8 @@ async function registerWithEnrollmentToken(
 }
 
 /**
- * Moves the node of a returning machine to `provisioning`, and with it the allocation that failed
- * with the node. Otherwise the node would be free and go to another tenant without being cleaned.
+ * Moves the node of a returning machine to `provisioning`, together with the allocation that failed
+ * with it. Otherwise the node would be free and could go to another tenant without a clean-up.
  */
 async function reenrollNode(
   tx: Transaction,
@@ -186,7 +189,7 @@ async function registerWithJoinToken(
       errors: [{ path: '/name', message: 'is required with join_token' }],
     });
   const pool = await currentPool(tx, join.pool, 'for share of pool');
-  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${join.pool} is gone.`);
+  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${join.pool} does not exist any more.`);
   const [existing] = await tx.query<NodeRow>(
     `select *
      from nodes
@@ -203,7 +206,7 @@ async function registerWithJoinToken(
     if ((await joinsBeyondLimit(tx, [newcomer])).size > 0) throw poolFull(pool);
     const [registration] = await admitNewcomers(tx, [newcomer]);
     if (!registration)
-      throw new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`);
+      throw new ApiProblem('name_taken', `Another machine joined as ${request.name} at the same time.`);
     return registration;
   }
   if (!arrival) return registerWithKeyProof(tx, existing, join, joinRequest, context);
@@ -217,8 +220,8 @@ async function registerWithJoinToken(
 }
 
 /**
- * Registers an instance again that restarted and still has its credential. The restart is counted;
- * only a node that is still provisioning, or failed within its rescue window, changes its status.
+ * Registers a restarted instance that still has its credential, and counts the restart. The node
+ * changes its status only if it is still provisioning or failed within its rescue window.
  */
 async function registerWithCredential(
   tx: Transaction,
@@ -292,7 +295,7 @@ const joinBytes = 4 * 1024;
 
 const isJoin = (request: RegisterRequest): request is JoinRequest => Boolean(request.join_token && request.name);
 
-/** Registers a machine. `caller` is the instance whose credential the request carries. */
+/** Registers a machine. `caller` is the instance whose credential the request was sent with. */
 export async function register(
   db: Database,
   request: RegisterRequest,

@@ -1,4 +1,4 @@
-/** Holds the steps that every way to register shares: move the node, issue a credential, reply. */
+/** The steps that all ways to register share: move the node, issue a credential, reply. */
 import { secondsBetween } from '../../base/clock.ts';
 import { hashSecret, newSecret } from '../../base/credentials/random-secret.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -38,8 +38,7 @@ export const startMove = (
       registered_at: node.registered_at ?? now,
       reported_status: 'starting',
       ...(base_url && { endpoint: base_url }),
-      // The agent checks its prerequisites again, so one that is still missing fails the node
-      // again.
+      // The agent checks its prerequisites again. If one is still missing, the node fails again.
       ...(node.prerequisites === 'missing' && { prerequisites: 'unchecked' as const }),
     },
     data: { version, boot_seconds: secondsBetween(node.clock_from ?? created_at, now) },
@@ -80,7 +79,7 @@ function countRestart(
       at: now,
       layer: 'node',
       kind: 'node.restarted',
-      summary: `its agent ${version} registered again (restart ${restarts})`,
+      summary: `agent ${version} registered again (restart ${restarts})`,
       data: { version },
       correlation_id: node.correlation_id ?? correlation_id,
     },
@@ -103,7 +102,7 @@ export async function applyRegistration(
     throw fencedProblem(instance.fence_reason);
   const effect = environment.decide.effectOfRegistration(node, now);
   const isFirst = !instance.registered_at;
-  if (effect === 'fenced' && node.status === 'failed') throw fencedProblem('its rescue window is over');
+  if (effect === 'fenced' && node.status === 'failed') throw fencedProblem('the rescue window has ended');
   if (effect === 'fenced' || (effect === 'return' && isFirst)) throw fencedProblem(`the node is ${node.status}`);
   if (effect === 'barred')
     throw new ApiProblem('node_fenced', 'The node is quarantined; an operator can reactivate it.');

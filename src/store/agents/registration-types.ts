@@ -1,4 +1,4 @@
-/** Defines what every way to register gets and returns. */
+/** Types of the arguments and results of a registration. */
 import type { Clock } from '../../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TokenId } from '../../base/ids.ts';
 import type { Protocol } from '../../contract/compat/protocol.ts';
@@ -25,7 +25,7 @@ export interface RegistrationContext {
   environment: TransitionEnvironment;
   installation: Installation;
   correlation_id: CorrelationId;
-  /** When a credential that is issued now expires; without a value it never expires. */
+  /** When a credential that is issued now expires. Without a value, it never expires. */
   credential_expires_at?: Date | null;
   /** Set for clients of a foreign protocol. */
   arrival?: Arrival;

@@ -53,7 +53,7 @@ const effects: Partial<Record<NodeStatus, Partial<Record<AgentClaim | 'nothing',
   failed: { starting: 'starting', ready: 'ready', degraded: 'starting', nothing: 'starting' },
 };
 
-test.for(nodeStatusNames)('moves a %s node by its reports as the rules allow', async (status) => {
+test.for(nodeStatusNames)('each report moves a %s node as the table of effects says', async (status) => {
   for (const reported of [...agentClaims, 'nothing'] as const) {
     const node = status === 'failed' ? await lostNode() : await fleet.node(status);
     const outcome = await report(node, reported === 'nothing' ? undefined : reported);
@@ -96,7 +96,7 @@ test('moves a node that reports stopping to offline and keeps its allocation act
   expect((await nodeNow(db, node.node_id)).status).toBe('ready');
 });
 
-test('rescues node and allocation on a heartbeat within the rescue window, ready at once if it reports so', async () => {
+test('rescues node and allocation when a failed node reports ready within its rescue window', async () => {
   const node = await fleet.node('ready');
   const held = await fleet.allocation('active', node);
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
@@ -122,7 +122,7 @@ test('ignores reports of a former instance', async () => {
   expect(await nodeNow(db, node.node_id)).toEqual(node);
 });
 
-test('a deferred report from before the machine went to another tenant is dropped', async () => {
+test('drops a deferred report that was received before the machine went to another tenant', async () => {
   const node = await fleet.node('ready');
   const node_instance_id = node.node_instance_id as NodeInstanceId;
   const handover = fleet.now();
@@ -142,5 +142,5 @@ test('a deferred report from before the machine went to another tenant is droppe
   expect(await record(secondsLater(handover, -1))).toMatchObject({ fenced: false, status: 'ready' });
   const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.claim'`, [node.node_id]);
   expect(facts).toEqual([]);
-  expect(await record(secondsLater(handover, 1)), 'since').toMatchObject({ status: 'degraded' });
+  expect(await record(secondsLater(handover, 1)), 'a newer report counts').toMatchObject({ status: 'degraded' });
 });

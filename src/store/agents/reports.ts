@@ -27,20 +27,20 @@ const storeReportedStatus = (
       at: now,
       layer: 'node',
       kind: 'node.claim',
-      summary: `the node says: ${reported_status}${beat.message ? ` (${beat.message})` : ''}`,
+      summary: `the node reports ${reported_status}${beat.message ? ` (${beat.message})` : ''}`,
       data: { ...beat },
     },
   );
 
-export interface Standing {
+export interface ReportedState {
   status: NodeStatus;
   reported_status: string | null;
   verdict_rule: string | null;
 }
 
-export type ReportOutcome = ({ fenced: false } & Standing) | { fenced: true };
+export type ReportOutcome = ({ fenced: false } & ReportedState) | { fenced: true };
 
-const standingOf = (node: NodeRow): Standing => ({
+const stateOf = (node: NodeRow): ReportedState => ({
   status: node.status,
   reported_status: node.reported_status,
   verdict_rule: node.verdict?.rule ?? null,
@@ -87,15 +87,15 @@ export function recordReport(
       { often: true },
     );
     if (!locked || locked.node_instance_id !== ids.node_instance_id) return { fenced: true };
-    if (await isOfFormerTenant(tx, reporter)) return { fenced: false, ...standingOf(locked) };
+    if (await isOfFormerTenant(tx, reporter)) return { fenced: false, ...stateOf(locked) };
     const before = locked.reported_status;
     let node = locked;
     if (beat.status && beat.status !== node.reported_status)
       node = await storeReportedStatus(tx, node, beat.status, beat, now);
     if (beat.boot_stage)
       node = await noteAdvance(tx, node, [{ kind: 'reported_stage', code: beat.boot_stage }], now, environment);
-    // Two rounds: the first may rescue the node to `starting`, and the second makes it ready if it
-    // already reported ready. Otherwise the node would stay `starting` until its next heartbeat.
+    // The first round may rescue the node to `starting`. The second makes it ready if it already
+    // reported ready; otherwise the node would stay `starting` until its next heartbeat.
     for (const isRescued of [false, true]) {
       const facts = { ...node, stale_seconds, reported_status: isRescued ? node.reported_status : before };
       const report = isRescued ? { ...beat, status: (node.reported_status ?? undefined) as Heartbeat['status'] } : beat;
@@ -111,6 +111,6 @@ export function recordReport(
       node = outcome.node;
       if (node.status !== 'starting') break;
     }
-    return { fenced: false, ...standingOf(node) };
+    return { fenced: false, ...stateOf(node) };
   });
 }

@@ -31,16 +31,17 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
+/** Creates a ready node, with functions that queue and lease its tasks. */
 const worker = async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
-  if (!node_instance_id) throw new Error('a node without an instance');
+  if (!node_instance_id) throw new Error('the node has no instance');
   const queue = async (type: string, limits: { lease_seconds?: number; expires_in?: number } = {}): Promise<TaskId> => {
     const now = fleet.now();
     const task_id = newTaskId(fleet.clock);
     const ids = { task_id, node_id, node_instance_id, correlation_id: null, allocation_id: null, workflow_id: null };
     const expires_at = secondsLater(now, limits.expires_in ?? 3600);
-    const fresh = { ...ids, type, params: {}, lease_seconds: limits.lease_seconds ?? 10, expires_at };
-    await db.transaction((tx) => queueTask(tx, fresh, now));
+    const task = { ...ids, type, params: {}, lease_seconds: limits.lease_seconds ?? 10, expires_at };
+    await db.transaction((tx) => queueTask(tx, task, now));
     return task_id;
   };
   const lease = (now = fleet.now(), fenced = false) =>
@@ -174,7 +175,7 @@ test('delivers a lost task again to an idle agent, within the same lease', async
   const lease_until = secondsLater(start, 2 + 15);
   expect(await idlePoll(2)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 1, lease_until });
   expect(await idlePoll(3)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 2 });
-  expect(await evidenceKinds(lost), 'only the first is evidence').toEqual([
+  expect(await evidenceKinds(lost), 'only the first redelivery is recorded').toEqual([
     'task.queued',
     'task.leased',
     'task.redelivered',
@@ -192,7 +193,7 @@ test('redelivers a task only to a later poll of an idle agent', async () => {
   expect(await taskRow(db, id)).toMatchObject({ redeliveries: 0, polled_at: secondsLater(start, 2) });
 });
 
-test('does not redeliver a task that was begun, answered, expired or fenced, nor to another instance', async () => {
+test('does not redeliver a task that was started, answered or expired, or that is not allowed when fenced', async () => {
   const begun = await worker();
   const id = await begun.queue('a', { lease_seconds: 5 });
   await begun.idlePoll(1);
@@ -200,7 +201,11 @@ test('does not redeliver a task that was begun, answered, expired or fenced, nor
   expect(await begun.idlePoll(3)).toBeUndefined();
   await expire(secondsLater(begun.start, 10));
   expect(await begun.idlePoll(11), 'in its second lease').toMatchObject({ task_id: id, leases: 2 });
-  expect(await begun.idlePoll(12), 'it did not begin').toMatchObject({ task_id: id, leases: 2, redeliveries: 1 });
+  expect(await begun.idlePoll(12), 'the agent did not start the task').toMatchObject({
+    task_id: id,
+    leases: 2,
+    redeliveries: 1,
+  });
   await answer(id, begun.node_instance_id, 'succeeded');
   expect(await begun.idlePoll(13)).toBeUndefined();
 
@@ -212,14 +217,17 @@ test('does not redeliver a task that was begun, answered, expired or fenced, nor
   const ended = await worker();
   await ended.queue('a', { lease_seconds: 10 });
   await ended.idlePoll(1);
-  expect(await ended.idlePoll(12), 'its lease ended; the sweep counts it first').toBeUndefined();
+  expect(await ended.idlePoll(12), 'the lease expired, and the sweep has not counted it yet').toBeUndefined();
 
   const fenced = await worker();
   await fenced.queue('command.run');
   const release = await fenced.queue('release.stop');
   await fenced.idlePoll(1);
   expect((await fenced.idlePoll(2, 2, true))?.task_id).toBe(release);
-  expect(await fenced.idlePoll(3, 3, true), 'and again').toMatchObject({ task_id: release, redeliveries: 1 });
+  expect(await fenced.idlePoll(3, 3, true), 'release tasks are redelivered').toMatchObject({
+    task_id: release,
+    redeliveries: 1,
+  });
   expect(await (await worker()).idlePoll(4)).toBeUndefined();
 });
 
@@ -234,7 +242,7 @@ test('limits redeliveries and does not count them as leases', async () => {
   expect(await idlePoll(last + 11)).toMatchObject({ task_id: id, leases: 2, redeliveries: 0 });
 });
 
-test('gives a task to the latest of concurrent polls', async () => {
+test('the latest of concurrent polls gets the task', async () => {
   const { queue, idlePoll, node_instance_id, start } = await worker();
   for (let round = 100; round <= 1000; round += 100) {
     const id = await queue('a');

@@ -1,6 +1,6 @@
 /**
- * Queues, leases and answers tasks: typed work for the agent of a node. A task's status goes
- * queued → leased → succeeded | failed.
+ * Queues, leases and answers tasks, which are typed work for the agent of a node. The status of a
+ * task goes queued → leased → succeeded | failed.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TaskId, WorkflowId } from '../../base/ids.ts';
 import type { TaskResult } from '../../contract/agent/agent.ts';
@@ -18,7 +18,7 @@ export interface TaskRow {
   lease_seconds: number;
   lease_until: Date | null;
   leases: number;
-  /** How often this lease delivered the task again, because the response with the task was lost. */
+  /** How often the task was delivered again in this lease, because a response was lost. */
   redeliveries: number;
   /** When the server received the poll that last got the task. */
   polled_at: Date | null;
@@ -38,8 +38,8 @@ export interface TaskRow {
 export const maxLeases = 3;
 
 /**
- * Limits redeliveries within one lease; then the lease expires and counts. The limit is low because
- * the server cannot tell a lost delivery from a task that crashes its agent at once.
+ * Limits redeliveries within one lease. After that, the lease expires and counts. The limit is low,
+ * because the server cannot tell a lost delivery from a task that crashes its agent at once.
  */
 export const maxRedeliveries = 4;
 
@@ -77,7 +77,7 @@ export type NewTask = Pick<
   | 'workflow_id'
 >;
 
-export async function queueTask(tx: Transaction, fresh: NewTask, now: Date): Promise<void> {
+export async function queueTask(tx: Transaction, newTask: NewTask, now: Date): Promise<void> {
   const [task] = await tx.query<TaskRow>(
     `insert into tasks
        (task_id, node_id, node_instance_id, type, params, status, lease_seconds, expires_at,
@@ -86,16 +86,16 @@ export async function queueTask(tx: Transaction, fresh: NewTask, now: Date): Pro
        ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11)
      returning *`,
     [
-      fresh.task_id,
-      fresh.node_id,
-      fresh.node_instance_id,
-      fresh.type,
-      fresh.params,
-      fresh.lease_seconds,
-      fresh.expires_at,
-      fresh.correlation_id,
-      fresh.allocation_id,
-      fresh.workflow_id,
+      newTask.task_id,
+      newTask.node_id,
+      newTask.node_instance_id,
+      newTask.type,
+      newTask.params,
+      newTask.lease_seconds,
+      newTask.expires_at,
+      newTask.correlation_id,
+      newTask.allocation_id,
+      newTask.workflow_id,
       now,
     ],
   );
@@ -144,9 +144,9 @@ export interface Poll {
 }
 
 /**
- * Leases the oldest queued task; a fenced node gets only tasks of its release. An idle agent first
- * gets the task again whose delivery was lost: leased by an earlier poll, without progress since. A
- * redelivery stays within the same lease, and only the first one of a lease is recorded.
+ * Leases the oldest queued task. A fenced node gets only tasks of its release. If an idle agent has
+ * a task that an earlier poll leased and that made no progress, its delivery was lost, so the agent
+ * gets that task again. A redelivery stays within the same lease, and only the first is recorded.
  */
 export async function leaseNext(
   tx: Transaction,
@@ -197,7 +197,7 @@ export async function leaseNext(
       factOf(task, 'task.leased', `the node took task ${task.type}`, now, 'node', { leases: task.leases }),
     ]);
   if (task?.redeliveries === 1) {
-    const summary = `task ${task.type} was handed out again: the node did not receive it`;
+    const summary = `task ${task.type} was delivered again, because the node did not receive it`;
     await recordEvidence(tx, [factOf(task, 'task.redelivered', summary, now, 'transport', { leases: task.leases })]);
   }
   return task;
@@ -229,7 +229,7 @@ export async function renewLease(
  */
 const isProof = ({ type }: TaskRow) => type === 'release.clean';
 
-/** Records the lease holder's answer. A repeat of the same status is accepted, another refused. */
+/** Records the lease holder's answer. A repeated status is accepted, a different one refused. */
 export async function answerTask(
   tx: Transaction,
   id: string,
@@ -281,7 +281,7 @@ export async function expireLeases(tx: Transaction, now: Date, limit: number): P
          then jsonb_build_object('code', 'task_given_up', 'message',
            case when expires_at <= $1
              then 'the task expired before the node answered'
-             else 'its lease expired ' || leases || ' times' end) end,
+             else 'the lease expired ' || leases || ' times' end) end,
        finished_at = case when leases >= $2 or expires_at <= $1 then $1::timestamptz end,
        lease_until = null
      where task_id in (

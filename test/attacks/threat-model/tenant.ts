@@ -105,7 +105,7 @@ export const tenant: Attacker = {
         ),
         ...test(
           'src/store/agents/reports.test.ts',
-          'a deferred report from before the machine went to another tenant is dropped',
+          'drops a deferred report that was received before the machine went to another tenant',
         ),
       ],
     },

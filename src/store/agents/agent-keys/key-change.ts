@@ -1,8 +1,8 @@
 /**
  * Changes the key with which an agent signs its proofs. A new key that the former key signed is
- * proven. A key without that signature is stored too, since the machine may have lost its key, but
- * its proofs count only after an operator accepts it. Until then the last proven key stays valid,
- * and its first signature makes it the agent's key again.
+ * proven. A key without that signature is stored too, because the machine may have lost its former
+ * key, but its proofs count only after an operator accepts it. Until then the last proven key stays
+ * valid. If the agent signs with that key, it becomes the agent's key again.
  */
 import { fingerprintOf, isSignedWith } from '../../../base/credentials/ed25519.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../../base/ids.ts';
@@ -57,11 +57,11 @@ async function hasServed(tx: Transaction, node_id: NodeId): Promise<boolean> {
 type Change = 'signed' | 'restored' | 'harmless' | 'unproven';
 
 function summaryOf(change: Change, former: string | null): string {
-  if (change === 'signed') return 'its agent signs with another key now; the former key signed the change';
-  if (change === 'restored') return 'its agent signs with its last proven key again';
+  if (change === 'signed') return 'the agent now signs with another key; the former key signed the change';
+  if (change === 'restored') return 'the agent signs with its last proven key again';
   return former
-    ? 'its agent signs with another key now, and the former key did not sign the change'
-    : 'its agent signs with a key now; it registered without one before';
+    ? 'the agent now signs with another key, and the former key did not sign the change'
+    : 'the agent now signs with a key; before, it registered without a key';
 }
 
 const recordChange = (
@@ -96,8 +96,8 @@ async function judgeChange(
   key: string,
 ): Promise<Change> {
   const trusted = trustedKeyOf(former);
-  // The last proven key needs no signature to return, because only signatures by that key count
-  // then.
+  // Returning to the last proven key needs no signature, because afterwards only signatures by that
+  // key count.
   if (key === trusted) return 'restored';
   // A signature by an unproven key proves nothing.
   if (isSignedBy(trusted, former, key, request)) return 'signed';
@@ -151,7 +151,7 @@ export async function keyStanding(db: Queryable, id: NodeInstanceId): Promise<Ke
   return row;
 }
 
-/** Makes an unproven key the trusted one. False if the key has changed or is already trusted. */
+/** Makes an unproven key the trusted one. Returns false if it has changed or is already trusted. */
 export async function acceptKey(tx: Transaction, id: NodeInstanceId, agent_public_key: string): Promise<boolean> {
   const rows = await tx.query(
     `update instances

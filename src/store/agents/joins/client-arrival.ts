@@ -3,7 +3,7 @@ import type { NodeInstanceId } from '../../../base/ids.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { Arrival } from '../registration-types.ts';
 
-/** Runs in the registration's transaction; else a crash could leave a name without its client. */
+/** Runs in the registration's transaction, so that a crash leaves no name without its client. */
 export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
   if (!arrival) return;
   const { protocol, announced_interval_seconds, client_instance, join_token_id, client_processes } = arrival;
@@ -27,9 +27,8 @@ export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: 
 }
 
 /**
- * Keeps the instance's token in its list of earlier tokens if the token has limited uses. Such a
- * token still authenticates the machine after the machine registers with another token; once spent,
- * it could not register the machine again.
+ * Adds the instance's token to its list of earlier tokens if the token has limited uses. The machine
+ * may still use that token after it registered with another one, even if the token is spent.
  */
 export async function keepEarlierToken(tx: Transaction, id: NodeInstanceId, next: string): Promise<void> {
   await tx.query(

@@ -49,8 +49,8 @@ const signProof = (
 
 async function newJoinToken(max_uses: number | null = null): Promise<string> {
   const token_id = newTokenId(fleet.clock);
-  const fresh = { token_id, pool: 'test', expires_at: null, max_uses, created_at: fleet.now() };
-  await createJoinToken(db, fresh, `swj_${token_id}`);
+  const token = { token_id, pool: 'test', expires_at: null, max_uses, created_at: fleet.now() };
+  await createJoinToken(db, token, `swj_${token_id}`);
   return `swj_${token_id}`;
 }
 
@@ -58,11 +58,11 @@ type Request = Parameters<typeof register>[1];
 const attempt = (
   request: Omit<Request, 'version'>,
   at = fleet.now(),
-  known?: InstanceRow,
+  instance?: InstanceRow,
 ): Promise<Registration | string> => {
   const { clock, environment } = fleet;
   const context = { clock, now: at, environment, installation, correlation_id: newCorrelationId() };
-  return register(db, { version: '1.0', ...request }, known, context).catch((error: unknown) => {
+  return register(db, { version: '1.0', ...request }, instance, context).catch((error: unknown) => {
     if (error instanceof ApiProblem) return error.code;
     throw error;
   });
@@ -72,7 +72,7 @@ async function joinAndReady(keys: Keys, max_uses: number | null = null) {
   const join_token = await newJoinToken(max_uses);
   const name = `keyed-${newTokenId(fleet.clock).slice(-8)}`;
   const first = await attempt({ join_token, name, agent_public_key: keys.public_key });
-  if (typeof first === 'string') throw new Error(`was refused: ${first}`);
+  if (typeof first === 'string') throw new Error(`the registration was refused: ${first}`);
   await fleet.move({ node_id: first.node_id, to: 'ready', by: 'claim-ready', reason: 'up' });
   return { join_token, name, first, agent_public_key: keys.public_key };
 }
@@ -104,7 +104,7 @@ test('rescues a failed node and its allocation by a key proof within the rescue 
   expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
-test('accepts a proof once, near its time, for its name, token and address only', async () => {
+test('accepts a proof once, within 300 s, and only for its name, token and address', async () => {
   const keys = newKeys();
   const { first, ...request } = await joinAndReady(keys);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
@@ -133,8 +133,8 @@ test('accepts the last proven key while a newer key is unproven, and drops the n
   const keys = newKeys();
   const { first, ...request } = await joinAndReady(keys);
   const stranger = newKeys();
-  const known = await instanceByCredential(db, first.credential ?? '', fleet.now());
-  await attempt({ agent_public_key: stranger.public_key }, fleet.now(), known);
+  const instance = await instanceByCredential(db, first.credential ?? '', fleet.now());
+  await attempt({ agent_public_key: stranger.public_key }, fleet.now(), instance);
   await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   const strangerRequest = { ...request, agent_public_key: stranger.public_key };
   const now = fleet.now();

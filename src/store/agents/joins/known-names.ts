@@ -16,11 +16,11 @@ import { spentProblem } from './token-validity.ts';
 export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
 
 const proofReasons: Record<Extract<KeyProofResult, { proven: false }>['because'], string> = {
-  missing: 'the registration carries no proof of its key',
-  unaccepted_key: 'its key replaced another one, and no operator has accepted it yet',
-  wrong_key: 'the registration is not signed with its key',
-  stale: 'the proof of its key was signed too long ago or ahead of time; correct the clock of the machine',
-  replayed: 'the proof of its key was used before',
+  missing: 'the registration has no key proof',
+  unaccepted_key: 'the key replaced another one, and no operator has accepted it yet',
+  wrong_key: 'the registration is not signed with the key of that machine',
+  stale: 'the key proof was signed too long ago or ahead of time; correct the clock of the machine',
+  replayed: 'the key proof was used before',
 };
 
 /** Builds the refusal of an agent that did not prove that it is the machine of that name. */
@@ -35,8 +35,8 @@ export function unprovenProblem(
   const code = isHeld ? 'name_taken' : 'identity_unproven';
   const why = proof.proven ? '' : `; ${proofReasons[proof.because]}`;
   const detail = `${node.name} is ${node.status} in pool ${node.pool}${why}.`;
-  // An agent whose first reply was lost sends its stored key, and a proof with its next try, so
-  // this is no contest yet.
+  // An agent whose first reply was lost sends the stored key now, and a proof with its next try. So
+  // this is not recorded as a contest.
   const isRetry = request.agent_public_key && request.agent_public_key === instance?.agent_public_key;
   if (isRetry && !request.key_proof) return new ApiProblem(code, detail);
   return new NameContested(code, detail, {
@@ -49,8 +49,8 @@ export function unprovenProblem(
 }
 
 /**
- * Refuses the registration if the name's holder changed since the caller judged it. The judgement
- * was made outside this transaction; here the row lock on the node keeps the holder current.
+ * Refuses the registration if the name's holder has changed since the caller judged it. The caller
+ * judged outside this transaction. Here, the row lock on the node keeps the holder current.
  */
 export async function requireUnchangedName(tx: Transaction, node: NodeRow, judged: JudgedName): Promise<void> {
   const allocation_id = (await holdersOf(tx, [node.node_id])).get(node.node_id) ?? null;
@@ -61,7 +61,7 @@ export async function requireUnchangedName(tx: Transaction, node: NodeRow, judge
   if (!isSame) throw new ApiProblem('name_taken', `${node.name} changed during the registration; register again.`);
 }
 
-/** Spends a use of the token unless the node has registered with it before; restarts are free. */
+/** Spends a use of the token unless the node has registered with it before. */
 export async function spendUnlessKnown(
   tx: Transaction,
   { node_id }: Pick<NodeRow, 'node_id'>,

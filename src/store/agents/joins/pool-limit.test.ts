@@ -26,15 +26,15 @@ afterAll(() => store.close());
 async function poolOf(name: string, max_nodes: number, max_uses: number | null = null): Promise<string> {
   await db.transaction((tx) => declarePool(tx, name, { name, driver: 'external', max_nodes }, fleet.now()));
   const token_id = newTokenId(fleet.clock);
-  const fresh = { token_id, pool: name, expires_at: null, max_uses, created_at: fleet.now() };
-  await createJoinToken(db, fresh, `swj_${token_id}`);
+  const token = { token_id, pool: name, expires_at: null, max_uses, created_at: fleet.now() };
+  await createJoinToken(db, token, `swj_${token_id}`);
   return `swj_${token_id}`;
 }
 
-const join = (join_token: string, name: string, on: Database = db): Promise<string> => {
+const join = (join_token: string, name: string, database: Database = db): Promise<string> => {
   const { clock, environment } = fleet;
   const context = { clock, now: fleet.now(), environment, installation, correlation_id: newCorrelationId() };
-  return register(on, { version: '1.0', join_token, name }, undefined, context).then(
+  return register(database, { version: '1.0', join_token, name }, undefined, context).then(
     () => 'joined',
     (error: unknown) => {
       if (error instanceof ApiProblem) return error.code;
@@ -53,7 +53,7 @@ test('refuses joins beyond max_nodes', async () => {
     'joined',
     'pool_full',
   ]);
-  expect(await join(token, 'a'), 'a known name needs no place').toBe('name_taken');
+  expect(await join(token, 'a'), 'a known name takes no place').toBe('name_taken');
 });
 
 test('fills a pool exactly when a rack joins through two replicas at once', async () => {
@@ -67,7 +67,7 @@ test('fills a pool exactly when a rack joins through two replicas at once', asyn
   expect(await db.query(`select 1 from nodes where pool = 'rack'`)).toHaveLength(30);
 });
 
-test('counts no place for known names', async () => {
+test('known names and repeated names take no place in the pool', async () => {
   const token = await poolOf('mixed', 3);
   await join(token, 'here');
   const answers = await Promise.all(
@@ -76,10 +76,10 @@ test('counts no place for known names', async () => {
   expect(countAnswers(answers)).toEqual({ joined: 2, name_taken: 3, pool_full: 1 });
 });
 
-test('needs few statements for a mass join', async () => {
+test('needs less than one statement per machine for a mass join', async () => {
   const token = await poolOf('large', 10_000);
   let statements = 0;
-  const counting = (): Database => ({
+  const countingDatabase = (): Database => ({
     ...db,
     transaction: (work) =>
       db.transaction((tx) =>
@@ -94,8 +94,8 @@ test('needs few statements for a mass join', async () => {
   });
   const statementsFor = async (prefix: string, machines: number) => {
     statements = 0;
-    const on = counting();
-    await Promise.all(Array.from({ length: machines }, (_, place) => join(token, `${prefix}-${place}`, on)));
+    const database = countingDatabase();
+    await Promise.all(Array.from({ length: machines }, (_, place) => join(token, `${prefix}-${place}`, database)));
     return statements;
   };
   const few = await statementsFor('few', 100);

@@ -9,13 +9,13 @@ interface PendingJoin {
   pool: PoolRow;
 }
 
-/** The first half of the advisory lock's key, used only here; the second half is the pool. */
+/** The first half of the advisory lock's key. The second half is a hash of the pool's name. */
 const poolLimitLock = 7_213_030;
 
 export const poolFull = ({ name, document }: PoolRow) =>
   new ApiProblem('pool_full', `The pool ${name} holds ${document.max_nodes} nodes at most.`);
 
-async function beyondLimit<Join extends PendingJoin>(
+async function findJoinsBeyondLimit<Join extends PendingJoin>(
   tx: Transaction,
   pool: PoolRow,
   limit: number,
@@ -32,7 +32,7 @@ async function beyondLimit<Join extends PendingJoin>(
        and status <> 'retired'`,
     [pool.name, names],
   );
-  // A known name needs no place, and neither does the second of two joins under one name.
+  // A known name takes no place, and neither does the second of two joins under one name.
   const countedNames = new Set(known.map(({ name }) => name));
   let places = limit - (await countLiveNodes(tx, pool.name));
   return joins.filter(({ request: { name } }) => {
@@ -54,12 +54,12 @@ export async function joinsBeyondLimit<Join extends PendingJoin>(
 ): Promise<Set<Join>> {
   const joinsByPool = Map.groupBy(joins, ({ pool }) => pool.name);
   const refused = new Set<Join>();
-  // In the order of the pools' names, so that two batches cannot deadlock.
+  // Pools are locked in the order of their names, so that two batches cannot deadlock.
   for (const [, pending] of [...joinsByPool].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const [first] = pending;
     const limit = first?.pool.document.max_nodes;
     if (!first || limit === undefined) continue;
-    for (const join of await beyondLimit(tx, first.pool, limit, pending)) refused.add(join);
+    for (const join of await findJoinsBeyondLimit(tx, first.pool, limit, pending)) refused.add(join);
   }
   return refused;
 }
