@@ -1,5 +1,6 @@
 /**
- * Migrations from an empty database to the recorded schema: repeated, concurrent and interrupted.
+ * Tests migrations from an empty database to the recorded schema: once, repeated, concurrent and
+ * interrupted.
  */
 import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,29 +14,29 @@ import { migrate, SchemaTooNew } from './migrate.ts';
 import { type Database, openDatabase } from './pg/database.ts';
 import { dumpSchema } from './schema-dump.ts';
 
-const own = join(import.meta.dirname, 'migrations');
-const written = join(import.meta.dirname, 'schema.txt');
-const ownNames = (await readdir(own)).filter((name) => name.endsWith('.sql')).sort();
+const migrationsDir = join(import.meta.dirname, 'migrations');
+const schemaFile = join(import.meta.dirname, 'schema.txt');
+const migrationNames = (await readdir(migrationsDir)).filter((name) => name.endsWith('.sql')).sort();
 
-const ends: (() => Promise<void>)[] = [];
+const cleanups: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function open(made: Promise<TestDatabase>): Promise<{ url: string; db: Database }> {
-  const database = await made;
-  ends.push(database.drop);
+async function open(creation: Promise<TestDatabase>): Promise<{ url: string; db: Database }> {
+  const database = await creation;
+  cleanups.push(database.drop);
   const db = openDatabase({ url: database.url });
-  ends.push(db.close);
+  cleanups.push(db.close);
   return { url: database.url, db };
 }
 
-/** All migrations and one more. */
+/** Returns a folder with all migrations and one more. */
 async function folderWith(name: string, sql: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
-  ends.push(() => rm(folder, { recursive: true }));
-  for (const each of ownNames) await copyFile(join(own, each), join(folder, each));
+  cleanups.push(() => rm(folder, { recursive: true }));
+  for (const each of migrationNames) await copyFile(join(migrationsDir, each), join(folder, each));
   await writeFile(join(folder, name), sql);
   return folder;
 }
@@ -44,15 +45,16 @@ test('migrations produce the schema of schema.txt', async () => {
   const { url, db } = await open(emptyDatabase());
   await migrate(url);
   const dump = await dumpSchema(db);
-  if (process.env.SLIPWAY_WRITE_SCHEMA) await writeFile(written, dump);
-  expect(dump).toBe(await readFile(written, 'utf8'));
+  if (process.env.SLIPWAY_WRITE_SCHEMA) await writeFile(schemaFile, dump);
+  expect(dump).toBe(await readFile(schemaFile, 'utf8'));
 });
 
 test('migrates log lines from rows to chunks, in order and with their allocations', async () => {
   const { url, db } = await open(emptyDatabase());
   const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
-  ends.push(() => rm(folder, { recursive: true }));
-  for (const each of ownNames.filter((name) => name < '0009')) await copyFile(join(own, each), join(folder, each));
+  cleanups.push(() => rm(folder, { recursive: true }));
+  for (const each of migrationNames.filter((name) => name < '0009'))
+    await copyFile(join(migrationsDir, each), join(folder, each));
   await migrate(url, { folder });
   await db.query(`
     insert into pools (name, driver, generation, created_at, updated_at) values ('p', 'external', 1, now(), now());
@@ -71,30 +73,31 @@ test('migrates log lines from rows to chunks, in order and with their allocation
     line: `say "${n}" – done`,
   });
   expect(items).toEqual(Array.from({ length: 2500 }, (_, i) => line(i + 1)));
-  const mine = await db.query(
+  const allocated = await db.query(
     'select min(first_seq)::int as first, max(last_seq)::int as last, sum(lines)::int as lines from node_log_chunks where allocation_id is not null',
   );
-  expect(mine).toEqual([{ first: 2402, last: 3000, lines: 300 }]);
+  expect(allocated).toEqual([{ first: 2402, last: 3000, lines: 300 }]);
   expect(await db.query('select last_seq::int from node_log_ends')).toEqual([{ last_seq: 5000 }]);
 });
 
 test('migrates boot signs from sentences to kind and code', async () => {
   const { url, db } = await open(emptyDatabase());
   const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
-  ends.push(() => rm(folder, { recursive: true }));
-  for (const each of ownNames.filter((name) => name < '0057')) await copyFile(join(own, each), join(folder, each));
+  cleanups.push(() => rm(folder, { recursive: true }));
+  for (const each of migrationNames.filter((name) => name < '0057'))
+    await copyFile(join(migrationsDir, each), join(folder, each));
   await migrate(url, { folder });
   await db.query(`
     insert into pools (name, driver, generation, created_at, updated_at) values ('p', 'external', 1, now(), now());
     insert into pool_generations (pool, generation, document, created_at) values ('p', 1, '{}', now());
     insert into nodes (node_id, pool, pool_generation, name, status, status_since, created_at) values ('n', 'p', 1, 'n', 'ready', now(), now());
     insert into instances (node_instance_id, node_id, attempt, created_at) values ('i', 'n', 1, now())`);
-  // As replicas of earlier versions write them, also during a rollout.
+  // Replicas of earlier versions write sentences, also during a rollout.
   const write = (...signs: string[]) =>
     db.query(
       `insert into boot_signs (node_instance_id, sign, seen_at)
        select 'i', sign, '2026-01-01T00:00:00Z'::timestamptz + make_interval(secs => place)
-       from unnest($1::text[]) with ordinality as shown(sign, place)
+       from unnest($1::text[]) with ordinality as list(sign, place)
        on conflict do nothing returning sign`,
       [signs],
     );
@@ -115,14 +118,14 @@ test('migrates boot signs from sentences to kind and code', async () => {
   // An interrupted online migration runs again from its first statement.
   await db.query('delete from schema_migrations where version = 57');
   await migrate(url);
-  const shown = () => db.query<object>('select kind, code, detail, sign from boot_signs order by seen_at');
+  const readSigns = () => db.query<object>('select kind, code, detail, sign from boot_signs order by seen_at');
   const converted = sentences.map(([sign, kind, code, detail]) => ({ kind, code, detail, sign }));
-  expect(await shown()).toEqual(converted);
+  expect(await readSigns()).toEqual(converted);
   expect(await write('boot stage init/network', 'boot stage final')).toEqual([{ sign: 'boot stage final' }]);
   await db.query(
     `insert into boot_signs (node_instance_id, kind, code, detail, seen_at) values ('i', 'crash', 'oom', 'it ended', now()), ('i', 'part', 'disk: made', null, now())`,
   );
-  expect(await shown()).toEqual(
+  expect(await readSigns()).toEqual(
     expect.arrayContaining([
       { kind: 'boot_stage', code: 'final', detail: null, sign: 'boot stage final' },
       { kind: 'crash', code: 'oom', detail: 'it ended', sign: 'crashed oom it ended' },
@@ -156,17 +159,17 @@ test('the dump shows changes of columns, defaults, constraints, indexes and part
 
 test('migrates an empty database, and does nothing the second time', async () => {
   const { url, db } = await open(emptyDatabase());
-  expect(await migrate(url)).toEqual({ applied: ownNames });
-  expect(await dumpSchema(db)).toBe(await readFile(written, 'utf8'));
+  expect(await migrate(url)).toEqual({ applied: migrationNames });
+  expect(await dumpSchema(db)).toBe(await readFile(schemaFile, 'utf8'));
   expect(await migrate(url)).toEqual({ applied: [] });
 });
 
 test('concurrent replicas apply each migration once', async () => {
   const { url, db } = await open(emptyDatabase());
   const results = await Promise.all(Array.from({ length: 4 }, () => migrate(url)));
-  expect(results.flatMap((result) => result.applied)).toEqual(ownNames);
+  expect(results.flatMap((result) => result.applied)).toEqual(migrationNames);
   const rows = await db.query<{ name: string }>('select name from schema_migrations order by version');
-  expect(rows.map((row) => row.name)).toEqual(ownNames);
+  expect(rows.map((row) => row.name)).toEqual(migrationNames);
 });
 
 test('refuses a newer schema and leaves it unchanged', async () => {
@@ -192,14 +195,14 @@ test('rolls back a failed migration and keeps the earlier ones', async () => {
 test('rolls back an interrupted migration and releases its lock', async () => {
   const { url, db } = await open(testDatabase());
   const folder = await folderWith('0900-slow.sql', 'create table half (id integer); select pg_sleep(60);');
-  const cut = expect(migrate(url, { folder })).rejects.toThrow();
+  const interrupted = expect(migrate(url, { folder })).rejects.toThrow();
   await until('the migration to run', async () => {
     const [running] = await db.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and query like '%pg_sleep%'`,
     );
     return running && (await db.query('select pg_terminate_backend($1)', [running.pid])).length > 0;
   });
-  await cut;
+  await interrupted;
   expect(await db.query(`select 1 from pg_class where relname = 'half'`)).toEqual([]);
   expect(await migrate(url)).toEqual({ applied: [] });
 });
@@ -207,9 +210,9 @@ test('rolls back an interrupted migration and releases its lock', async () => {
 test('a migration that waits for a lock lets other statements pass', async () => {
   const { url, db } = await open(testDatabase());
   const folder = await folderWith('0900-column.sql', 'alter table heartbeats add column extra integer');
-  const busy = await db.transaction(async (tx) => {
+  const { migrating } = await db.transaction(async (tx) => {
     await tx.query('lock table heartbeats in row exclusive mode');
-    const migrating = migrate(url, { folder });
+    const promise = migrate(url, { folder });
     await until('the migration to wait', async () => {
       const waiting = await db.query(
         `select 1 from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and wait_event_type = 'Lock'`,
@@ -218,9 +221,10 @@ test('a migration that waits for a lock lets other statements pass', async () =>
     });
     // Without the lock timeout this would queue behind the migration forever.
     await db.query('update heartbeats set interval_seconds = 1');
-    return { migrating };
+    // A returned promise would be awaited before the transaction ends.
+    return { migrating: promise };
   });
-  expect(await busy.migrating).toEqual({ applied: ['0900-column.sql'] });
+  expect(await migrating).toEqual({ applied: ['0900-column.sql'] });
 });
 
 test('builds an online index with concurrent starts, and rebuilds an invalid one', async () => {

@@ -1,11 +1,11 @@
 /**
- * Runs the forward migrations, one transaction each, on one replica at a time. Refuses a schema
- * that is newer than this code.
+ * Runs the forward migrations, each in its own transaction, on one replica at a time. Refuses a
+ * schema that is newer than this code.
  *
- * Other replicas serve requests meanwhile. Statements queue behind a migration that waits for a
- * lock, so it waits only a moment, lets them pass and retries. A slow migration is a file that
- * begins with `-- online`: its statements run one by one outside a transaction, each must be
- * idempotent, and its indexes are built `concurrently`.
+ * Other replicas keep serving requests. Their statements queue behind a migration that waits for a
+ * lock, so a migration waits only a moment, lets them pass and retries. The file of a slow migration
+ * begins with `-- online`. Its statements run one by one outside a transaction, so each must be
+ * idempotent, and indexes are built `concurrently`.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { type Queryable, single } from './pg/database.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
-/** Heartbeats and claims queue behind a waiting migration for this long at most. */
+/** Statements of other replicas queue behind a waiting migration for at most this time. */
 const lockTimeoutMs = 500;
 const retryDelayMs = 250;
 const maxTries = 240;
@@ -32,8 +32,8 @@ export class OtherDatabase extends Error {
 }
 
 /**
- * The role that the application runs as. Call it while a migration holds its lock: if the lock can
- * be taken here, this is another database.
+ * Returns the role that the application runs as. Call this while a migration holds its lock. If the
+ * lock can be taken here, the two URLs are different databases.
  */
 export async function applicationRole(db: Queryable): Promise<string> {
   const { role, is_free } = single(
@@ -55,7 +55,7 @@ interface Migration {
   sql: string;
 }
 
-/** Polls: a statement that waits for the lock would block a concurrent index build. */
+/** Polls for the lock, because a statement that waits would block a concurrent index build. */
 async function takeLock(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
@@ -68,7 +68,7 @@ async function takeLock(client: pg.Client): Promise<void> {
 
 const insertMigration = 'insert into schema_migrations (version, name) values ($1, $2)';
 
-async function applyAtOnce(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
+async function applyInTransaction(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       await client.query('begin');
@@ -87,7 +87,7 @@ async function applyAtOnce(client: pg.Client, { version, name, sql }: Migration)
   }
 }
 
-/** An interrupted build leaves an unusable index that would pass for the finished one. */
+/** An interrupted build leaves an invalid index, which `if not exists` would take for a finished one. */
 async function dropInvalidIndexes(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select indexrelid::regclass::text as name
@@ -110,7 +110,7 @@ async function applyOnline(client: pg.Client, { version, name, sql }: Migration)
 const withoutComments = (sql: string): string => sql.replaceAll(/^\s*--.*$/gm, '');
 const isOnline = ({ sql }: Migration): boolean => /^-- online\b/.test(sql);
 
-async function migrationsIn(folder: string): Promise<Migration[]> {
+async function readMigrations(folder: string): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
   return Promise.all(
     names.map(async (name) => ({
@@ -122,14 +122,14 @@ async function migrationsIn(folder: string): Promise<Migration[]> {
 }
 
 /**
- * `url` connects as the owner of the tables. The application's role, if it is another, gets its
- * rights.
+ * Migrates the database. `url` connects as the owner of the tables. If the application has another
+ * role, that role gets its rights.
  */
 export async function migrate(
   url: string,
   { folder = ownMigrations, application_role }: { folder?: string; application_role?: () => Promise<string> } = {},
 ): Promise<{ applied: string[] }> {
-  const known = await migrationsIn(folder);
+  const known = await readMigrations(folder);
   const client = new pg.Client({
     connectionString: url,
     application_name: 'slipway migrate',
@@ -159,7 +159,7 @@ export async function migrate(
     }
     const applied: string[] = [];
     for (const migration of known.filter((each) => !done.has(each.version))) {
-      await (isOnline(migration) ? applyOnline(client, migration) : applyAtOnce(client, migration));
+      await (isOnline(migration) ? applyOnline(client, migration) : applyInTransaction(client, migration));
       applied.push(migration.name);
     }
     if (role !== undefined) await grantApplication(client, role, applied.length > 0);

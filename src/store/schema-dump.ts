@@ -1,6 +1,6 @@
 /**
- * Writes the schema as text, read from the catalogs, so that a change of it shows in review.
- * Deterministic: the same schema gives the same text, in whatever order it was created.
+ * Writes the schema as text, so that a change of the schema shows in review. The same schema gives
+ * the same text, even if its objects were created in another order.
  */
 import type { Queryable } from './pg/database.ts';
 
@@ -32,7 +32,7 @@ const columns = `
   from pg_attribute att
   left join pg_attrdef def on def.adrelid = att.attrelid and def.adnum = att.attnum
   where att.attrelid = $1
-    -- Columns of the system have negative numbers.
+    -- System columns have negative numbers.
     and att.attnum > 0
     and not att.attisdropped
   order by att.attnum`;
@@ -86,19 +86,19 @@ const columnLine = ({ name, type, required, identity, preset }: Column): string 
     preset === null ? '' : ` default ${preset}`,
   ].join('');
 
-async function describe(db: Queryable, table: Table): Promise<string[]> {
+async function describeTable(db: Queryable, table: Table): Promise<string[]> {
   const head = `table ${table.name}`;
   const partitioned = table.partition_key ? `  partitioned by ${table.partition_key}` : undefined;
   // A partition has the columns of its parent; only its bound differs.
   if (table.parent) return [`${head} of ${table.parent} ${table.bound}`, ...(partitioned ? [partitioned] : [])];
-  const rows = await db.query<Column>(columns, [table.oid]);
-  const kept = await db.query<{ name: string; definition: string }>(constraints, [table.oid]);
-  const found = await db.query<{ definition: string }>(indexes, [table.oid]);
+  const columnRows = await db.query<Column>(columns, [table.oid]);
+  const constraintRows = await db.query<{ name: string; definition: string }>(constraints, [table.oid]);
+  const indexRows = await db.query<{ definition: string }>(indexes, [table.oid]);
   return [
     head,
-    ...rows.map(columnLine),
-    ...kept.map(({ name, definition }) => `  constraint ${name} ${definition}`),
-    ...found.map(
+    ...columnRows.map(columnLine),
+    ...constraintRows.map(({ name, definition }) => `  constraint ${name} ${definition}`),
+    ...indexRows.map(
       ({ definition }) =>
         `  ${definition.replace(/^CREATE (UNIQUE )?INDEX/, (_, unique) => `${unique ? 'unique ' : ''}index`)}`,
     ),
@@ -109,7 +109,7 @@ async function describe(db: Queryable, table: Table): Promise<string[]> {
 
 export async function dumpSchema(db: Queryable): Promise<string> {
   const blocks: string[][] = [];
-  for (const table of await db.query<Table>(tables)) blocks.push(await describe(db, table));
+  for (const table of await db.query<Table>(tables)) blocks.push(await describeTable(db, table));
   blocks.push((await db.query<{ line: string }>(others)).map((row) => row.line));
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }

@@ -7,7 +7,7 @@ import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment } from '../../base/clock.ts';
 import type { Database } from '../pg/database.ts';
 import { nodeNow } from '../testing/fleet.ts';
-import { type Act, act, acts, type Histories, newWorld, openHistories } from '../testing/histories.ts';
+import { type Act, act, acts, createSubjects, type Histories, openHistories } from '../testing/histories.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
 
 let store: TestStore;
@@ -33,10 +33,10 @@ const retiringHistory = actsOf('move', 1, 2, 2);
 test('rebuilds every row from its facts after random concurrent histories', async () => {
   await fc.assert(
     fc.asyncProperty(acts, fc.integer({ min: 1, max: 4 }), async (history, atOnce) => {
-      const world = await newWorld(histories);
-      const { nodes, allocations } = world;
+      const subjects = await createSubjects(histories);
+      const { nodes, allocations } = subjects;
       for (let at = 0; at < history.length; at += atOnce)
-        await Promise.all(history.slice(at, at + atOnce).map((each) => act(histories, world, each)));
+        await Promise.all(history.slice(at, at + atOnce).map((each) => act(histories, subjects, each)));
       const nodeIds = nodes.map((node) => node.node_id);
       expect(await rebuildNodes(db, nodeIds)).toEqual(
         await db.query('select * from nodes where node_id = any($1) order by node_id', [nodeIds]),

@@ -9,7 +9,7 @@ import type { NodeState } from '../../contract/node.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import type { Database } from '../pg/database.ts';
 import { readNodes } from '../rows/nodes.ts';
-import { act, acts, type Histories, newWorld, openHistories } from '../testing/histories.ts';
+import { act, acts, createSubjects, type Histories, openHistories } from '../testing/histories.ts';
 import { nodesAt } from './time-travel.ts';
 
 const moments = 1_000;
@@ -60,11 +60,11 @@ function isVaried(spans: Span[]): boolean {
 async function recordHistories(recorded: Span[]): Promise<void> {
   await fc.assert(
     fc.asyncProperty(acts, fc.infiniteStream(fc.integer({ min: 1, max: 5_000 })), async (history, pauses) => {
-      const world = await newWorld(histories);
+      const subjects = await createSubjects(histories);
       const { fleet } = histories;
-      const ids = world.nodes.map(({ node_id }) => node_id);
+      const ids = subjects.nodes.map(({ node_id }) => node_id);
       for (const each of history) {
-        await act(histories, world, each);
+        await act(histories, subjects, each);
         const since = fleet.now().getTime();
         await fleet.clock.advance(pauses.next().value);
         recorded.push({ since, until: fleet.now().getTime(), shown: await readStatesNow(ids) });

@@ -1,6 +1,5 @@
 /**
- * Counts the blocks that reads touch, to compare small histories with large ones. For the store's
- * tests.
+ * Counts the blocks that reads touch, so that tests can compare small histories with large ones.
  */
 import { type Fact, recordEvidence } from '../evidence/evidence.ts';
 import type { Database, Queryable } from '../pg/database.ts';
@@ -43,7 +42,10 @@ export async function recordMany(db: Database, count: number, fact: (index: numb
     await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
 }
 
-/** Facts become readable once no older transaction runs, in any database of the cluster. */
+/**
+ * Whether all facts are readable. A fact becomes readable when no older transaction runs in any
+ * database of the cluster.
+ */
 export async function areFactsSettled(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ settled: boolean }>(
     'select coalesce(bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())), true) as settled from evidence',

@@ -1,4 +1,4 @@
-/** For tests of the store: nodes and allocations in any status, moved there by transitions. */
+/** For tests: creates nodes and allocations and brings them to any status by transitions. */
 import { type Clock, moment } from '../../base/clock.ts';
 import {
   type AllocationId,
@@ -28,15 +28,15 @@ export interface Fleet {
   db: Database;
   clock: VirtualClock;
   environment: TransitionEnvironment;
-  /** Later than every time that it returned before. */
+  /** Each call returns a later time. */
   now(): Date;
-  node(status?: NodeStatus, given?: { enrollment_token?: string }): Promise<NodeRow>;
+  node(status?: NodeStatus, options?: { enrollment_token?: string }): Promise<NodeRow>;
   allocation(status?: AllocationStatus, node?: NodeRow | null, tenant?: string): Promise<AllocationRow>;
   move(move: NodeMove): ReturnType<typeof transition>;
   moveAllocation(move: AllocationMove): ReturnType<typeof moveAllocations>;
 }
 
-/** The shortest path through a transition table, as the edges to take. */
+/** Returns the edges of the shortest path through a transition table. */
 export function shortestPath<S extends string>(
   edges: readonly Edge<S>[],
   from: S | 'new',
@@ -55,15 +55,15 @@ export function shortestPath<S extends string>(
 
 const first = <T>(list: readonly T[]): T => {
   const [item] = list;
-  if (item === undefined) throw new Error('expected one');
+  if (item === undefined) throw new Error('the list is empty');
   return item;
 };
 
 /** Ids sort by creation time, so each id needs a later time. */
-const inOrder = (fleet: Fleet): Clock => ({ ...fleet.clock, nowMs: () => fleet.now().getTime() });
+const tickingClock = (fleet: Fleet): Clock => ({ ...fleet.clock, nowMs: () => fleet.now().getTime() });
 
-async function makeNode(tx: Transaction, fleet: Fleet, enrollment_token?: string): Promise<NodeRow> {
-  const clock = inOrder(fleet);
+async function createTestNode(tx: Transaction, fleet: Fleet, enrollment_token?: string): Promise<NodeRow> {
+  const clock = tickingClock(fleet);
   const node_id = newNodeId(clock);
   const node_instance_id = newNodeInstanceId(clock);
   const node = await createNode(
@@ -99,9 +99,9 @@ export async function testFleet(db: Database): Promise<Fleet> {
     now: () => moment(clock.nowMs() + ticks++),
     move: (move) => db.transaction((tx) => transition(tx, [move], fleet.now(), fleet.environment)),
     moveAllocation: (move) => db.transaction((tx) => moveAllocations(tx, [move], fleet.now(), fleet.environment)),
-    node: (status = 'provisioning', given = {}) =>
+    node: (status = 'provisioning', options = {}) =>
       db.transaction(async (tx) => {
-        let node = await makeNode(tx, fleet, given.enrollment_token);
+        let node = await createTestNode(tx, fleet, options.enrollment_token);
         for (const step of shortestPath<NodeStatus>(nodeEdges, 'provisioning', status)) {
           const set = step.by === 'registration' ? { registered_at: fleet.now() } : {};
           const move: NodeMove = { node_id: node.node_id, ...step, reason: 'for a test', set };
@@ -116,7 +116,7 @@ export async function testFleet(db: Database): Promise<Fleet> {
         let allocation = await createAllocation(
           tx,
           {
-            allocation_id: newAllocationId(inOrder(fleet)),
+            allocation_id: newAllocationId(tickingClock(fleet)),
             pool: 'test',
             tenant,
             name: null,
@@ -130,7 +130,7 @@ export async function testFleet(db: Database): Promise<Fleet> {
           fleet.now(),
           fleet.environment,
         );
-        // Through `provisioning`, where an allocation gets its node.
+        // An allocation gets its node in `provisioning`, so the path goes through that status.
         const through: AllocationStatus = node ? 'provisioning' : 'requested';
         const path = [
           ...shortestPath<AllocationStatus>(allocationEdges, 'requested', through),

@@ -1,5 +1,5 @@
 /**
- * For tests of the store: random histories of a few nodes and allocations, with refused moves too.
+ * For tests: applies random histories to a few nodes and allocations. Some of the moves are refused.
  */
 import fc from 'fast-check';
 import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';
@@ -36,7 +36,7 @@ export async function openHistories(db: Database): Promise<Histories> {
   return { fleet, installation, joinToken };
 }
 
-export async function newWorld({ fleet }: Histories): Promise<World> {
+export async function createSubjects({ fleet }: Histories): Promise<HistorySubjects> {
   const nodes = [await fleet.node(), await fleet.node('starting'), await fleet.node('ready')];
   const allocations = [await fleet.allocation(), await fleet.allocation()];
   return { nodes, allocations, credentials: new Map() };
@@ -50,13 +50,13 @@ const contextOf = ({ fleet, installation }: Histories) => ({
   correlation_id: newCorrelationId() as CorrelationId,
 });
 
-export interface World {
+export interface HistorySubjects {
   nodes: NodeRow[];
   allocations: AllocationRow[];
   credentials: Map<string, string>;
 }
 
-/** A refused step is part of a history too. */
+/** Ignores refusals, because a history may contain refused steps. */
 const allowRefusal = async (work: Promise<unknown>) => {
   await work.catch((error: unknown) => {
     if (!(error instanceof ApiProblem) && !isUniqueViolation(error)) throw error;
@@ -71,26 +71,26 @@ const pick = <T>(list: readonly T[], at: number): T => {
 
 export type Act = { what: 'move' | 'assign' | 'claim' | 'join' | 'register' | 'bind'; who: number; which: number };
 
-export async function act(histories: Histories, world: World, { what, who, which }: Act): Promise<void> {
+export async function act(histories: Histories, subjects: HistorySubjects, { what, who, which }: Act): Promise<void> {
   const { fleet, joinToken } = histories;
   const { db } = fleet;
-  const node = pick(world.nodes, who);
+  const node = pick(subjects.nodes, who);
   const ids = { node_id: node.node_id };
   if (what === 'move') {
-    // Mostly edges from the present status, or nearly every move would be refused.
+    // Most moves use an edge from the present status; otherwise nearly all would be refused.
     const { status } = await nodeNow(db, node.node_id);
     const edge = pick(nodeEdges.filter((each) => each.from === status).concat(nodeEdges.slice(1, 2)), which);
     const set =
       which % 3 === 0 ? { endpoint: `http://node/${which}`, observed_state: 'up', observed_at: fleet.now() } : {};
     await allowRefusal(fleet.move({ ...ids, to: edge.to, by: pick(edge.by, which), reason: `act ${which}`, set }));
   } else if (what === 'assign') {
-    const allocation = pick(world.allocations, which);
+    const allocation = pick(subjects.allocations, which);
     const [now] = await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [
       allocation.allocation_id,
     ]);
-    const open = allocationEdges.filter((each) => each.from === now?.status);
-    if (open.length === 0) return;
-    const edge = pick(open, which);
+    const possibleEdges = allocationEdges.filter((each) => each.from === now?.status);
+    if (possibleEdges.length === 0) return;
+    const edge = pick(possibleEdges, which);
     const set = edge.to === 'provisioning' ? { node_id: node.node_id } : { release_tries: which };
     await allowRefusal(
       fleet.moveAllocation({
@@ -113,7 +113,7 @@ export async function act(histories: Histories, world: World, { what, who, which
       fleet.environment,
     );
   } else if (what === 'join') {
-    // Only another protocol may take a known name as a new instance.
+    // Only a client of a foreign protocol may take a known name as a new instance.
     const judged = await nameStanding(db, { pool: node.pool, name: node.name });
     const arrival = {
       ...({
@@ -128,9 +128,9 @@ export async function act(histories: Histories, world: World, { what, who, which
       ...contextOf(histories),
       arrival,
     });
-    await allowRefusal(joined.then((reply) => world.credentials.set(node.node_id, reply.credential ?? '')));
+    await allowRefusal(joined.then((reply) => subjects.credentials.set(node.node_id, reply.credential ?? '')));
   } else if (what === 'register') {
-    const known = await instanceByCredential(db, world.credentials.get(node.node_id) ?? '', fleet.now());
+    const known = await instanceByCredential(db, subjects.credentials.get(node.node_id) ?? '', fleet.now());
     if (known)
       await allowRefusal(register(db, { version: '2', base_url: 'http://again' }, known, contextOf(histories)));
   } else {

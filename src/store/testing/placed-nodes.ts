@@ -1,4 +1,4 @@
-/** For tests and benchmarks: inserts any number of nodes by SQL, in any status. */
+/** For tests and benchmarks: inserts nodes in any status directly by SQL. */
 import { secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
@@ -10,17 +10,17 @@ export interface PlacedNodes {
   pool: string;
   zone?: string | null;
   count: number;
-  /** How many nodes the pool has already; names and ids continue from there. */
+  /** The number of nodes that the pool has already. Names and ids continue from there. */
   after?: number;
   status?: NodeStatus;
   labels?: Record<string, string>;
-  /** Their `status_since`. */
+  /** The `status_since` of the nodes. */
   since: Date;
   deadline_at?: Date | null;
 }
 
 const insertNodes = `
-  with fresh as (
+  with placed as (
     insert into nodes (
       node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id,
       correlation_id, registered_at, deadline_at, budget_seconds, budget_source, labels,
@@ -41,10 +41,10 @@ const insertNodes = `
     credential_used_at, created_at, registered_at)
   select node_instance_id, node_id, 1, sha256(convert_to('credential of ' || name, 'UTF8')),
     $5::timestamptz, $5::timestamptz, $5::timestamptz
-  from fresh
+  from placed
   returning node_id`;
 
-/** The credential of the node of that name. */
+/** Returns the credential of the node with this name. */
 export const placedCredential = (name: string): string => `credential of ${name}`;
 
 export async function placeNodes(db: Database, wanted: PlacedNodes): Promise<NodeId[]> {
@@ -62,6 +62,7 @@ export async function placeNodes(db: Database, wanted: PlacedNodes): Promise<Nod
   return rows.map((row) => row.node_id);
 }
 
+/** Stores a heartbeat of each node at the given time. */
 export async function beatAs(
   db: Database,
   ids: readonly NodeId[],
@@ -79,7 +80,7 @@ export async function beatAs(
   );
 }
 
-/** Makes a replica live, with all its heartbeats stored up to then. */
+/** Stores a live replica that has stored all heartbeats up to `through`. */
 export async function hearThrough(db: Database, replica_id: string, through: Date): Promise<void> {
   await db.query(
     `insert into replicas (replica_id, host, pid, address, version, started_at, lease_until, flushed_through)

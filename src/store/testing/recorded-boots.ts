@@ -8,7 +8,7 @@ import type { Queryable } from '../pg/database.ts';
 export interface RecordedBoots {
   pool: string;
   boots: readonly TimedBoot[];
-  /** When the last one ended; each earlier one ended a second before the next. */
+  /** When the last boot ended. Each earlier boot ended one second before the next. */
   until: Date;
   phase?: SamplePhase;
   generation?: number;
@@ -35,6 +35,6 @@ export async function recordBoots(db: Pick<Queryable, 'query'>, recorded: Record
   return ids;
 }
 
-/** Completed boots, evenly spread up to the slowest. */
+/** Returns completed boots whose durations are evenly spread up to the slowest. */
 export const evenBoots = (count: number, slowest_seconds: number): TimedBoot[] =>
   Array.from({ length: count }, (_, at) => ({ seconds: (slowest_seconds * (at + 1)) / count, outcome: 'completed' }));

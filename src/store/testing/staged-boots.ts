@@ -1,4 +1,4 @@
-/** For tests: inserts boots of retired nodes, with their stages. */
+/** For tests: inserts boots of retired nodes with their stages. */
 import { secondsLater } from '../../base/clock.ts';
 import { keepBootSamples } from '../boots/boot-samples.ts';
 import type { Database } from '../pg/database.ts';
@@ -7,27 +7,29 @@ import { placeNodes } from './placed-nodes.ts';
 export interface StagedBoots {
   pool: string;
   count: number;
-  /** How many nodes the pool has already. */
+  /** The number of nodes that the pool has already. */
   after?: number;
-  /** When the first began; the next ones follow at this interval. */
+  /** When the first boot began. */
   from: Date;
+  /** The interval between the starts of two boots. */
   every_seconds: number;
   /**
-   * Seconds per stage, one after the other within `start-up`. They vary slightly, but not randomly.
+   * The seconds of each stage. The stages run one after the other within `start-up`. Durations vary
+   * slightly between boots, but not randomly.
    */
   stages: Record<string, number>;
   generation?: number;
   image?: string;
 }
 
-const whole = 'start-up';
+const parentStage = 'start-up';
 
 export async function recordStagedBoots(db: Database, wanted: StagedBoots): Promise<void> {
   const { pool, count, after = 0, from, every_seconds, generation = 1, image = null } = wanted;
   const ids = await placeNodes(db, { pool, count, after, status: 'retired', since: from });
   const boots = ids.map((node_id, place) => {
-    const varies = 1 + (((after + place) * 37) % 41) / 400;
-    const parts = Object.entries(wanted.stages).map(([name, seconds]) => ({ name, seconds: seconds * varies }));
+    const variation = 1 + (((after + place) * 37) % 41) / 400;
+    const parts = Object.entries(wanted.stages).map(([name, seconds]) => ({ name, seconds: seconds * variation }));
     return {
       node_id,
       node_instance_id: node_id.replace('node_', 'inst_'),
@@ -43,8 +45,8 @@ export async function recordStagedBoots(db: Database, wanted: StagedBoots): Prom
   }));
   await db.transaction((tx) => keepBootSamples(tx, samples as Parameters<typeof keepBootSamples>[1]));
   const stages = boots.flatMap(({ node_instance_id, seconds, parts }) => [
-    { node_instance_id, ordinal: 1, name: whole, parent: '', seconds },
-    ...parts.map((part, place) => ({ node_instance_id, ordinal: 2 + place, ...part, parent: whole })),
+    { node_instance_id, ordinal: 1, name: parentStage, parent: '', seconds },
+    ...parts.map((part, place) => ({ node_instance_id, ordinal: 2 + place, ...part, parent: parentStage })),
   ]);
   await db.query(
     `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, reported_at)
