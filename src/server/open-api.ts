@@ -31,10 +31,12 @@ export async function openApi(
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
   const learning = new AbortController();
-  const learnt = sessions.learnAll(clock, learning.signal).catch(onError('the fleet is learned as it beats instead'));
+  const learned = sessions
+    .learnAll(clock, learning.signal)
+    .catch(onError('could not read all sessions; each is read with its first heartbeat instead'));
   parts.defer(async () => {
     learning.abort();
-    await learnt;
+    await learned;
   });
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
@@ -45,25 +47,31 @@ export async function openApi(
     clock,
     beats,
     beat_rate: settings.beat_rate,
-    onChange: (how, strain) => log.warn({ ...strain }, how),
+    onChange: (message, strain) => log.warn({ ...strain }, message),
   });
   parts.defer(async () => overload.stop());
   const limits = openLimits({ db, clock, tail, limits: opening.file.limits, onError, parts });
   const { outside } = limits;
-  const agentStreams = createAgentStreams({ db, outside, clock, tail, onError: onError('a break was not recorded') });
-  const served = apiSettings(settings, version, builtFiles, opening.file.operators_may);
+  const agentStreams = createAgentStreams({
+    db,
+    outside,
+    clock,
+    tail,
+    onError: onError('a broken agent stream was not recorded'),
+  });
+  const apiOptions = apiSettings(settings, version, builtFiles, opening.file.operators_may);
   const connections = createConnections({
     clock,
     caps: connectionCaps(openFilesLimit()),
-    proxies: served.proxies,
+    proxies: apiOptions.proxies,
     onPressure: (figures) =>
-      log.warn(figures, 'too many connections: those that show no credential, or idle ones, are closed'),
+      log.warn(figures, 'too many connections; closing connections without a credential, and idle ones'),
   });
   const checkStore = storeReadiness(store, log);
   const api: ApiServices = {
     ...services,
     log,
-    settings: served,
+    settings: apiOptions,
     sessions,
     ...openTokenChecks({ db, clock, settings, onError, parts }),
     beats,

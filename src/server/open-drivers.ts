@@ -1,4 +1,4 @@
-/** Creates every driver with its settings and the queries it may run. */
+/** Creates all drivers. Each gets its settings and the few queries it may run. */
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
@@ -15,14 +15,14 @@ import { isRevoked } from '../store/agents/instances.ts';
 import type { Queryable } from '../store/pg/database.ts';
 import { readSpecValues } from '../store/rows/pools.ts';
 
-interface Opening {
+interface DriverOptions {
   settings: ServerSettings;
   log: Log;
   data_dir: string;
   db: Queryable;
   clock: Clock;
   installation: { installation_id: string };
-  /** The agent in one file, copied to machines. */
+  /** The path of the agent's single file, which is copied to machines. */
   agent_bundle: string;
 }
 
@@ -31,7 +31,7 @@ const nodesDir = (settings: ServerSettings, data_dir: string, installation_id: s
   return settings.database_url === null ? join(data_dir, 'nodes') : sharedNodesDir(installation_id);
 };
 
-/** Replicas of one database on one host adopt each other's local nodes, so they share the place. */
+/** Replicas of one database on one host adopt each other's local nodes, so they share a folder. */
 const sharedNodesDir = (installation_id: string): string =>
   process.getuid?.() === 0
     ? join('/var/lib/slipway/nodes', installation_id)
@@ -45,7 +45,7 @@ export function openDrivers({
   clock,
   installation,
   agent_bundle,
-}: Opening): Map<string, Driver> {
+}: DriverOptions): Map<string, Driver> {
   const local = createLocalDriver({
     nodes_dir: nodesDir(settings, data_dir, installation.installation_id),
     agent_command: [process.execPath, agent_bundle],

@@ -1,4 +1,4 @@
-/** Opens the part that changes machines: drivers, the engine and its operations, the sweeps. */
+/** Opens the parts that change machines: drivers, the engine with its operations, and the sweeps. */
 import { join } from 'node:path';
 import { now, secondsLater } from '../base/clock.ts';
 import { openKeyRing } from '../base/credentials/key-ring.ts';
@@ -139,7 +139,7 @@ export async function openOperations(opening: Opening, store: OpenedStore, serve
     onError: (name, error) => log.error({ error, sweep: name }, 'a sweep failed and will run again'),
   });
   parts.defer(() => runner.stop());
-  const notWoken = onError('an operation was not woken; it polls by itself');
+  const notWoken = onError('an operation was not woken; it will poll instead');
   tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
   return { services, tracer, runner, beats, ingest, declaredDead };

@@ -1,11 +1,11 @@
-/** The readiness check: its public answer and its log lines. */
+/** Tests the public answer and the log lines of the readiness check. */
 import { expect, onTestFinished, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { watchStore } from '../store/pg/connections/store-watch.ts';
 import { openDatabase } from '../store/pg/database.ts';
 import { storeReadiness } from './open-store.ts';
 
-test('reports a refused connection as unavailable; logs the address at most every 10 s and hides it', async () => {
+test('answers unavailable without the address if the connection is refused, and logs it every 10 s', async () => {
   const clock = virtualClock();
   const watch = watchStore({ clock });
   const db = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing', watch });

@@ -1,4 +1,4 @@
-/** Opens the store: connections and their watch, schema, clock, and the tail of the evidence. */
+/** Opens the store: its connections and their watch, the schema, the clock and the evidence tail. */
 import { type Clock, now, pause, systemClock } from '../base/clock.ts';
 import type { LearningRedactor } from '../base/redaction/redact.ts';
 import type { ServerSettings } from '../base/settings/settings.ts';
@@ -12,7 +12,7 @@ import { openDatabase } from '../store/pg/database.ts';
 import { databaseClock } from '../store/pg/database-clock.ts';
 import { startEmbeddedPostgres } from '../store/pg/embedded/embedded.ts';
 
-interface Needs {
+interface StoreOptions {
   settings: ServerSettings;
   log: Log;
   data_dir: string;
@@ -23,7 +23,7 @@ interface Needs {
 
 export type OpenedStore = Awaited<ReturnType<typeof openStore>>;
 
-export async function openStore({ settings, log, data_dir, parts, onError, redact }: Needs) {
+export async function openStore({ settings, log, data_dir, parts, onError, redact }: StoreOptions) {
   const watch = watchStore({
     clock: systemClock,
     onLost: (count) => log.warn({ count }, 'closed database connections that got no answer'),
@@ -53,18 +53,18 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
   return { owner_url, db, watch, clock, installation, tail, lost };
 }
 
-/** A database that takes longer is slow. It is away only if the watch gets no answer at all. */
+/** A database that takes longer counts as slow. It is away only if the watch gets no answer. */
 const slowAfterMs = 2_000;
 /** Anyone may call the check, so its log lines are rate-limited. */
 const logEveryMs = 10_000;
 
-/** Only a database that is away makes a replica unready; a slow one still serves. */
+/** A replica is unready only if its database is away. With a slow database, it still serves. */
 export function storeReadiness(
   { db, watch, clock }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock },
   log: Pick<Log, 'warn'>,
 ): () => Promise<ReadinessCheck> {
   let loggedMs = Number.NEGATIVE_INFINITY;
-  // The answer is public, and the driver's error names hosts and ports: log it only.
+  // The error names hosts and ports and the answer is public, so the error is only logged.
   const logFailure = (error: unknown) => {
     const nowMs = clock.monotonicMs();
     if (nowMs - loggedMs < logEveryMs) return;
@@ -72,7 +72,7 @@ export function storeReadiness(
     log.warn({ error }, 'the readiness check could not reach the database');
   };
   return async () => {
-    const decided = new AbortController();
+    const stopWaiting = new AbortController();
     const answer = db.query('select 1').then(
       () => 'answered' as const,
       (error: unknown) => {
@@ -80,9 +80,9 @@ export function storeReadiness(
         return 'failed' as const;
       },
     );
-    const late = pause(clock, slowAfterMs, decided.signal).then(() => 'late' as const);
+    const late = pause(clock, slowAfterMs, stopWaiting.signal).then(() => 'late' as const);
     const outcome = await Promise.race([answer, late]);
-    decided.abort();
+    stopWaiting.abort();
     if (outcome === 'answered') return { ok: true, state: 'ok', detail: null };
     if (outcome === 'failed') return { ok: false, state: 'unavailable', detail: 'connection failed' };
     if (watch.isAway()) return { ok: false, state: 'unavailable', detail: 'no answer' };

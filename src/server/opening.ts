@@ -1,4 +1,4 @@
-/** The values that each part of the server gets while opening, and the parts a test may replace. */
+/** Types of the values that open the parts of the server, and of the parts a test may replace. */
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { packageRoot } from '../base/files/package-root.ts';
@@ -16,7 +16,7 @@ export const builtFiles = {
   agent_bundle: join(packageRoot, 'dist', 'agent.mjs'),
 };
 
-/** Parts that a test replaces, to show that a scenario fails without a rule. */
+/** Replaces parts in a test, for example to show that a scenario fails without a rule. */
 export interface Composition {
   sweeps?(registry: Sweep[], services: SweepServices): Sweep[];
   drivers?(built: Map<string, Driver>, clock: Clock): Map<string, Driver>;

@@ -60,10 +60,10 @@ export async function startServer(
   const shownHost = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
   url = settings.public_url ?? `${scheme}://${shownHost}:${port}`;
   await announceReplica(store.db, services.executor.replica_id, url);
-  // Sweeps start last: agents that an operation launches need a server at this address, and the gap
-  // since the last run must be recorded before a rule reads the clock. If recording fails, no rule
-  // decides anything until it succeeds.
-  await ingest.check().catch(opening.onError('the gap of this server is not recorded yet; it is tried again'));
+  // Sweeps start last for two reasons. Agents that an operation launches need a server at this
+  // address. And the gap since the last run must be recorded before a rule decides anything; if
+  // recording fails, rules wait until it succeeds.
+  await ingest.check().catch(opening.onError('the gap since the last run was not recorded; retrying'));
   runner.start();
   const { replica_id } = services.executor;
   log.info({ url, replica_id, version: opening.version }, 'ready');
