@@ -1,4 +1,6 @@
-/** Opens the parts that change machines: drivers, the engine with its operations, and the sweeps. */
+/**
+ * Opens the parts that change machines: drivers, the engine with its operations, and the sweeps.
+ */
 import { join } from 'node:path';
 import { now, secondsLater } from '../base/clock.ts';
 import { openKeyRing } from '../base/credentials/key-ring.ts';

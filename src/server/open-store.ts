@@ -1,4 +1,6 @@
-/** Opens the store: its connections and their watch, the schema, the clock and the evidence tail. */
+/**
+ * Opens the store: its connections and their watch, the schema, the clock and the evidence tail.
+ */
 import { type Clock, now, pause, systemClock } from '../base/clock.ts';
 import type { LearningRedactor } from '../base/redaction/redact.ts';
 import type { ServerSettings } from '../base/settings/settings.ts';

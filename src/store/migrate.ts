@@ -3,9 +3,9 @@
  * schema that is newer than this code.
  *
  * Other replicas keep serving requests. Their statements queue behind a migration that waits for a
- * lock, so a migration waits only a moment, lets them pass and retries. The file of a slow migration
- * begins with `-- online`. Its statements run one by one outside a transaction, so each must be
- * idempotent, and indexes are built `concurrently`.
+ * lock, so a migration waits only a moment, lets them pass and retries. The file of a slow
+ * migration begins with `-- online`. Its statements run one by one outside a transaction, so each
+ * must be idempotent, and indexes are built `concurrently`.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -87,7 +87,10 @@ async function applyInTransaction(client: pg.Client, { version, name, sql }: Mig
   }
 }
 
-/** An interrupted build leaves an invalid index, which `if not exists` would take for a finished one. */
+/**
+ * An interrupted build leaves an invalid index, which `if not exists` would take for a finished
+ * one.
+ */
 async function dropInvalidIndexes(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
     `select indexrelid::regclass::text as name

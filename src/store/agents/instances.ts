@@ -181,7 +181,9 @@ export async function registerAgentless(tx: Transaction, id: NodeInstanceId, now
   ]);
 }
 
-/** Returns whether an agent of ours does tasks. Clients of a foreign protocol only send heartbeats. */
+/**
+ * Returns whether an agent of ours does tasks. Clients of a foreign protocol only send heartbeats.
+ */
 export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ has_agent: boolean }>(
     `select door is null and not (${isAgentless}) as has_agent

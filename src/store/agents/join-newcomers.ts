@@ -114,8 +114,8 @@ export async function admitNewcomers(
 
 /**
  * Reads the tokens and pools of the joins. Returns a function that finds the token and pool of one
- * join. It returns undefined if the token is invalid, or if earlier joins of the batch take its last
- * uses.
+ * join. It returns undefined if the token is invalid, or if earlier joins of the batch take its
+ * last uses.
  */
 async function findTokens(tx: Transaction, attempts: readonly JoinAttempt[]) {
   const secrets = [...new Set(attempts.map(({ request }) => request.join_token))].sort();

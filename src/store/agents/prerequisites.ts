@@ -104,7 +104,9 @@ export function reportPrerequisites(
   });
 }
 
-/** Promotes a node that reported ready before its prerequisites were met, and will not repeat it. */
+/**
+ * Promotes a node that reported ready before its prerequisites were met, and will not repeat it.
+ */
 async function promoteIfReportedReady(
   tx: Transaction,
   node: NodeRow,

@@ -65,7 +65,8 @@ export const updateAsExecutor = <T>(
 
 /**
  * Makes this replica the executor. The engine runs each operation at most once at a time, so the
- * former executor has stopped. Throws if there is a later attempt or this replica was declared dead.
+ * former executor has stopped. Throws if there is a later attempt or this replica was declared
+ * dead.
  */
 export const claimExecution = (
   db: Database,
@@ -223,7 +224,9 @@ export function queuedOperations(
   );
 }
 
-/** Marks operations as handed to the engine. From then on, they are cancelled through the engine. */
+/**
+ * Marks operations as handed to the engine. From then on, they are cancelled through the engine.
+ */
 export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: Executor, now: Date): Promise<void> {
   await tx.query(
     `update operations set

@@ -132,7 +132,9 @@ interface Condition {
   sql(bind: Bind): string[];
 }
 
-/** Returns the conditions of a filter. `listOperations` walks the index of the first indexed one. */
+/**
+ * Returns the conditions of a filter. `listOperations` walks the index of the first indexed one.
+ */
 function conditionsOf({ visibility, ...filter }: OperationFilter): Condition[] {
   const column = (name: 'node_id' | 'allocation_id' | 'status' | 'kind', indexed: boolean): Condition[] =>
     filter[name] === undefined ? [] : [{ indexed, sql: (bind) => [`operations.${name} = ${bind(filter[name])}`] }];

@@ -11,7 +11,7 @@ import { reachedIn, settleProgress } from './operation-progress.ts';
 import type { PublishedProgress } from './operation-rows.ts';
 import { amendStep, type OperationDraft } from './operation-updates.ts';
 
-/** What an operation reports about its present step. */
+/** A report of an operation about its present step. */
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
   retry_after_seconds?: number;
   /** Why the present step is stuck; null once it continues. */

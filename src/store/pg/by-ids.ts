@@ -17,9 +17,9 @@ export const byIds = (column: string, parameter: `$${number}`, ids: readonly unk
     : { condition: `${column} = any(${parameter})`, value: ids, options: { often: false } };
 
 /**
- * A condition for a list of any length in a prepared statement. The subquery hides the list from the
- * planner, which then assumes ten elements and looks each up by its key. A plan that was made while
- * the table was small scans the table at most once, never once per element.
+ * A condition for a list of any length in a prepared statement. The subquery hides the list from
+ * the planner, which then assumes ten elements and looks each up by its key. A plan that was made
+ * while the table was small scans the table at most once, never once per element.
  */
 export const anyOf = (column: string, list: `$${number}::${string}[]`): string =>
   `${column} in (select unnest((select ${list})))`;

@@ -61,8 +61,8 @@ const describesRow = ({ kind, origin }: Json): boolean =>
   origin === 'internal' && rowNouns.has(String(kind).split('.', 1)[0]);
 
 /**
- * Redacts `set` exactly like its row, because otherwise the two would differ. Other data is redacted
- * at every depth.
+ * Redacts `set` exactly like its row, because otherwise the two would differ. Other data is
+ * redacted at every depth.
  */
 function redactFact(redact: Redactor, fact: Json): Json {
   const kept = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);

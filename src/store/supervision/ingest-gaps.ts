@@ -116,7 +116,8 @@ async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Pro
     const seconds = overlap(node.status_since, started_at, ended_at);
     if (!node.deadline_at || seconds === 0) return [];
     const reason = `the control plane was unavailable for ${seconds.toFixed(1)} s`;
-    // The boot clock moves too, so that the gap counts for neither the budget ceiling nor the sample.
+    // The boot clock moves too, so that the gap counts for neither the budget ceiling nor the
+    // sample.
     const clock_from =
       node.status === 'provisioning' && node.clock_from ? secondsLater(node.clock_from, seconds) : node.clock_from;
     const deadline_at = secondsLater(node.deadline_at, seconds);

@@ -1,5 +1,6 @@
 /**
- * For tests: applies random histories to a few nodes and allocations. Some of the moves are refused.
+ * For tests: applies random histories to a few nodes and allocations. Some of the moves are
+ * refused.
  */
 import fc from 'fast-check';
 import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';

@@ -113,7 +113,9 @@ export async function renewCleaning(
   await moveDeadlines(tx, [{ node, deadline_at, reason: 'the release is retried' }], by, now);
 }
 
-/** Moves a deadline that the allocation does not share with a node. The caller holds the row lock. */
+/**
+ * Moves a deadline that the allocation does not share with a node. The caller holds the row lock.
+ */
 export async function moveAllocationDeadline(
   tx: Transaction,
   allocation: AllocationRow,

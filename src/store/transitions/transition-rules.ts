@@ -1,4 +1,4 @@
-/** What node and allocation transitions share: refusals, evidence layers, budgets, row writes. */
+/** Refusals, evidence layers, budgets and row writes, for both kinds of transitions. */
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../../lifecycle/boots/boot-shift.ts';
 import {
@@ -127,7 +127,8 @@ export async function writeRows<R extends Row>(
   if (rows.length === 0) return;
   // A typed list of only the sent columns is cheaper than a record of the whole table per row.
   const sent = [key, ...columns];
-  // The planner cannot estimate the rows of a JSON text. The condition on keys lets it use an index.
+  // The planner cannot estimate the rows of a JSON text. The condition on keys lets it use an
+  // index.
   const keys = rows.map((row) => row[key as keyof R]);
   const { condition, value, options } = byIds(`target.${key}`, '$2', keys);
   await tx.query(

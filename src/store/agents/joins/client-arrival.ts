@@ -27,8 +27,9 @@ export async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: 
 }
 
 /**
- * Adds the instance's token to its list of earlier tokens if the token has limited uses. The machine
- * may still use that token after it registered with another one, even if the token is spent.
+ * Adds the instance's token to its list of earlier tokens if the token has limited uses. The
+ * machine may still use that token after it registered with another one, even if the token is
+ * spent.
  */
 export async function keepEarlierToken(tx: Transaction, id: NodeInstanceId, next: string): Promise<void> {
   await tx.query(

@@ -1,7 +1,8 @@
 /**
  * Watches the sockets of all connections of this process to PostgreSQL. The watch distinguishes a
  * slow store from one that is away, and measures how long the store was away. It closes connections
- * that lost a reply. Their statements then fail with `store_unavailable`, and operations retry them.
+ * that lost a reply. Their statements then fail with `store_unavailable`, and operations retry
+ * them.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';

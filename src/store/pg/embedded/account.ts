@@ -1,6 +1,6 @@
 /**
- * Chooses the account that PostgreSQL runs as. PostgreSQL refuses to run as root, so if Slipway runs
- * as root, PostgreSQL gets an unprivileged account. Otherwise it uses Slipway's own.
+ * Chooses the account that PostgreSQL runs as. PostgreSQL refuses to run as root, so if Slipway
+ * runs as root, PostgreSQL gets an unprivileged account. Otherwise it uses Slipway's own.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';

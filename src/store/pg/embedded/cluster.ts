@@ -11,7 +11,8 @@ import { isProcessAlive } from './postmaster.ts';
 
 export const superuser = 'slipway';
 /**
- * The role of the server's own statements. It owns no table, so it cannot change or delete evidence.
+ * The role of the server's own statements. It owns no table, so it cannot change or delete
+ * evidence.
  */
 export const application = 'slipway_application';
 

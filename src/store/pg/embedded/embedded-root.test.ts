@@ -1,6 +1,6 @@
 /**
- * Tests Slipway as root, where PostgreSQL runs as an account that cannot enter every directory. Most
- * of these tests run only as root.
+ * Tests Slipway as root, where PostgreSQL runs as an account that cannot enter every directory.
+ * Most of these tests run only as root.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';

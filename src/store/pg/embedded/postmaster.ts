@@ -40,7 +40,8 @@ function isPostmasterOf(pid: number, clusterDir: string): boolean {
     const program = basename(readlinkSync(`/proc/${pid}/exe`)).replace(/ \(deleted\)$/, '');
     return program === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(clusterDir);
   } catch (error) {
-    // The process has ended, or belongs to another account, which cannot have opened this directory.
+    // The process has ended, or belongs to another account, which cannot have opened this
+    // directory.
     if (isRefusal(error, 'EACCES', 'EPERM', 'ENOENT', 'ESRCH')) return false;
     throw error;
   }

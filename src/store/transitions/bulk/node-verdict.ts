@@ -1,4 +1,6 @@
-/** Defines a rule's verdict on a node and renders the evidence of many verdicts as one JSON text. */
+/**
+ * Defines a rule's verdict on a node and renders the evidence of many verdicts as one JSON text.
+ */
 import type { NodeStatus } from '../../../lifecycle/model/states.ts';
 import type { Transaction } from '../../pg/database.ts';
 import type { JudgedNode } from '../../rows/judged.ts';
@@ -32,7 +34,9 @@ export function momentWriter(): (moment: Date | null) => string {
   };
 }
 
-/** Renders the evidence of each verdict into a JSON array, because JSON.stringify was the hot spot. */
+/**
+ * Renders the evidence of each verdict into a JSON array, because JSON.stringify was the hot spot.
+ */
 export function individualEvidence(verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string {
   const writers = new Map<string, ReturnType<typeof momentWriter>>();
   const each = verdicts.map(({ data, moments }) => {
