@@ -40,7 +40,7 @@ test.for<[string, unknown, unknown, { owner: string; reason: RegExp }]>([
     'the workflow, if the operation is overdue',
     new OperationCancelled(),
     overdue,
-    { owner: 'workflow', reason: /longer than it may$/ },
+    { owner: 'workflow', reason: /longer than allowed$/ },
   ],
   [
     'the owner of the failed step',
