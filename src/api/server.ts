@@ -1,4 +1,4 @@
-/** The HTTP server: registers every route, with the same order of checks before each handler. */
+/** Creates the HTTP server. All routes run the same checks in the same order before a handler. */
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { Type } from 'typebox';
@@ -40,12 +40,12 @@ import { admitWrite, chargedServices, chargeLater } from './limits/quotas/admit-
 import type { ApiServices, Call, Handler } from './services.ts';
 
 const bodyLimitBytes = 256 * 1024;
-/** For routes without a body; an empty object is accepted. */
+/** The limit of routes without a body. They accept an empty object. */
 const noBodyLimitBytes = 1024;
-/** For the whole request to arrive. A slower client only holds a connection. */
+/** How long a whole request may take to arrive. A slower client would only hold a connection. */
 const requestTimeoutMs = 60_000;
-/** Our own check refuses a request without Host, and says why. */
-const connecting = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
+/** Node would refuse a request without Host; our own check does so with a problem. */
+const serverOptions = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
 const emptyQuery = Type.Object({}, strict);
 
 function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): Call<OperationName> {
@@ -75,7 +75,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   const checkBody = route.body && compileCheck(route.body, 'body', 'invalid_request', route.refusals);
   const checkReply = route.reply && compileReply(route.reply);
   const maxBodyBytes = route.body_limit_bytes ?? (takesNoBody(route) ? noBodyLimitBytes : bodyLimitBytes);
-  const served = { name, route, maxBodyBytes };
+  const servedRoute = { name, route, maxBodyBytes };
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -90,7 +90,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       checkContentType(request, route);
       services.rates.admit(request, name, route);
       services.overload.admitRead(name, request.query as Record<string, unknown>);
-      admitWrite(request, reply, served, services);
+      admitWrite(request, reply, servedRoute, services);
       if (route.access.kind === 'body') bodies.admit(request, reply, maxBodyBytes);
       if (route.shares_log_intake) services.intake.admit(request, reply, maxBodyBytes);
     },
@@ -104,20 +104,20 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
     },
     handler: async (request, reply) => {
       reply.status(route.success);
-      const work = async (given: ApiServices) => {
-        const answer = await handler(callOf(request, reply), given);
+      const work = async (requestServices: ApiServices) => {
+        const answer = await handler(callOf(request, reply), requestServices);
         if (checkReply && !reply.sent) checkReply(answer);
         return answer;
       };
       const { person } = request;
       const charged = chargedServices(request, services);
       const answer = await serve(request, async () => {
-        const given =
+        const result =
           person && route.method !== 'GET' && !route.reads_only
             ? await changeOnce(request, reply, person, charged, work)
             : await work(charged);
         chargeLater(request, name, services);
-        return given;
+        return result;
       });
       request.touched = idsIn(answer);
       if (reply.sent) return reply;
@@ -136,14 +136,14 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     rewriteUrl,
     clientErrorHandler: answerBrokenBytes,
     frameworkErrors: answerBadAddress,
-    ...(tls ? { https: { cert: tls.cert, key: tls.key, ...connecting } } : { http: connecting }),
+    ...(tls ? { https: { cert: tls.cert, key: tls.key, ...serverOptions } } : { http: serverOptions }),
     return503OnClosing: false,
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
   const recordRefusal = createRefusalRecorder(services);
   const bodies = createBodyBudget(services.clock, answerLate);
 
-  // For sourceAddress(), which replaces Fastify's trustProxy: that one also accepts invalid
+  // sourceAddress() uses this instead of Fastify's trustProxy, which also accepts invalid
   // addresses.
   app.decorate('proxies', services.settings.proxies);
 
@@ -157,9 +157,9 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   await app.register(cookie);
   readTypes(app, jsonOnly);
 
-  let closing = false;
+  let isClosing = false;
   app.addHook('preClose', async () => {
-    closing = true;
+    isClosing = true;
   });
   app.addHook('onRequest', async (request, reply) => {
     request.correlation_id = correlationOf(request);
@@ -167,13 +167,13 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     reply.header('traceparent', beginSpan(request));
     reply.headers(commonHeaders);
     if (services.settings.secure_cookies && isNamedHost(request)) reply.headers(hstsHeader);
-    if (closing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
+    if (isClosing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
     if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
     // Refuse an unknown address before reading the body.
     refuseUnrouted(request, reply);
     return reply.status(204).send();
   });
-  // Charged on send, not on response: a caller that disconnects early has cost the same work.
+  // Charge in onSend, not in onResponse: a caller that disconnects early costs the same work.
   app.addHook('onSend', (request, _reply, payload, done) => {
     const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
     services.rates.chargeReply(request, isWhole ? Buffer.byteLength(payload) : 0);
@@ -181,8 +181,8 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   });
   app.addHook('onResponse', async (request, reply) => {
     const { operation } = request;
-    const quiet = request.method === 'GET' || request.agent_session;
-    const level = reply.statusCode >= 500 ? 'error' : quiet ? 'debug' : 'info';
+    const isFrequent = request.method === 'GET' || request.agent_session;
+    const level = reply.statusCode >= 500 ? 'error' : isFrequent ? 'debug' : 'info';
     const ids = idsOfRequest(request);
     request.log[level](
       {
@@ -200,13 +200,13 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     dropBody(request);
     if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendProblem(error, request, reply);
-    await recordRefusal(request, problem).catch((lost) =>
-      request.log.warn({ error: lost }, 'could not record a refusal'),
+    await recordRefusal(request, problem).catch((recordError) =>
+      request.log.warn({ error: recordError }, 'could not record a refusal'),
     );
     return reply;
   });
-  const byTypes = Map.groupBy(Object.keys(routes) as OperationName[], (name) => typesReadBy(routes[name]).join());
-  for (const names of byTypes.values())
+  const routesByTypes = Map.groupBy(Object.keys(routes) as OperationName[], (name) => typesReadBy(routes[name]).join());
+  for (const names of routesByTypes.values())
     await app.register(async (scope) => {
       readTypes(scope, typesReadBy(routes[names[0] as OperationName]));
       for (const name of names) addRoute(scope, name, services, bodies);
@@ -215,7 +215,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   await serveProtocols(app, services, recordRefusal);
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);
-  openBeatLane(app.server, services, () => closing);
+  openBeatLane(app.server, services, () => isClosing);
   services.connections.watch(app.server);
   return app;
 }

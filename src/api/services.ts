@@ -1,4 +1,4 @@
-/** The services that handlers get, and what the API knows about one request. */
+/** Types of the services that handlers get, and of the data that the API keeps about a request. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AgentBundleFiles } from '../base/files/agent-bundle.ts';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
@@ -35,9 +35,9 @@ import type { LiveFeed } from './stream/live-feed.ts';
 
 export interface ApiSettings {
   version: string;
-  /** Serve only this host's own names. Refuses other names that resolve to this address. */
+  /** Serve only the names of this host, such as localhost. Others may be a DNS rebinding attack. */
   loopback_only: boolean;
-  /** Only their X-Forwarded-* headers are trusted. */
+  /** The proxies whose X-Forwarded-* headers are trusted. */
   proxies: TrustedProxies;
   allow_host_bound_pools: boolean;
   /** Privileged fields of pools that operators may set, and to which values. */
@@ -49,7 +49,7 @@ export interface ApiSettings {
   agent_bundle: AgentBundleFiles;
   /** The start settings, without secrets. */
   started_with: Record<string, unknown>;
-  /** The source of each of those settings. */
+  /** The source of each setting in `started_with`. */
   sources: Record<string, string>;
 }
 
@@ -61,11 +61,11 @@ export interface ApiServices extends OperationServices {
   tokenUses: Pick<TokenUses, 'note'>;
   beats: HeartbeatBuffer;
   overload: Overload;
-  /** The limit on evidence that callers cause. */
+  /** Limits the evidence that callers cause. */
   outside: OutsideWrites;
   deferred: DeferredReports;
   rates: RequestRates;
-  /** A few seconds old, so that answering a heartbeat costs no query. */
+  /** Returns figures that may be a few seconds old, so that a heartbeat costs no query. */
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;
   feed: LiveFeed;
@@ -112,7 +112,7 @@ declare module 'fastify' {
     person: Person | null;
     agent_session: AgentSession | null;
     relay: Relay | null;
-    /** The ids of what the request concerned, as far as they are known. */
+    /** The ids of the resources that the request concerned, as far as they are known. */
     touched: KnownIds;
     span_id: string;
   }

@@ -1,5 +1,6 @@
 /**
- * Derives the API's settings from those of the server, and removes secrets from the ones it shows.
+ * Derives the API's settings from those of the server. Removes secrets from the settings that the
+ * API shows.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -19,7 +20,7 @@ function withoutPassword(address: string | null): string | null {
   return url.href;
 }
 
-/** Where the built files are. */
+/** The paths of the built files. */
 export interface BuiltFiles {
   console_dir: string;
   agent_bundle: string;
@@ -32,7 +33,7 @@ export function apiSettings(
   operators_may: OperatorsMay = {},
 ): ApiSettings {
   const loopback = isLoopback(settings.host);
-  const { admin_token: _secret, sources, ...shown } = settings;
+  const { admin_token: _secret, sources, ...shownSettings } = settings;
   const allow_host_bound_pools = loopback || settings.allow_local_driver;
   return {
     version,
@@ -46,14 +47,14 @@ export function apiSettings(
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
     agent_bundle: { path: agent_bundle, kept_dir: keptBundlesDir(resolve(settings.data_dir)) },
     started_with: {
-      ...shown,
+      ...shownSettings,
       allow_local_driver: allow_host_bound_pools,
       database_url: withoutPassword(settings.database_url),
       owner_database_url: withoutPassword(settings.owner_database_url),
     },
     sources: {
       ...sources,
-      ...(loopback && !settings.allow_local_driver && { allow_local_driver: 'it listens on this host alone' }),
+      ...(loopback && !settings.allow_local_driver && { allow_local_driver: 'the server listens on this host only' }),
     },
   };
 }

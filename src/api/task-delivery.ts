@@ -1,4 +1,4 @@
-/** Delivers tasks to an agent that asked for one: leased and signed, as by the long poll. */
+/** Leases and signs tasks for agents, both for the long poll and for the agent stream. */
 import { now } from '../base/clock.ts';
 import { traceparentOfTask } from '../base/telemetry/trace.ts';
 import type { SignedTask } from '../contract/agent/agent.ts';
@@ -23,8 +23,8 @@ const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
   });
 
 /**
- * Null if no task waits that the node may have. Renews the session first, since its status may have
- * changed.
+ * Returns null if no task waits that the node may have. Renews the session first, since the node's
+ * status may have changed.
  */
 export async function leaseSigned(
   session: AgentSession,
@@ -41,8 +41,8 @@ export async function leaseSigned(
 }
 
 export interface TaskDelivery {
-  /** The agent can take one task. Repeating the request does not queue a second. */
-  want(idle: boolean): void;
+  /** The agent can take one task. A repeated request still asks for only one. */
+  request(idle: boolean): void;
   /** Call this when a task may have been queued. */
   check(): void;
 }
@@ -53,24 +53,24 @@ export function deliverTasks(parts: {
   deliver(task: SignedTask): void;
   onError(error: unknown): void;
 }): TaskDelivery {
-  let wanted: Poll | null = null;
+  let requestedPoll: Poll | null = null;
   let isChecking = false;
-  let again = false;
+  let mustRepeat = false;
 
   const checkUntilQuiet = async () => {
     isChecking = true;
     try {
       do {
-        again = false;
-        const poll = wanted;
+        mustRepeat = false;
+        const poll = requestedPoll;
         const task = poll && (await leaseSigned(await parts.session(), parts.services, poll));
         if (task) {
-          // A repeated request still asks for one task. If the agent drops this one, its next idle
-          // request gets it again.
-          wanted = null;
+          // The request is served. If the agent drops this task, its next idle request gets it
+          // again.
+          requestedPoll = null;
           parts.deliver(task);
         }
-      } while (wanted && again);
+      } while (requestedPoll && mustRepeat);
     } catch (error) {
       parts.onError(error);
     } finally {
@@ -78,12 +78,12 @@ export function deliverTasks(parts: {
     }
   };
   const check = () => {
-    again = true;
-    if (wanted && !isChecking) void checkUntilQuiet();
+    mustRepeat = true;
+    if (requestedPoll && !isChecking) void checkUntilQuiet();
   };
   return {
-    want(idle) {
-      wanted = { polled_at: now(parts.services.clock), idle };
+    request(idle) {
+      requestedPoll = { polled_at: now(parts.services.clock), idle };
       check();
     },
     check,

@@ -79,7 +79,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
   const handleFrame = async (frame: unknown) => {
     if (isTasks(frame)) {
       const { idle = false } = checkTasks(frame) as TasksFrame;
-      tasks.want(idle);
+      tasks.request(idle);
       return;
     }
     const { seq, ...beat } = checkBeat(frame) as BeatFrame;

@@ -38,7 +38,7 @@ const decisionReply = async (
 const tables = ['nodes', 'allocations'] as const;
 const pageRows = 500;
 
-/** A cursor is `nodes:node_…`: the table, and the last row of the previous page. */
+/** A cursor names a table and the last row of the previous page, such as `nodes:node_…`. */
 function parseCursor(cursor: string | undefined): { table: ComparedTable; after: string } {
   if (cursor === undefined) return { table: 'nodes', after: '' };
   const [, table, after] = /^(nodes|allocations):([A-Za-z0-9_.:-]{0,128})$/.exec(cursor) ?? [];

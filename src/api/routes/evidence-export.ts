@@ -1,4 +1,4 @@
-/** Sealed evidence for a SIEM, in pages. */
+/** Exports sealed evidence to a SIEM, in pages. */
 import { moment } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { EvidenceExportQuery } from '../../contract/evidence/evidence-export.ts';

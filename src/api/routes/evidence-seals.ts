@@ -1,4 +1,4 @@
-/** Sealed evidence: verification and public keys. */
+/** Verifies sealed evidence, and lists the public keys of its seals. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { evidenceSigner, exportPublicKey } from '../../store/integrity/signer.ts';
 import { sealedKeys, verifyPage } from '../../store/integrity/verify-chain.ts';
@@ -12,7 +12,7 @@ function positionFrom(cursor: string | undefined): number {
   return position;
 }
 
-/** Keys of the key file first: they do not depend on the database. */
+/** Lists the keys of the key file first, since they do not depend on the database. */
 async function publicKeys({ db, key_ring }: ApiServices) {
   const stored = new Map((await sealedKeys(db)).map((key) => [key.kid, key]));
   const held = evidenceSigner(key_ring)
@@ -37,18 +37,18 @@ async function publicKeys({ db, key_ring }: ApiServices) {
 
 type PublicKeys = Awaited<ReturnType<typeof publicKeys>>;
 
-/** The route is public, so the database is queried at most once in this time. */
-const keysKeptMs = 5_000;
-const keptKeys = new WeakMap<Database, { at_ms: number; keys: Promise<PublicKeys> }>();
+/** Anyone may call the route, so the database is queried at most once in this time. */
+const keysCachedMs = 5_000;
+const cachedKeys = new WeakMap<Database, { at_ms: number; keys: Promise<PublicKeys> }>();
 
 function recentPublicKeys(services: ApiServices): Promise<PublicKeys> {
   const nowMs = services.clock.monotonicMs();
-  const kept = keptKeys.get(services.db);
-  if (kept && nowMs - kept.at_ms < keysKeptMs) return kept.keys;
+  const cached = cachedKeys.get(services.db);
+  if (cached && nowMs - cached.at_ms < keysCachedMs) return cached.keys;
   const keys = publicKeys(services);
-  keptKeys.set(services.db, { at_ms: nowMs, keys });
+  cachedKeys.set(services.db, { at_ms: nowMs, keys });
   // A failure is not cached.
-  keys.catch(() => keptKeys.delete(services.db));
+  keys.catch(() => cachedKeys.delete(services.db));
   return keys;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Facts from people and programs: an ingress or a deploy tool adds what it saw to a machine's
- * timeline.
+ * Records facts from people and programs. An ingress or a deploy tool can add what it saw to a
+ * machine's timeline.
  */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
@@ -12,7 +12,7 @@ import { actorOf } from '../http/callers.ts';
 import type { Handlers } from '../services.ts';
 import { refuseReservedKinds } from './reserved-kinds.ts';
 
-const words = {
+const messages = {
   allocation_id: 'must name an allocation of yours that is not released',
   node_id: 'must name a known machine that the allocation holds now',
   node_instance_id: 'must name the current instance of that machine',
@@ -22,11 +22,11 @@ const words = {
 export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
   async 'evidence-create'({ body, person, correlation_id }, services) {
     refuseReservedKinds(body.facts);
-    const wrong = await misplacedIds(services.db, body.facts, person().visibility);
-    if (wrong.length > 0)
+    const misplaced = await misplacedIds(services.db, body.facts, person().visibility);
+    if (misplaced.length > 0)
       throw new ApiProblem('invalid_request', {
-        detail: 'A fact names something unknown, or something that is not yours now.',
-        errors: wrong.map(({ place, id }) => ({ path: `/body/facts/${place}/${id}`, message: words[id] })),
+        detail: 'A fact has an unknown id, or an id of something that is not yours now.',
+        errors: misplaced.map(({ place, id }) => ({ path: `/body/facts/${place}/${id}`, message: messages[id] })),
       });
     const at = now(services.clock);
     const actor = actorOf(person());

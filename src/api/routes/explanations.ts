@@ -1,4 +1,4 @@
-/** Why a node has its status, and which actions are open. */
+/** Explains why a node has its status, lists the actions on it and runs them. */
 
 import { iso, now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -33,14 +33,14 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { callerOf, operationOf, predictionWire } from './allocations.ts';
 import { findingWire } from './drift.ts';
 
-async function mustFind(id: string, visibility: Visibility, services: ApiServices) {
+async function mustFindNode(id: string, visibility: Visibility, services: ApiServices) {
   const row = await joinedRow(services.db, id, visibility);
   if (!row) throw new ApiProblem('node_not_found');
   return { row, node: nodeWire(row) };
 }
 
-/** The running step of an operation, as something to wait for. */
-function workOf(operation: Operation | undefined): string | null {
+/** Describes the running step of an operation, for "waiting for". */
+function runningStepOf(operation: Operation | undefined): string | null {
   if (operation?.status !== 'running') return null;
   const { label, message } = operation.progress;
   return `the step “${label}”${message && message !== label ? `: ${message}` : ''}`;
@@ -61,15 +61,15 @@ async function slowStagesOf(
   return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
 }
 
-/** In these statuses, slower boots of the pool are relevant. */
-const boots: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
+/** In these statuses, a finding about slower boots of the pool concerns the node too. */
+const bootStatuses: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
 const phases = ['provision', 'start'] as const;
 
 /** A finding may name an earlier allocation of the node, so tenants see none. */
 async function findingsOn({ node_id, pool, status }: Node, visibility: Visibility, { db }: ApiServices) {
   if (visibility.kind !== 'fleet') return [];
-  const alike = boots.includes(status) ? phases.map((phase) => bootSubject({ pool, phase })) : [];
-  return (await openFindingsOf(db, node_id, alike)).map(findingWire);
+  const bootSubjects = bootStatuses.includes(status) ? phases.map((phase) => bootSubject({ pool, phase })) : [];
+  return (await openFindingsOf(db, node_id, bootSubjects)).map(findingWire);
 }
 
 function offersOn(subject: ActionSubject, caller: ActionCaller, repeated: RepeatedFailure | null) {
@@ -77,7 +77,7 @@ function offersOn(subject: ActionSubject, caller: ActionCaller, repeated: Repeat
   return orderOffers(offeredActions(subject, caller), { repeated, release_failed });
 }
 
-/** The holder, and the facts and boot stages that explain the node's status. */
+/** Reads the holder, and the facts and boot stages that explain the node's status. */
 async function causesOf(node: Node, visibility: Visibility, services: ApiServices) {
   const { db } = services;
   const holder = (node.allocation_id && (await readHolder(db, node.allocation_id, visibility))) || null;
@@ -108,14 +108,15 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
   async 'node-explain'({ params, person }, services) {
     const { db } = services;
     const { visibility } = person();
-    const { row, node } = await mustFind(params.id, visibility, services);
-    // Independent reads; each may wait for a connection.
+    const { row, node } = await mustFindNode(params.id, visibility, services);
+    // The reads are independent and each may wait for a connection, so they run concurrently.
     const [pool, { holder, stuck, evidence, slow_stages }, residue, operation, findings, subject] = await Promise.all([
       poolGeneration(db, row.pool, row.pool_generation),
       causesOf(node, visibility, services),
       // Residue may name another tenant's machine.
       visibility.kind === 'fleet' ? openResidueOf(db, node.node_id) : [],
-      // Operations on the node itself belong to no tenant; its current tenant sees their progress.
+      // An operation on the node itself belongs to no tenant. The node's current tenant may still
+      // see its progress.
       node.workflow_id === null ? undefined : readOperation(db, node.workflow_id, wholeFleet, now(services.clock)),
       findingsOn(node, visibility, services),
       nodeSubject(db, node, row.allocation_status),
@@ -132,7 +133,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       holder: holder && explainedHolder(holder),
       residue,
       anew: operation?.kind === nodeReimageKind,
-      operation: workOf(operation),
+      operation: runningStepOf(operation),
       repeated,
       refused_beats,
     });
@@ -166,7 +167,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     };
   },
   async 'node-actions'({ params, person }, services) {
-    const { row, node } = await mustFind(params.id, person().visibility, services);
+    const { row, node } = await mustFindNode(params.id, person().visibility, services);
     const [findings, subject] = await Promise.all([
       findingsOn(node, person().visibility, services),
       nodeSubject(services.db, node, row.allocation_status),
@@ -176,13 +177,13 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
   async 'node-act'(call, services) {
     const { id, action } = call.params;
     const { reason } = call.body;
-    const predicted = await actOnNode(services, id, action, call.body, callerOf(call, reason));
+    const outcome = await actOnNode(services, id, action, call.body, callerOf(call, reason));
     return {
-      node: (await mustFind(id, call.person().visibility, services)).node,
-      operation: await operationOf(predicted, call.person(), services),
+      node: (await mustFindNode(id, call.person().visibility, services)).node,
+      operation: await operationOf(outcome, call.person(), services),
       dry_run: call.body.dry_run ?? false,
-      ...(predicted.enrollment_token && { enrollment_token: predicted.enrollment_token }),
-      predicts: predictionWire(predicted),
+      ...(outcome.enrollment_token && { enrollment_token: outcome.enrollment_token }),
+      predicts: predictionWire(outcome),
     };
   },
 };

@@ -10,12 +10,12 @@ const thing = (fields: Partial<FoundThing>): FoundThing => ({
 const retired = thing({ id: 'node_2', node_id: 'node_2', status: 'retired', over: true });
 const idOf = (items: FoundThing[], as_request = false) => mainTargetOf(items, as_request)?.id;
 
-test('prefers the machine that has the name now to one that had it', () => {
+test('prefers the machine that has the name now to a retired one that had it', () => {
   expect(idOf([retired, thing({})])).toBe('node_1');
   expect(idOf([retired])).toBe('node_2');
 });
 
-test('resolves a request to its allocation before its operation and its machine, even a released one', () => {
+test('resolves a request to its allocation, even a released one, before its operation and machine', () => {
   const operation = thing({ kind: 'operation', id: 'op_1' });
   const allocation = thing({ kind: 'allocation', id: 'alloc_1', over: true });
   expect(idOf([thing({}), operation, allocation], true)).toBe('alloc_1');
@@ -23,7 +23,7 @@ test('resolves a request to its allocation before its operation and its machine,
   expect(idOf([thing({}), retired], true)).toBeUndefined();
 });
 
-test('resolves an instance to its machine, and keeps the instance', () => {
+test('resolves an instance to its machine, and returns the instance too', () => {
   expect(mainTargetOf([thing({ node_instance_id: 'inst_1' })], false)).toEqual({
     kind: 'node',
     id: 'node_1',
@@ -37,6 +37,6 @@ test('resolves residue and findings to their machine, or to the allocation that 
   expect(idOf([thing({ kind: 'residue', id: 'res_1', node_id: null })])).toBeUndefined();
 });
 
-test('resolves to nothing if several things of a kind fit', () => {
+test('resolves to nothing if several resources of a kind match', () => {
   expect(idOf([thing({}), thing({ id: 'node_3' })])).toBeUndefined();
 });

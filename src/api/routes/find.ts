@@ -9,21 +9,25 @@ import { readNodes } from '../../store/rows/nodes.ts';
 import { residueRow } from '../../store/rows/residue.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
-const bare = { name: null, node_id: null, node_instance_id: null, allocation_id: null };
+const emptyFields = { name: null, node_id: null, node_instance_id: null, allocation_id: null };
 
-async function leftovers(db: ApiServices['db'], residue: string[], findings: string[]): Promise<FoundThing[]> {
+async function readResidueAndFindings(
+  db: ApiServices['db'],
+  residue: string[],
+  findings: string[],
+): Promise<FoundThing[]> {
   const rows = await Promise.all([
     ...residue.map(async (id): Promise<FoundThing[]> => {
       const row = await residueRow(db, id);
       if (!row) return [];
       const { node_id, allocation_id, status } = row;
-      return [{ ...bare, kind: 'residue', id, status, over: status !== 'open', node_id, allocation_id }];
+      return [{ ...emptyFields, kind: 'residue', id, status, over: status !== 'open', node_id, allocation_id }];
     }),
     ...findings.map(async (id): Promise<FoundThing[]> => {
       const row = await findingRow(db, id);
       if (!row) return [];
       const { node_id, allocation_id, status } = row;
-      return [{ ...bare, kind: 'finding', id, status, over: status !== 'open', node_id, allocation_id }];
+      return [{ ...emptyFields, kind: 'finding', id, status, over: status !== 'open', node_id, allocation_id }];
     }),
   ]);
   return rows.flat();
@@ -41,9 +45,9 @@ function targetsOf({ kind, id, node_id, node_instance_id, allocation_id }: Found
 }
 
 /**
- * The one thing whose page to open; null if several fit. For a request, the allocation comes before
- * its operation, and the operation before the machine. For a name, live things come first, since
- * names are reused.
+ * Returns the resource whose page to open, or null if several match. For a request, the allocation
+ * comes before its operation, and the operation before the machine. For a name, live resources come
+ * first, since names are reused.
  */
 export function mainTargetOf(items: FoundThing[], as_request: boolean): Target | null {
   const live = items.filter(({ over }) => !over);
@@ -61,11 +65,11 @@ export const findHandlers: Pick<Handlers, 'thing-find'> = {
     const { visibility } = person();
     const resolved = await resolveId(db, query.id, visibility);
     const at = now(services.clock);
-    const [allocations, operations, nodes, rest] = await Promise.all([
+    const [allocations, operations, nodes, others] = await Promise.all([
       readAllocations(db, resolved.allocations, visibility, at),
       readOperations(db, resolved.operations, visibility, at),
       readNodes(db, resolved.nodes, visibility),
-      leftovers(db, resolved.residue, resolved.findings),
+      readResidueAndFindings(db, resolved.residue, resolved.findings),
     ]);
     const { node_instance_id } = resolved;
     const items: FoundThing[] = [
@@ -81,16 +85,16 @@ export const findHandlers: Pick<Handlers, 'thing-find'> = {
         ...{ kind: 'node' as const, id: node_id, name, status, over: status === 'retired' },
         ...{ node_id, node_instance_id, allocation_id },
       })),
-      ...rest,
+      ...others,
     ];
-    const [only] = allocations;
-    const isOneAllocation = allocations.length === 1 && items.length === 1 && only !== undefined;
+    const [allocation] = allocations;
+    const isOneAllocation = allocations.length === 1 && items.length === 1 && allocation !== undefined;
     return {
       known: items.length > 0 || resolved.as_request,
       as_request: resolved.as_request,
       items,
       meant: mainTargetOf(items, resolved.as_request),
-      requests: isOneAllocation ? await requestsOf(db, only.allocation_id) : [],
+      requests: isOneAllocation ? await requestsOf(db, allocation.allocation_id) : [],
     };
   },
 };

@@ -1,4 +1,4 @@
-/** The whole fleet, compact. */
+/** Reads the whole fleet in a compact form, and counts it. */
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import { countFleet } from '../../store/rows/counts.ts';
 import { parseFleetCursor, readFleet } from '../../store/rows/fleet/fleet.ts';

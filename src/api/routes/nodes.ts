@@ -1,4 +1,4 @@
-/** Nodes with their timelines, logs and boot stages. */
+/** Handles nodes and their timelines, logs and boot stages. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence/evidence.ts';
@@ -22,7 +22,8 @@ const defaultLimit = 100;
 /** Tolerates small clock differences. */
 const maxAheadSeconds = 5 * 60;
 /**
- * Lines that arrive at this replica wake the reader; the next poll finds lines of other replicas.
+ * Lines that arrive at this replica wake the reader. Lines that arrive at other replicas are found
+ * when this time is over.
  */
 const followWaitMs = 2_000;
 const followWaits = 12;
@@ -38,7 +39,7 @@ async function mustBeKnown(id: string, visibility: Visibility, services: ApiServ
   if (!(await isKnownNode(services.db, id, visibility))) throw new ApiProblem('node_not_found');
 }
 
-function timeline(
+function readTimeline(
   query: JoinedTimelineQuery | AuditQuery | undefined,
   visibility: Visibility,
   services: ApiServices,
@@ -47,8 +48,8 @@ function timeline(
   const { cursor, limit, ...filter } = query ?? {};
   const parsed = cursor === undefined ? undefined : parseCursor(cursor);
   if (cursor !== undefined && !parsed) throw new ApiProblem('invalid_cursor');
-  const wanted = { ...filter, ...more, cursor: parsed, limit: limit ?? defaultLimit };
-  return readVisibleTimeline(services.db, visibility, wanted);
+  const timelineQuery = { ...filter, ...more, cursor: parsed, limit: limit ?? defaultLimit };
+  return readVisibleTimeline(services.db, visibility, timelineQuery);
 }
 
 type NodeRoutes =
@@ -86,15 +87,15 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
         'evidence_cut',
         `Retention dropped evidence from before ${cut.toISOString()}; ask for a later moment.`,
       );
-    const [stood] = await nodesAt(services.db, [{ id: params.id, at }]);
+    const [pastNode] = await nodesAt(services.db, [{ id: params.id, at }]);
     // A tenant sees a machine only as it was while the tenant held it.
-    if (!stood || !canSee(person().visibility, stood.tenant))
+    if (!pastNode || !canSee(person().visibility, pastNode.tenant))
       throw new ApiProblem('node_not_found', 'No such node, or it did not exist at that moment.');
-    return stood.state;
+    return pastNode.state;
   },
   async 'node-timeline'({ params, query, person }, services) {
     await mustBeKnown(params.id, person().visibility, services);
-    return timeline(query, person().visibility, services, { node_id: params.id });
+    return readTimeline(query, person().visibility, services, { node_id: params.id });
   },
   async 'node-logs'({ params, query, person, request, reply }, services) {
     const { visibility } = person();
@@ -115,14 +116,14 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
         limit: limit ?? defaultLimit,
         gone,
       });
-    // Only the first read searches the whole log; the ones below continue where it ended.
+    // Only the first read searches the whole log; later reads continue where it ended.
     const endSearch = filter.q || filter.since ? services.places.log_searches.take(person()) : () => {};
     let page = await read().finally(endSearch);
     let next_cursor = page.next_cursor ?? cursor ?? null;
     const isWaiting = () => page.items.length === 0 && page.continue_at === null && !gone();
     for (let waits = 0; follow && isWaiting() && waits < followWaits; waits++) {
       await services.arrivals.next(params.id, followWaitMs);
-      // Continue after lines that did not match.
+      // Continue after the lines that the filter left out.
       after = next_cursor === null ? undefined : parseLogCursor(next_cursor);
       page = await read();
       next_cursor = page.next_cursor ?? next_cursor;
@@ -149,15 +150,15 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     };
   },
   async 'timeline-get'({ query, person }, services) {
-    const named = (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).some(
+    const hasId = (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).some(
       (id) => query?.[id] !== undefined,
     );
-    if (!named)
+    if (!hasId)
       throw new ApiProblem(
         'invalid_request',
         'Name at least one of node_id, node_instance_id, correlation_id, allocation_id, workflow_id.',
       );
-    return timeline(query, person().visibility, services);
+    return readTimeline(query, person().visibility, services);
   },
-  'audit-list': ({ query, person }, services) => timeline(query, person().visibility, services, { audited: true }),
+  'audit-list': ({ query, person }, services) => readTimeline(query, person().visibility, services, { audited: true }),
 };

@@ -1,4 +1,4 @@
-/** Pools: declared, read, deleted; and their join tokens. */
+/** Handles pools and their join tokens. */
 import type { TSchema } from 'typebox';
 import { now, secondsLater } from '../../base/clock.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
@@ -38,11 +38,11 @@ function checkSpec(schema: TSchema, spec: unknown): void {
   }
 }
 
-export function checkRuntimeClass(named: string | undefined, at: string, { environment }: ApiServices): void {
-  if (named === undefined || Object.hasOwn(environment.runtime_classes, named)) return;
+export function checkRuntimeClass(name: string | undefined, at: string, { environment }: ApiServices): void {
+  if (name === undefined || Object.hasOwn(environment.runtime_classes, name)) return;
   const known = Object.keys(environment.runtime_classes).join(', ');
   throw new ApiProblem('invalid_request', {
-    detail: `There is no runtime class ${named}; this server has ${known}.`,
+    detail: `There is no runtime class ${name}; this server has ${known}.`,
     errors: [{ path: `${at}/runtime_class`, message: `must be one of ${known}` }],
   });
 }
@@ -59,13 +59,13 @@ function checkBudgets({ budgets }: PoolDocument): void {
 function checkDocument(
   name: string,
   document: PoolDocument,
-  before: PoolDocument | undefined,
+  stored: PoolDocument | undefined,
   person: Person,
   services: ApiServices,
 ): void {
   if (document.name !== undefined && document.name !== name) {
     throw new ApiProblem('invalid_request', {
-      detail: `The document names ${document.name}, the address ${name}.`,
+      detail: `The document is for pool ${document.name}, but the address is for pool ${name}.`,
       errors: [{ path: '/body/name', message: 'must agree with the address' }],
     });
   }
@@ -78,9 +78,9 @@ function checkDocument(
       `There is no driver ${document.driver}; this server has ${[...services.drivers.keys()].join(', ')}.`,
     );
   const isAdmin = person.role === 'admin';
-  if (driver.host_bound && ((!isAdmin && !before) || !services.settings.allow_host_bound_pools))
+  if (driver.host_bound && ((!isAdmin && !stored) || !services.settings.allow_host_bound_pools))
     throw new ApiProblem('host_bound_pool_refused');
-  if (!isAdmin) checkPrivileged(before, document, services);
+  if (!isAdmin) checkPrivileged(stored, document, services);
   if (driver.supervision === 'observe' && (document.requires ?? []).length > 0)
     throw new ApiProblem('invalid_request', {
       detail: `The agent checks requirements, and machines of the driver ${driver.name} run no agent.`,
@@ -89,9 +89,9 @@ function checkDocument(
   checkSpec(driver.spec_schema, document.spec ?? {});
 }
 
-/** The only check of privileged fields: every client declares pools through this route. */
-function checkPrivileged(before: PoolDocument | undefined, document: PoolDocument, { settings }: ApiServices): void {
-  const refused = refusedFields(before, document, settings.operators_may);
+/** One check of privileged fields is enough: every client declares pools through this route. */
+function checkPrivileged(stored: PoolDocument | undefined, document: PoolDocument, { settings }: ApiServices): void {
+  const refused = refusedFields(stored, document, settings.operators_may);
   const [first] = refused;
   if (!first) return;
   const who = first.allowed_by
@@ -107,8 +107,8 @@ function checkPrivileged(before: PoolDocument | undefined, document: PoolDocumen
 }
 
 /** Replaces each mask marker by the stored value. */
-function unmasked(sent: PoolDocument, before: PoolDocument | undefined): PoolDocument {
-  const { document, unknown } = unmaskPool(sent, before);
+function unmask(sent: PoolDocument, stored: PoolDocument | undefined): PoolDocument {
+  const { document, unknown } = unmaskPool(sent, stored);
   if (unknown.length > 0)
     throw new ApiProblem('masked_value_unknown', {
       detail: `${unknown[0]} holds a mask marker, but no value is stored there.`,
@@ -135,7 +135,7 @@ async function checkSecrets(tx: Transaction, { spec }: PoolDocument): Promise<vo
   });
 }
 
-async function mustExist(name: string, services: ApiServices) {
+async function mustFindPool(name: string, services: ApiServices) {
   const pool = await readPool(services.db, name);
   if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
   return pool;
@@ -156,11 +156,11 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
   async 'pool-put'({ params, body, person, correlation_id }, services) {
     const at = now(services.clock);
     await services.db.transaction(async (tx) => {
-      const before = await currentPool(tx, params.pool, 'for update of pool');
-      if (before && before.driver !== body.driver)
-        throw new ApiProblem('driver_fixed', `The pool ${params.pool} uses ${before.driver}.`);
-      const document = unmasked(body, before?.document);
-      checkDocument(params.pool, document, before?.document, person(), services);
+      const pool = await currentPool(tx, params.pool, 'for update of pool');
+      if (pool && pool.driver !== body.driver)
+        throw new ApiProblem('driver_fixed', `The pool ${params.pool} uses ${pool.driver}.`);
+      const document = unmask(body, pool?.document);
+      checkDocument(params.pool, document, pool?.document, person(), services);
       await checkSecrets(tx, document);
       const { changed, generation } = await declarePool(tx, params.pool, { ...document, name: params.pool }, at);
       if (!changed) return;
@@ -176,9 +176,9 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
         },
       ]);
     });
-    return poolFor(person().role, await mustExist(params.pool, services));
+    return poolFor(person().role, await mustFindPool(params.pool, services));
   },
-  'pool-get': async ({ params, person }, services) => poolFor(person().role, await mustExist(params.pool, services)),
+  'pool-get': async ({ params, person }, services) => poolFor(person().role, await mustFindPool(params.pool, services)),
   async 'pool-list'({ person }, services) {
     const { role } = person();
     return { items: (await listPools(services.db)).map((pool) => poolFor(role, pool)), next_cursor: null };
@@ -243,7 +243,7 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
     return { ...joinTokenWire({ ...row, uses: 0, revoked_at: null }), token };
   },
   async 'join-token-list'({ params }, services) {
-    await mustExist(params.pool, services);
+    await mustFindPool(params.pool, services);
     return { items: await listJoinTokens(services.db, params.pool), next_cursor: null };
   },
   async 'join-token-delete'({ params, person, correlation_id }, services) {

@@ -14,25 +14,25 @@ import { checkRuntimeClass } from './pools.ts';
 
 const defaultSeconds = 30 * 86_400;
 /**
- * Limit on boots and on facts, shared by the pools; each pool gets at least `minRecordsPerPool`.
+ * Limits boots and facts. The pools share the limit, but each gets at least `minRecordsPerPool`.
  */
 const maxRecords = 100_000;
 const minRecordsPerPool = 1000;
 const maxListed = 2000;
 
-/** Parts that are merged field by field. */
-const layered = ['budgets', 'heartbeat', 'brake'] as const;
+/** Parts of a pool document that are merged field by field. */
+const mergedParts = ['budgets', 'heartbeat', 'brake'] as const;
 
-/** A whole document replaces the current one; a partial one changes what it names. */
+/** A document with a driver replaces the current one; any other changes only its own fields. */
 export function proposedFor(part: ProposedPool, present: PoolDocument): PoolDocument {
   const { driver } = part;
   if (driver !== undefined) return { ...part, driver };
-  const fields = layered.flatMap((name) => (part[name] ? [[name, { ...present[name], ...part[name] }]] : []));
+  const fields = mergedParts.flatMap((name) => (part[name] ? [[name, { ...present[name], ...part[name] }]] : []));
   return { ...present, ...part, driver: present.driver, ...Object.fromEntries(fields) };
 }
 
 /**
- * The proposed document of each pool. A document that names the pool wins over one for all pools.
+ * Returns the proposed document of each pool. A document for the pool wins over one for all pools.
  */
 async function proposalsOf(policy: readonly ProposedPool[], services: ApiServices): Promise<Map<string, PoolDocument>> {
   const byName = new Map<string | undefined, ProposedPool>();
@@ -81,19 +81,19 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
 });
 
 /**
- * Yield after this many steps: a replica that blocks for a second misses heartbeats and doubts its
- * own hearing.
+ * The replay yields after this many steps. A replica that blocks for a second misses heartbeats and
+ * would report an ingest gap.
  */
 const stepsAtOnce = 1000;
 
-async function replayInTurns(history: History, proposed: ReplayPolicy, clock: Clock): Promise<Replay> {
-  const found: ReplayOutcome[] = [];
+async function replayWithPauses(history: History, proposed: ReplayPolicy, clock: Clock): Promise<Replay> {
+  const outcomes: ReplayOutcome[] = [];
   let steps = 0;
   for (const each of replaySteps(history, proposed)) {
-    if (each) found.push(each);
+    if (each) outcomes.push(each);
     if (++steps % stepsAtOnce === 0) await pause(clock, 0);
   }
-  return replayTotal(history, proposed, found);
+  return replayTotal(history, proposed, outcomes);
 }
 
 export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
@@ -104,10 +104,10 @@ export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
     const proposals = await proposalsOf(body.policy, services);
     const max_rows = Math.max(minRecordsPerPool, Math.floor(maxRecords / proposals.size));
     const pools: ReplayedPool[] = [];
-    // Sequential: each may be as large as one request may read.
+    // One pool after the other, since one history may be as large as a request may read.
     for (const [pool, document] of proposals) {
       const history = await readHistory(services, { pool, since, until, max_rows });
-      pools.push(wire(pool, await replayInTurns(history, replayPolicyOf(document, environment), services.clock)));
+      pools.push(wire(pool, await replayWithPauses(history, replayPolicyOf(document, environment), services.clock)));
     }
     return { since: since.toISOString(), until: until.toISOString(), pools };
   },

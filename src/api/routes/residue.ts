@@ -1,4 +1,4 @@
-/** The residue ledger: listed, verified, adopted, deleted. */
+/** Lists, verifies, adopts and deletes residue. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import {

@@ -1,6 +1,5 @@
 /**
- * Secrets: stored, listed by name, deleted, re-encrypted. Their values are in no answer and no
- * evidence.
+ * Stores, lists, deletes and re-encrypts secrets. Answers and evidence never contain their values.
  */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
@@ -48,24 +47,24 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
       ]);
       return stored;
     });
-    const used = await poolsBySecret(services.db, [name]);
-    return secretWire(row, services.key_ring, used.get(name) ?? []);
+    const pools = await poolsBySecret(services.db, [name]);
+    return secretWire(row, services.key_ring, pools.get(name) ?? []);
   },
   async 'secret-list'(_, services) {
     const rows = await allSecrets(services.db);
-    const used = await poolsBySecret(
+    const pools = await poolsBySecret(
       services.db,
       rows.map(({ name }) => name),
     );
-    const items = rows.map((row) => secretWire(row, services.key_ring, used.get(row.name) ?? []));
+    const items = rows.map((row) => secretWire(row, services.key_ring, pools.get(row.name) ?? []));
     return { items, next_cursor: null };
   },
   async 'secret-delete'({ params, query, person, correlation_id }, services) {
     const at = now(services.clock);
     const { name } = params;
     await services.db.transaction(async (tx) => {
-      // Delete first: a pool declared meanwhile with this secret waits for the row lock, and is
-      // either seen here or refused there.
+      // Delete before looking for pools. A transaction that declares a pool with this secret waits
+      // for the row lock, so either this query sees the pool or the declaration is refused.
       if (!(await deleteSecret(tx, name))) throw new ApiProblem('secret_not_found', `There is no secret ${name}.`);
       const used_by = (await poolsBySecret(tx, [name])).get(name) ?? [];
       if (used_by.length > 0 && !query.force)
@@ -88,19 +87,19 @@ export const secretHandlers: Pick<Handlers, SecretRoutes> = {
     const at = now(services.clock);
     const { kid } = services.key_ring.current;
     const rotation = await services.db.transaction(async (tx) => {
-      const done = await rotateSecrets(tx, services.key_ring);
+      const counts = await rotateSecrets(tx, services.key_ring);
       await recordEvidence(tx, [
         {
           at,
           layer: 'operator',
           kind: 'secret.rotated',
-          summary: `${done.rotated} secrets were re-encrypted with the key ${kid}`,
-          data: { kid, ...done },
+          summary: `${counts.rotated} secrets were re-encrypted with the key ${kid}`,
+          data: { kid, ...counts },
           actor: actorOf(person()),
           correlation_id,
         },
       ]);
-      return done;
+      return counts;
     });
     return { kid, ...rotation };
   },

@@ -1,4 +1,4 @@
-/** The server's own state: health, readiness, metrics, counts. */
+/** Reports the server's own state: health, readiness, metrics, settings and counts. */
 import { now } from '../../base/clock.ts';
 import { listReplicas } from '../../store/operations/replicas.ts';
 import { countByStatus, countHeld } from '../../store/rows/counts.ts';
@@ -29,9 +29,9 @@ export const serverHandlers: Pick<
   }),
   async 'readiness-get'({ reply }, services) {
     const checks = await services.readiness();
-    const ready = Object.values(checks).every((check) => check.ok);
-    if (!ready) reply.status(503);
-    return { status: ready ? 'ready' : 'not ready', checks };
+    const isReady = Object.values(checks).every((check) => check.ok);
+    if (!isReady) reply.status(503);
+    return { status: isReady ? 'ready' : 'not ready', checks };
   },
   async 'metrics-get'({ reply }, services) {
     await reply.type('text/plain; version=0.0.4; charset=utf-8').send(await services.metrics());
@@ -50,7 +50,7 @@ export const serverHandlers: Pick<
   },
   async 'overview-get'(_, { db, clock }) {
     const at = now(clock);
-    const [counted, pools, replicas, held, never_ready, findings] = await Promise.all([
+    const [statusCounts, pools, replicas, held, never_ready, findings] = await Promise.all([
       countByStatus(db),
       countPools(db),
       listReplicas(db, at),
@@ -60,7 +60,7 @@ export const serverHandlers: Pick<
     ]);
     return {
       at: at.toISOString(),
-      ...counted,
+      ...statusCounts,
       pools,
       held: held.reduce((sum, { count }) => sum + count, 0),
       never_ready,

@@ -1,4 +1,4 @@
-/** The console's sessions: sign in, sign out, list, revoke. */
+/** Handles the console's sessions: sign in, sign out, list and revoke. */
 import { now } from '../../base/clock.ts';
 import type { Session } from '../../contract/security/token.ts';
 import { listSessions, sessionWire } from '../../store/rows/sign-in/sessions.ts';
@@ -9,7 +9,7 @@ import { personWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { clearSessionCookies, endSession, idleSince, openSession } from '../sign-in/session-cookie.ts';
 
-const whoWire = (person: Person, expires_at: Date | null, services: ApiServices): Session => ({
+const sessionReply = (person: Person, expires_at: Date | null, services: ApiServices): Session => ({
   token_id: person.token_id,
   name: person.name,
   role: person.role,
@@ -25,12 +25,12 @@ export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
   async 'session-create'({ body, request, reply }, services) {
     const person = await personByToken(body.token, request, services);
     services.rates.admitKnown('sign_in', person.token_id, 'session-create');
-    // Charged but not refused: the rate limits it, and a tenant over its write limit may still sign
-    // in.
+    // The write is charged but not refused: the request rate limits sign-ins, and a tenant over its
+    // write limit may still sign in.
     const db = services.outside.database(services.db, personWriter(person));
-    return whoWire(person, await openSession(person, request, reply, { ...services, db }), services);
+    return sessionReply(person, await openSession(person, request, reply, { ...services, db }), services);
   },
-  'session-get': async ({ person }, services) => whoWire(person(), person().expires_at, services),
+  'session-get': async ({ person }, services) => sessionReply(person(), person().expires_at, services),
   async 'session-delete'({ person, correlation_id, reply }, services) {
     const { session_id } = person();
     if (session_id !== null)

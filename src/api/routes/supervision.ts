@@ -1,4 +1,4 @@
-/** Supervision: sweeps, the brake, maintenance windows. */
+/** Handles the sweeps, the brake and maintenance windows. */
 import { iso, moment, now, secondsBetween } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Brake, Maintenance } from '../../contract/supervision/supervision.ts';
@@ -11,8 +11,8 @@ import { readNewestGaps, slowestReplica } from '../../store/supervision/ingest-g
 import { actorOf } from '../http/callers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
-const shownHolds = 50;
-const shownGaps = 20;
+const maxHolds = 50;
+const maxGaps = 20;
 
 const holdWire = (hold: HoldRow): Brake['holds'][number] => ({
   ...hold,
@@ -31,11 +31,12 @@ const windowWire = ({ created_at: _, ...window }: MaintenanceRow): Maintenance =
 
 async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
   const at = now(clock);
-  // Sequential: after a resume they run inside its transaction, which has one connection.
+  // One query after the other: after a resume they run inside its transaction, which has only one
+  // connection.
   const held = await countHeld(db);
-  const holds = await readNewestHolds(db, shownHolds);
-  const gaps = await readNewestGaps(db, shownGaps);
-  const heard = await slowestReplica(db, at);
+  const holds = await readNewestHolds(db, maxHolds);
+  const gaps = await readNewestGaps(db, maxGaps);
+  const heardThrough = await slowestReplica(db, at);
   const windows = await listWindows(db, at);
   return {
     at: at.toISOString(),
@@ -49,7 +50,7 @@ async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
       cause: gap.cause,
       deadlines_moved: gap.nodes_moved + gap.allocations_moved,
     })),
-    heard_through: iso(heard),
+    heard_through: iso(heardThrough),
     maintenance: windows.map(windowWire),
   };
 }

@@ -1,4 +1,4 @@
-/** Tokens of people and programs. */
+/** Creates, lists and revokes the tokens of people, programs and relays. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { newSecret } from '../../base/credentials/random-secret.ts';
 import { newTokenId } from '../../base/ids.ts';
@@ -10,8 +10,8 @@ import { actorOf } from '../http/callers.ts';
 import type { Handlers } from '../services.ts';
 
 /** Only relay tokens have a pool, and they have no tenant. */
-const scopeProblem = (key: 'pool' | 'tenant', wanted: boolean) => {
-  const message = wanted ? 'must name a pool for a relay token' : 'is not valid for this role';
+const scopeProblem = (key: 'pool' | 'tenant', isRequired: boolean) => {
+  const message = isRequired ? 'must name a pool for a relay token' : 'is not valid for this role';
   return new ApiProblem('invalid_request', {
     detail: `/body/${key} ${message}.`,
     errors: [{ path: `/body/${key}`, message }],

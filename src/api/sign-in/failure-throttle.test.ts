@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { createFailureThrottle } from './failure-throttle.ts';
 
-it('lets some failures pass, then doubles the wait up to five minutes', async () => {
+it('allows some failures, then doubles the wait up to five minutes', async () => {
   const clock = virtualClock();
   const throttle = createFailureThrottle(clock, 3);
   for (let tries = 0; tries < 3; tries++) expect(throttle.failed('a')).toBeUndefined();
@@ -16,7 +16,7 @@ it('lets some failures pass, then doubles the wait up to five minutes', async ()
   expect(throttle.failed('b')).toBeUndefined();
 });
 
-it('does not lengthen the wait by failures during it, and forgets an address that is quiet', async () => {
+it('does not lengthen the wait for failures during it, and forgets an address after 15 minutes', async () => {
   const clock = virtualClock();
   const throttle = createFailureThrottle(clock, 1);
   throttle.failed('a');
@@ -28,7 +28,7 @@ it('does not lengthen the wait by failures during it, and forgets an address tha
   expect(throttle.failed('a')).toBeUndefined();
 });
 
-it('remembers ten thousand addresses and no more', () => {
+it('remembers at most ten thousand addresses', () => {
   const throttle = createFailureThrottle(virtualClock(), 1);
   throttle.failed('first');
   expect(throttle.failed('first')).toBeDefined();

@@ -1,13 +1,12 @@
 /**
  * Slows down addresses that send unknown tokens. Only failures are counted and refused: a valid
- * token always works, even from an address that guesses. The length of tokens protects against
- * guessing.
+ * token always works, even from such an address. The length of tokens protects against guessing.
  */
 import type { Clock } from '../../base/clock.ts';
 
 const maxWaitSeconds = 300;
 const forgetAfterMs = 15 * 60_000;
-/** Beyond this, the address that failed longest ago is forgotten. */
+/** If there are more addresses, the one that failed longest ago is forgotten. */
 const maxAddresses = 10_000;
 
 interface Failures {
@@ -17,7 +16,7 @@ interface Failures {
 }
 
 export interface FailureThrottle {
-  /** Counts a failure. Returns how many seconds the address has to wait; undefined for none. */
+  /** Counts a failure. Returns the seconds that the address has to wait, or undefined if none. */
   failed(address: string): number | undefined;
   size(): number;
 }
@@ -26,11 +25,11 @@ export function createFailureThrottle(clock: Clock, allowed: number): FailureThr
   const byAddress = new Map<string, Failures>();
 
   const failuresOf = (address: string, nowMs: number): Failures => {
-    const known = byAddress.get(address);
+    const stored = byAddress.get(address);
     byAddress.delete(address);
     const failures =
-      known && nowMs - known.last_ms < forgetAfterMs ? known : { count: 0, last_ms: nowMs, wait_until_ms: 0 };
-    // Re-inserted at the end, so that the first key is the one that failed longest ago.
+      stored && nowMs - stored.last_ms < forgetAfterMs ? stored : { count: 0, last_ms: nowMs, wait_until_ms: 0 };
+    // Insert at the end, so that the first key is the address that failed longest ago.
     byAddress.set(address, failures);
     const [oldest] = byAddress.keys();
     if (byAddress.size > maxAddresses && oldest !== undefined) byAddress.delete(oldest);

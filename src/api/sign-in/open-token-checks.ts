@@ -1,4 +1,4 @@
-/** State beside the look-up of tokens: failures by address, and the last use of each token. */
+/** Opens the state for token checks: failures by address, and the last use of each token. */
 import type { Clock } from '../../base/clock.ts';
 import type { Queryable } from '../../store/pg/database.ts';
 import { createTokenUses } from '../../store/rows/sign-in/token-uses.ts';

@@ -1,6 +1,6 @@
 /**
- * The console's session cookie: a random secret. Its row in the store holds the owner and the
- * expiry.
+ * Handles the console's session cookie. The cookie is a random secret; the session's row in the
+ * store holds the owner and the expiry.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { now, secondsLater } from '../../base/clock.ts';
@@ -39,15 +39,15 @@ async function noteUse({ session_id, session_used_at }: FoundSession, at: Date, 
 export const idleSince = (at: Date, { settings }: Pick<ApiServices, 'settings'>): Date =>
   secondsLater(at, -settings.session_idle_seconds);
 
-/** Looked up for each request, so that a session ended on another replica is refused here. */
+/** Reads the row for each request, so that a session ended on another replica is refused here. */
 export async function findSession(secret: string, services: ApiServices): Promise<FoundSession> {
-  const found = await sessionBySecret(services.db, secret);
-  if (!found) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
+  const session = await sessionBySecret(services.db, secret);
+  if (!session) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
   const at = now(services.clock);
-  if (found.session_expires_at <= at || found.session_used_at <= idleSince(at, services))
+  if (session.session_expires_at <= at || session.session_used_at <= idleSince(at, services))
     throw new ApiProblem('token_expired', 'The session has expired; sign in again.');
-  await noteUse(found, at, services);
-  return found;
+  await noteUse(session, at, services);
+  return session;
 }
 
 /** Signs in: creates a session and sets its secret as a cookie. */
@@ -58,11 +58,11 @@ export async function openSession(
   services: ApiServices,
 ): Promise<Date> {
   const at = now(services.clock);
-  const end = secondsLater(at, services.settings.session_max_seconds);
-  const expires_at = person.expires_at && person.expires_at < end ? person.expires_at : end;
+  const maxEnd = secondsLater(at, services.settings.session_max_seconds);
+  const expires_at = person.expires_at && person.expires_at < maxEnd ? person.expires_at : maxEnd;
   const address = sourceAddress(request);
   const { secret } = await services.db.transaction(async (tx) => {
-    const made = await createSession(tx, services.clock, {
+    const session = await createSession(tx, services.clock, {
       token_id: person.token_id,
       created_at: at,
       expires_at,
@@ -75,16 +75,16 @@ export async function openSession(
         ...fact,
         kind: 'session.opened',
         summary: `${person.name} signed in`,
-        data: { session_id: made.session_id, token_id: person.token_id, address },
+        data: { session_id: session.session_id, token_id: person.token_id, address },
       },
-      ...made.evicted.map((session_id) => ({
+      ...session.evicted.map((session_id) => ({
         ...fact,
         kind: 'session.ended' as const,
-        summary: `a session of ${person.name} ended for a newer one`,
+        summary: `a session of ${person.name} was replaced by a newer one`,
         data: { session_id, token_id: person.token_id, cause: 'session_limit' },
       })),
     ]);
-    return made;
+    return session;
   });
   reply.setCookie(nameFor(services), secret, {
     httpOnly: true,
@@ -96,19 +96,19 @@ export async function openSession(
   return expires_at;
 }
 
-/** Both names: the server may have gained or lost TLS since the cookie was set. */
+/** Clears both names, since TLS may have been switched on or off after the cookie was set. */
 export function clearSessionCookies(reply: FastifyReply): void {
   reply.clearCookie(plainName, { path: '/' });
   reply.clearCookie(hostName, { path: '/', secure: true });
 }
 
-/** Ends a session at once, on every replica; the fact ends its open streams. */
+/** Ends a session at once on every replica. The recorded fact closes its open streams. */
 export async function endSession(
   id: string,
-  ended: { by: Person; cause: 'sign_out' | 'revocation'; correlation_id: FastifyRequest['correlation_id'] },
+  details: { by: Person; cause: 'sign_out' | 'revocation'; correlation_id: FastifyRequest['correlation_id'] },
   services: ApiServices,
 ): Promise<void> {
-  const { by, cause, correlation_id } = ended;
+  const { by, cause, correlation_id } = details;
   const isFleetAdmin = by.role === 'admin' && by.visibility.kind === 'fleet';
   await services.db.transaction(async (tx) => {
     const session = await deleteSession(tx, id, isFleetAdmin ? null : by.token_id);

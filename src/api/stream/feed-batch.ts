@@ -1,4 +1,4 @@
-/** Facts from the evidence tail, with the current state of what they are about. */
+/** A batch of facts from the evidence tail, with the current rows that the facts are about. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Node } from '../../contract/node.ts';

@@ -1,7 +1,7 @@
 /**
- * The live feed of one replica: facts from the evidence tail, joined once with the current state of
- * what they are about, and shown to all readers in commit order. The database cost does not grow
- * with readers.
+ * The live feed of one replica. Facts from the evidence tail are joined once with the current rows
+ * that they are about, and sent to all readers in commit order. The cost for the database does not
+ * grow with the number of readers.
  */
 import type { Clock } from '../../base/clock.ts';
 import { now } from '../../base/clock.ts';
@@ -16,7 +16,7 @@ import type { FeedBatch } from './feed-batch.ts';
 import { startProgressTicks } from './progress-ticks.ts';
 import { type AudienceFigures, createAudience, type StreamReader } from './stream-audience.ts';
 
-/** Since the start of this replica. Seconds are summed over batches. */
+/** Figures since the start of this replica. Seconds are summed over batches. */
 export interface FeedFigures extends AudienceFigures {
   batches: number;
   facts: number;
@@ -24,31 +24,31 @@ export interface FeedFigures extends AudienceFigures {
   dropped: number;
   /** From the time of a fact until the tail read it. */
   tail_seconds: number;
-  /** Waiting for more facts of the same batch. Named as the label of its metric. */
+  /** Time spent waiting for more facts of a batch. The name is the label of the metric. */
   gather_seconds: number;
   join_seconds: number;
 }
 
 export interface LiveFeed {
-  /** Adds a reader of everything from now on. Returns how to remove it. */
+  /** Adds a reader, which gets every later batch. Returns a function that removes it. */
   add(reader: StreamReader): () => void;
   readers(): number;
   /**
-   * Every fact up to here was shown or is being shown; a reader that starts here gets the next
-   * batch whole.
+   * Facts up to this cursor were sent or are being sent. A reader that starts here gets the whole
+   * next batch.
    */
   position(): string;
   noteDropped(): void;
   figures(): FeedFigures;
-  /** The same join, for facts read from the store to catch up. */
+  /** Joins facts that a reader read from the store to catch up. */
   join(facts: Evidence[]): Promise<FeedBatch>;
   stop(): void;
 }
 
 /**
- * Delay that batches facts, to save queries and socket writes; people do not notice it. It follows
- * the time that the last batch took, within bounds: batches that exceed a socket's buffer are
- * slower than more batches.
+ * Facts wait this long for others of the same batch, which saves queries and socket writes. The
+ * delay follows the duration of the last batch, but only up to the maximum: batches that exceed a
+ * socket's buffer take longer than several small ones.
  */
 const batchMs = { min: 5, max: 10 };
 const retryMs = 1_000;
@@ -65,18 +65,18 @@ export function createLiveFeed(options: {
 }): LiveFeed {
   const { db, tail, clock } = options;
   const audience = createAudience(clock);
-  const spent = { batches: 0, facts: 0, dropped: 0, tail_seconds: 0, gather_seconds: 0, join_seconds: 0 };
+  const totals = { batches: 0, facts: 0, dropped: 0, tail_seconds: 0, gather_seconds: 0, join_seconds: 0 };
   let pending: Evidence[] = [];
   let position = '';
   let pendingSinceMs = 0;
-  let restMs = batchMs.min;
-  let scheduled: (() => void) | undefined;
-  let delivering = false;
+  let delayMs = batchMs.min;
+  let cancelScheduled: (() => void) | undefined;
+  let isDelivering = false;
 
   const joinIds = async (ids: Record<'nodes' | 'allocations' | 'operations', string[]>) => {
     const at = now(clock);
     const [nodes, allocations, operations] = await Promise.all([
-      // One read for all readers of the stream; stream-events.ts filters for each of them.
+      // One read serves all readers of the stream; stream-events.ts filters for each of them.
       readNodes(db, ids.nodes, wholeFleet),
       readAllocations(db, ids.allocations, wholeFleet, at),
       readOperations(db, ids.operations, wholeFleet, at),
@@ -102,34 +102,34 @@ export function createLiveFeed(options: {
    * of order.
    */
   const deliver = async () => {
-    delivering = true;
+    isDelivering = true;
     const facts = pending;
     pending = [];
     position = facts.at(-1)?.cursor ?? position;
     const sinceMs = pendingSinceMs;
-    const beganMs = clock.monotonicMs();
+    const startedMs = clock.monotonicMs();
     try {
       const batch = await join(facts);
       const joinedMs = clock.monotonicMs();
       await audience.show(batch);
       const shownMs = clock.monotonicMs();
-      restMs = Math.min(Math.max(shownMs - beganMs, batchMs.min), batchMs.max);
-      spent.batches++;
-      spent.facts += facts.length;
-      spent.gather_seconds += (beganMs - sinceMs) / 1000;
-      spent.join_seconds += (joinedMs - beganMs) / 1000;
-      if (pending.length > 0) schedule(restMs);
+      delayMs = Math.min(Math.max(shownMs - startedMs, batchMs.min), batchMs.max);
+      totals.batches++;
+      totals.facts += facts.length;
+      totals.gather_seconds += (startedMs - sinceMs) / 1000;
+      totals.join_seconds += (joinedMs - startedMs) / 1000;
+      if (pending.length > 0) schedule(delayMs);
     } catch (error) {
       options.onError(error);
       pending = [...facts, ...pending];
       schedule(retryMs);
     }
-    delivering = false;
+    isDelivering = false;
   };
 
   const schedule = (ms: number) => {
-    scheduled = clock.after(ms, () => {
-      scheduled = undefined;
+    cancelScheduled = clock.after(ms, () => {
+      cancelScheduled = undefined;
       void deliver();
     });
   };
@@ -155,10 +155,10 @@ export function createLiveFeed(options: {
     }
     if (pending.length === 0) {
       pendingSinceMs = clock.monotonicMs();
-      spent.tail_seconds += Math.max(0, clock.nowMs() - Date.parse(fact.at)) / 1000;
+      totals.tail_seconds += Math.max(0, clock.nowMs() - Date.parse(fact.at)) / 1000;
     }
     pending.push(fact);
-    if (!scheduled && !delivering) schedule(restMs);
+    if (!cancelScheduled && !isDelivering) schedule(delayMs);
   });
 
   return {
@@ -167,13 +167,13 @@ export function createLiveFeed(options: {
     readers: () => audience.readers(),
     position: () => position || tail.position(),
     noteDropped() {
-      spent.dropped++;
+      totals.dropped++;
     },
-    figures: () => ({ ...audience.figures(), ...spent }),
+    figures: () => ({ ...audience.figures(), ...totals }),
     stop() {
       unsubscribe();
       stopTicking();
-      scheduled?.();
+      cancelScheduled?.();
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Sends progress to stream readers during long steps, which write no facts for minutes while the
- * bar, the time left and the stall mark change. Checks the running operations a few at a time and
- * sends those whose progress changed. Writes nothing, and queries nothing without readers.
+ * Sends progress to stream readers during long steps. Such a step writes no facts for minutes while
+ * its percentage, remaining time and stall mark change. Checks the running operations a few at a
+ * time and sends those whose progress changed. Without readers it queries nothing.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -27,14 +27,14 @@ export function startProgressTicks(options: {
 }): () => void {
   const { db, clock } = options;
   let after = '';
-  /** The visible progress of each operation in the last round, and in the current one. */
-  let before = new Map<string, string>();
-  let round = new Map<string, string>();
+  /** The visible progress of each operation in the last round and in the current one. */
+  let lastRound = new Map<string, string>();
+  let currentRound = new Map<string, string>();
   let cancel = () => {};
-  let stopped = false;
+  let isStopped = false;
 
   const hasMoved = (operation: Operation): boolean => {
-    const last = before.get(operation.workflow_id);
+    const last = lastRound.get(operation.workflow_id);
     return last !== undefined && last !== visibleProgress(operation);
   };
 
@@ -42,12 +42,12 @@ export function startProgressTicks(options: {
     const ids = await runningOperations(db, after, perTick);
     const operations = await readOperations(db, ids, wholeFleet, now(clock));
     const moved = operations.filter(hasMoved);
-    for (const each of operations) round.set(each.workflow_id, visibleProgress(each));
+    for (const each of operations) currentRound.set(each.workflow_id, visibleProgress(each));
     after = ids.at(-1) ?? '';
     if (ids.length < perTick) {
       after = '';
-      before = round;
-      round = new Map();
+      lastRound = currentRound;
+      currentRound = new Map();
     }
     if (moved.length > 0) await options.deliver(moved);
   };
@@ -55,15 +55,15 @@ export function startProgressTicks(options: {
   const tick = async () => {
     try {
       if (options.hasReaders()) await checkSome();
-      else before.clear();
+      else lastRound.clear();
     } catch (error) {
       options.onError(error);
     }
-    if (!stopped) cancel = clock.after(everyMs, () => void tick());
+    if (!isStopped) cancel = clock.after(everyMs, () => void tick());
   };
   cancel = clock.after(everyMs, () => void tick());
   return () => {
-    stopped = true;
+    isStopped = true;
     cancel();
   };
 }

@@ -9,9 +9,9 @@ import type { Queryable } from '../../store/pg/database.ts';
 import type { FeedBatch } from './feed-batch.ts';
 import { createLiveFeed } from './live-feed.ts';
 import { createAudience, type Piece, type StreamReader } from './stream-audience.ts';
-import type { Wanted } from './stream-events.ts';
+import type { StreamFilter } from './stream-events.ts';
 
-let written = 0;
+let serializations = 0;
 const factOf = (seq: number, about: Partial<Evidence>): Evidence =>
   Object.defineProperty(
     {
@@ -22,29 +22,29 @@ const factOf = (seq: number, about: Partial<Evidence>): Evidence =>
     'toJSON',
     {
       value(this: Evidence) {
-        written++;
+        serializations++;
         return { ...this };
       },
     },
   );
 
-const owned = (allocation_id: string, tenant: string) =>
+const allocationEntry = (allocation_id: string, tenant: string) =>
   [allocation_id, { allocation_id, tenant, pool: 'gpu' } as Allocation] as const;
 
 const batchOf = (...facts: Evidence[]): FeedBatch => ({
   facts,
   nodes: new Map(),
-  allocations: new Map([owned('a', 'acme'), owned('g', 'globex')]),
+  allocations: new Map([allocationEntry('a', 'acme'), allocationEntry('g', 'globex')]),
   operations: new Map(),
 });
 
-const evidence: Wanted = { topics: new Set(['evidence']), visibility: wholeFleet };
+const evidence: StreamFilter = { topics: new Set(['evidence']), visibility: wholeFleet };
 
-function readerOf(wanted: Partial<Wanted> = {}, token_id = 'token', session_id: string | null = null) {
+function readerOf(filter: Partial<StreamFilter> = {}, token_id = 'token', session_id: string | null = null) {
   const pieces: Piece[] = [];
   const ended: true[] = [];
   const reader: StreamReader = {
-    wanted: { ...evidence, ...wanted },
+    filter: { ...evidence, ...filter },
     token_id,
     session_id,
     take: (piece) => pieces.push(piece),
@@ -67,17 +67,17 @@ test('shares bytes between readers with the same filter, and serializes each fac
   const other = readerOf({ node_id: 'another' });
   for (const { reader } of [...all, ...tenants, node, other]) audience.add(reader);
   expect(audience.figures()).toMatchObject({ readers: 54, filters: 5 });
-  written = 0;
+  serializations = 0;
   await audience.show(batchOf(...facts));
-  expect(written).toBe(3);
+  expect(serializations).toBe(3);
   const shared = all[0]?.pieces[0]?.bytes;
   expect(shared).toBeInstanceOf(Buffer);
   for (const { pieces } of all) expect(pieces.map(({ bytes }) => bytes === shared)).toEqual([true]);
-  const said = (reader: ReturnType<typeof readerOf>) =>
-    [...reader.text().matchAll(/"summary":"(.+?)"/g)].map(([, it]) => it);
-  expect(all.slice(0, 1).map(said)).toEqual([['of acme', 'of globex', 'of a node']]);
-  expect(tenants.map(said)).toEqual([['of acme'], ['of globex']]);
-  expect(said(node)).toEqual(['of a node']);
+  const summaries = (reader: ReturnType<typeof readerOf>) =>
+    [...reader.text().matchAll(/"summary":"(.+?)"/g)].map(([, summary]) => summary);
+  expect(all.slice(0, 1).map(summaries)).toEqual([['of acme', 'of globex', 'of a node']]);
+  expect(tenants.map(summaries)).toEqual([['of acme'], ['of globex']]);
+  expect(summaries(node)).toEqual(['of a node']);
   expect(other.pieces.map(({ bytes, last }) => ({ bytes, last }))).toEqual([
     { bytes: null, last: { xid: '7', seq: '3' } },
   ]);
@@ -85,22 +85,26 @@ test('shares bytes between readers with the same filter, and serializes each fac
 
 test('ends the streams of an ended session, but not others of the same token', async () => {
   const audience = createAudience(virtualClock());
-  const [gone, other, bearer] = [readerOf({}, 'token', 'gone'), readerOf({}, 'token', 'other'), readerOf({}, 'token')];
-  for (const { reader } of [gone, other, bearer]) audience.add(reader);
+  const [closed, other, bearer] = [
+    readerOf({}, 'token', 'gone'),
+    readerOf({}, 'token', 'other'),
+    readerOf({}, 'token'),
+  ];
+  for (const { reader } of [closed, other, bearer]) audience.add(reader);
   await audience.show(batchOf(factOf(1, { kind: 'session.ended', data: { session_id: 'gone', token_id: 'token' } })));
-  expect([gone, other, bearer].map(({ ended }) => ended.length)).toEqual([1, 0, 0]);
+  expect([closed, other, bearer].map(({ ended }) => ended.length)).toEqual([1, 0, 0]);
 });
 
-test('ends the streams of a revoked token, and shows nothing to readers that left', async () => {
+test('ends the streams of a revoked token, and sends nothing to removed readers', async () => {
   const audience = createAudience(virtualClock());
-  const [revoked, kept, gone] = [readerOf({}, 'revoked'), readerOf({}, 'kept'), readerOf({}, 'gone')];
+  const [revoked, valid, removed] = [readerOf({}, 'revoked'), readerOf({}, 'valid'), readerOf({}, 'removed')];
   audience.add(revoked.reader);
-  audience.add(kept.reader);
-  const leave = audience.add(gone.reader);
-  leave();
-  leave();
+  audience.add(valid.reader);
+  const remove = audience.add(removed.reader);
+  remove();
+  remove();
   await audience.show(batchOf(factOf(1, { kind: 'token.revoked', data: { token_id: 'revoked' } })));
-  expect([revoked, kept, gone].map(({ ended, pieces }) => [ended.length, pieces.length])).toEqual([
+  expect([revoked, valid, removed].map(({ ended, pieces }) => [ended.length, pieces.length])).toEqual([
     [1, 0],
     [0, 1],
     [0, 0],
@@ -134,19 +138,19 @@ test('batches more facts the longer the last batch took', async () => {
   const publish = (seq: number) => {
     for (const each of subscribers) each(factOf(seq, {}));
   };
-  const seen = () => pieces.map(({ first, last }) => `${first.seq}-${last.seq}`);
+  const batches = () => pieces.map(({ first, last }) => `${first.seq}-${last.seq}`);
   publish(1);
   await clock.advance(10);
-  expect(seen(), 'calm').toEqual(['1-1']);
+  expect(batches(), 'a fast batch').toEqual(['1-1']);
   slowMs = 40;
   publish(2);
   await clock.advance(20);
   publish(3);
-  expect(feed.position(), 'a reader that starts now gets the next batch whole').toBe('7-2');
+  expect(feed.position(), 'a reader that starts now gets the whole next batch').toBe('7-2');
   await clock.advance(30);
   publish(4);
-  expect(seen(), 'it waits before the next batch').toEqual(['1-1', '2-2']);
+  expect(batches(), 'the feed waits before the next batch').toEqual(['1-1', '2-2']);
   await clock.advance(100);
-  expect(seen()).toEqual(['1-1', '2-2', '3-4']);
+  expect(batches()).toEqual(['1-1', '2-2', '3-4']);
   feed.stop();
 });

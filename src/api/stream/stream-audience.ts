@@ -1,17 +1,17 @@
 /**
- * The readers of this replica's stream, grouped by filter. A batch is rendered once per filter and
- * its readers share the bytes, so one more reader costs one socket write and a stuck one no extra
- * memory.
+ * The readers of this replica's stream, grouped by filter. A batch is rendered once per filter, and
+ * all readers of the filter share the bytes. One more reader costs one socket write, and a reader
+ * that is stuck costs no extra memory.
  */
 import { type Clock, pause } from '../../base/clock.ts';
 import { type Cursor, parseCursor, startCursor } from '../../store/evidence/evidence.ts';
 import type { FeedBatch } from './feed-batch.ts';
-import { filterKey, renderer, type Wanted } from './stream-events.ts';
+import { filterKey, renderer, type StreamFilter } from './stream-events.ts';
 
-/** A batch as rendered for one filter. */
+/** A batch rendered for one filter. */
 export interface Piece {
   batch: FeedBatch;
-  /** The cursors of its first and last fact. */
+  /** The cursors of the first and last fact of the batch. */
   first: Cursor;
   last: Cursor;
   /** Null if the batch holds nothing for this filter. */
@@ -19,7 +19,7 @@ export interface Piece {
 }
 
 export interface StreamReader {
-  wanted: Wanted;
+  filter: StreamFilter;
   token_id: string;
   /** Null for a bearer token. */
   session_id: string | null;
@@ -38,8 +38,8 @@ export interface AudienceFigures {
 /** Yields to other work after writing to readers for this long. */
 const yieldAfterMs = 5;
 
-/** The ids of tokens and sessions that ended, which end their open streams. */
-const endedIn = ({ facts }: FeedBatch): Set<unknown> =>
+/** Returns the ids of tokens and sessions that ended. Their open streams must end too. */
+const endedIdsIn = ({ facts }: FeedBatch): Set<unknown> =>
   new Set(
     facts.flatMap(({ kind, data }) => {
       if (kind === 'token.revoked') return [data.token_id];
@@ -52,48 +52,48 @@ const cursorOf = (batch: FeedBatch, place: 0 | -1): Cursor =>
 
 export function createAudience(clock: Clock) {
   const filters = new Map<string, Set<StreamReader>>();
-  const spent = { bytes: 0, render_seconds: 0, write_seconds: 0 };
+  const totals = { bytes: 0, render_seconds: 0, write_seconds: 0 };
   let readers = 0;
 
-  const piecesOf = (batch: FeedBatch): ((wanted: Wanted) => Piece) => {
+  const piecesOf = (batch: FeedBatch): ((filter: StreamFilter) => Piece) => {
     const render = renderer(batch);
-    const ends = { first: cursorOf(batch, 0), last: cursorOf(batch, -1) };
-    return (wanted) => {
-      const text = render(wanted);
-      return { batch, ...ends, bytes: text === '' ? null : Buffer.from(text) };
+    const bounds = { first: cursorOf(batch, 0), last: cursorOf(batch, -1) };
+    return (filter) => {
+      const text = render(filter);
+      return { batch, ...bounds, bytes: text === '' ? null : Buffer.from(text) };
     };
   };
 
   return {
     add(reader: StreamReader): () => void {
-      const key = filterKey(reader.wanted);
-      const same = filters.get(key) ?? new Set();
-      filters.set(key, same.add(reader));
+      const key = filterKey(reader.filter);
+      const sameFilter = filters.get(key) ?? new Set();
+      filters.set(key, sameFilter.add(reader));
       readers++;
       return () => {
-        if (!same.delete(reader)) return;
+        if (!sameFilter.delete(reader)) return;
         readers--;
-        if (same.size === 0 && filters.get(key) === same) filters.delete(key);
+        if (sameFilter.size === 0 && filters.get(key) === sameFilter) filters.delete(key);
       };
     },
 
-    /** Await it before showing the next batch: readers skip facts that arrive out of order. */
+    /** Await this before the next batch: readers skip facts that arrive out of order. */
     async show(batch: FeedBatch): Promise<void> {
-      const ended = endedIn(batch);
+      const endedIds = endedIdsIn(batch);
       const pieceFor = piecesOf(batch);
       let yieldedMs = clock.monotonicMs();
-      for (const same of filters.values()) {
+      for (const sameFilter of filters.values()) {
         let piece: Piece | undefined;
-        for (const reader of same) {
-          const beganMs = clock.monotonicMs();
-          piece ??= pieceFor(reader.wanted);
+        for (const reader of sameFilter) {
+          const startedMs = clock.monotonicMs();
+          piece ??= pieceFor(reader.filter);
           const renderedMs = clock.monotonicMs();
-          if (ended.has(reader.token_id) || ended.has(reader.session_id)) reader.end();
+          if (endedIds.has(reader.token_id) || endedIds.has(reader.session_id)) reader.end();
           else reader.take(piece);
           const writtenMs = clock.monotonicMs();
-          spent.bytes += piece.bytes?.length ?? 0;
-          spent.render_seconds += (renderedMs - beganMs) / 1000;
-          spent.write_seconds += (writtenMs - renderedMs) / 1000;
+          totals.bytes += piece.bytes?.length ?? 0;
+          totals.render_seconds += (renderedMs - startedMs) / 1000;
+          totals.write_seconds += (writtenMs - renderedMs) / 1000;
           if (writtenMs - yieldedMs < yieldAfterMs) continue;
           await pause(clock, 0);
           yieldedMs = clock.monotonicMs();
@@ -102,6 +102,6 @@ export function createAudience(clock: Clock) {
     },
 
     readers: () => readers,
-    figures: (): AudienceFigures => ({ readers, filters: filters.size, ...spent }),
+    figures: (): AudienceFigures => ({ readers, filters: filters.size, ...totals }),
   };
 }

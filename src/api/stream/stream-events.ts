@@ -1,13 +1,13 @@
 /**
- * Which facts a stream reader gets, and their wire format. Text shared by readers is serialized
- * once.
+ * Selects the facts that a stream reader gets, and writes them in the wire format. Text that
+ * readers share is serialized once.
  */
 
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import { canSee, type Visibility } from '../../lifecycle/visibility.ts';
 import type { FeedBatch } from './feed-batch.ts';
 
-export interface Wanted {
+export interface StreamFilter {
   topics: Set<string>;
   visibility: Visibility;
   node_id?: string;
@@ -17,37 +17,37 @@ export interface Wanted {
 }
 
 /** Readers with the same key share the same bytes. */
-export const filterKey = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
+export const filterKey = ({ topics, visibility, node_id, allocation_id, workflow_id, pool }: StreamFilter): string =>
   JSON.stringify([[...topics].toSorted(), visibility, node_id, allocation_id, workflow_id, pool]);
 
-const isVisible = (allocation_id: string | null, batch: FeedBatch, { visibility }: Wanted): boolean =>
+const isVisible = (allocation_id: string | null, batch: FeedBatch, { visibility }: StreamFilter): boolean =>
   canSee(visibility, (allocation_id !== null && batch.allocations.get(allocation_id)?.tenant) || null);
 
-/** The ids that a fact or a row names. */
-type About = Pick<Evidence, 'node_id' | 'allocation_id' | 'workflow_id'>;
+/** The ids of the resources that a fact or a row is about. */
+type Subject = Pick<Evidence, 'node_id' | 'allocation_id' | 'workflow_id'>;
 
-function poolOf(fact: About, batch: FeedBatch): string | undefined {
+function poolOf(fact: Subject, batch: FeedBatch): string | undefined {
   const node = fact.node_id ? batch.nodes.get(fact.node_id) : undefined;
   const allocation = fact.allocation_id ? batch.allocations.get(fact.allocation_id) : undefined;
   return node?.pool ?? allocation?.pool;
 }
 
-function isWanted(fact: About, batch: FeedBatch, wanted: Wanted): boolean {
-  if (!isVisible(fact.allocation_id, batch, wanted)) return false;
-  if (wanted.node_id && fact.node_id !== wanted.node_id) return false;
-  if (wanted.allocation_id && fact.allocation_id !== wanted.allocation_id) return false;
-  if (wanted.workflow_id && fact.workflow_id !== wanted.workflow_id) return false;
-  return !wanted.pool || poolOf(fact, batch) === wanted.pool;
+function matchesFilter(fact: Subject, batch: FeedBatch, filter: StreamFilter): boolean {
+  if (!isVisible(fact.allocation_id, batch, filter)) return false;
+  if (filter.node_id && fact.node_id !== filter.node_id) return false;
+  if (filter.allocation_id && fact.allocation_id !== filter.allocation_id) return false;
+  if (filter.workflow_id && fact.workflow_id !== filter.workflow_id) return false;
+  return !filter.pool || poolOf(fact, batch) === filter.pool;
 }
 
 /**
- * The current state of what facts are about. Each names the allocation it belongs to now, and that
- * is checked too: a node may have gone to another tenant since the fact was recorded.
+ * The kinds of rows that facts are about. The allocation to which a row belongs now is checked
+ * besides the fact's: a node may have gone to another tenant since the fact was recorded.
  */
-const shapes = [
-  { topic: 'nodes', name: 'node', key: 'node_id', of: (batch: FeedBatch) => batch.nodes },
-  { topic: 'allocations', name: 'allocation', key: 'allocation_id', of: (batch: FeedBatch) => batch.allocations },
-  { topic: 'operations', name: 'operation', key: 'workflow_id', of: (batch: FeedBatch) => batch.operations },
+const rowKinds = [
+  { topic: 'nodes', name: 'node', key: 'node_id', rowsIn: (batch: FeedBatch) => batch.nodes },
+  { topic: 'allocations', name: 'allocation', key: 'allocation_id', rowsIn: (batch: FeedBatch) => batch.allocations },
+  { topic: 'operations', name: 'operation', key: 'workflow_id', rowsIn: (batch: FeedBatch) => batch.operations },
 ] as const;
 
 const event = (name: string, data: unknown, id?: string) =>
@@ -56,56 +56,56 @@ const event = (name: string, data: unknown, id?: string) =>
 export const position = (cursor: string) => event('position', {}, cursor);
 
 /** Caches the text of each event of a batch. */
-function writtenOnce() {
-  const known = new Map<object, string>();
-  return (name: string, thing: object, id?: string): string => {
-    const written = known.get(thing) ?? event(name, thing, id);
-    known.set(thing, written);
-    return written;
+function createEventCache() {
+  const texts = new Map<object, string>();
+  return (name: string, data: object, id?: string): string => {
+    const text = texts.get(data) ?? event(name, data, id);
+    texts.set(data, text);
+    return text;
   };
 }
 
 /**
- * Renders a batch for one reader; empty if it wants nothing of it. Current states come first, then
- * the facts with their cursors: a reader that disconnects in between gets the facts again.
+ * Renders a batch for one filter; the text is empty if nothing matches. Current rows come first,
+ * then the facts with their cursors. A reader that disconnects in between gets the facts again.
  */
-export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
-  const written = writtenOnce();
-  const known = {
+export function renderer(batch: FeedBatch): (filter: StreamFilter) => string {
+  const eventText = createEventCache();
+  const idsInFacts = {
     node_id: new Set(batch.facts.map((fact) => fact.node_id)),
     allocation_id: new Set(batch.facts.map((fact) => fact.allocation_id)),
     workflow_id: new Set(batch.facts.map((fact) => fact.workflow_id)),
   };
   const last = batch.facts.at(-1);
 
-  /** A cheap first test for readers that follow one node, allocation or operation. */
-  const mayConcern = (wanted: Wanted) =>
-    shapes.every(({ key }) => wanted[key] === undefined || known[key].has(wanted[key]));
+  /** A cheap first check for readers that follow one node, allocation or operation. */
+  const mayMatch = (filter: StreamFilter) =>
+    rowKinds.every(({ key }) => filter[key] === undefined || idsInFacts[key].has(filter[key]));
 
-  const renderFacts = (wanted: Wanted): string => {
-    const facts = mayConcern(wanted) ? batch.facts.filter((fact) => isWanted(fact, batch, wanted)) : [];
+  const renderFacts = (filter: StreamFilter): string => {
+    const facts = mayMatch(filter) ? batch.facts.filter((fact) => matchesFilter(fact, batch, filter)) : [];
     if (!last || facts.length === 0) return '';
     let text = '';
-    for (const { topic, name, key, of } of shapes) {
-      if (!wanted.topics.has(topic)) continue;
+    for (const { topic, name, key, rowsIn } of rowKinds) {
+      if (!filter.topics.has(topic)) continue;
       for (const id of new Set(facts.flatMap((fact) => fact[key] ?? []))) {
-        const shape = of(batch).get(id);
-        if (shape && isVisible(shape.allocation_id, batch, wanted)) text += written(name, shape);
+        const row = rowsIn(batch).get(id);
+        if (row && isVisible(row.allocation_id, batch, filter)) text += eventText(name, row);
       }
     }
-    if (wanted.topics.has('evidence')) for (const fact of facts) text += written('evidence', fact, fact.cursor);
+    if (filter.topics.has('evidence')) for (const fact of facts) text += eventText('evidence', fact, fact.cursor);
     return text && text + position(last.cursor);
   };
 
-  const renderMoved = (wanted: Wanted): string => {
+  const renderMoved = (filter: StreamFilter): string => {
     let text = '';
-    if (!wanted.topics.has('operations')) return text;
+    if (!filter.topics.has('operations')) return text;
     for (const id of batch.moved ?? []) {
       const operation = batch.operations.get(id);
-      if (operation && isWanted(operation, batch, wanted)) text += written('operation', operation);
+      if (operation && matchesFilter(operation, batch, filter)) text += eventText('operation', operation);
     }
     return text;
   };
 
-  return (wanted) => (batch.moved ? renderMoved(wanted) : renderFacts(wanted));
+  return (filter) => (batch.moved ? renderMoved(filter) : renderFacts(filter));
 }

@@ -1,4 +1,4 @@
-/** The time limit of a stream that catches up, on a virtual clock. */
+/** Tests the time limit of a stream that catches up, on a virtual clock. */
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
@@ -12,18 +12,18 @@ import type { ApiServices } from '../services.ts';
 import { streamOpen } from './stream.ts';
 
 /** More facts than one page; the first page fills the buffer of a reader that does not read. */
-const facts = 600;
+const factCount = 600;
 
 /** The parts of a response that `streamOpen` uses, read only when the test reads. */
 const slowResponse = () =>
   Object.assign(new PassThrough({ highWaterMark: 1024 }), { socket: null, removeHeader() {}, writeHead() {} });
 
-async function catchingUp() {
+async function startCatchUp() {
   const store = await testStore();
   const fleet = await testFleet(store.db);
   await recordEvidence(
     store.db,
-    Array.from({ length: facts }, () => ({
+    Array.from({ length: factCount }, () => ({
       ...({ at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'x'.repeat(200) } as const),
     })),
   );
@@ -68,7 +68,7 @@ async function catchingUp() {
 }
 
 test('drops a reader that takes more than 60 s to catch up, and frees its place', async () => {
-  const { clock, response, counts, done, close } = await catchingUp();
+  const { clock, response, counts, done, close } = await startCatchUp();
   try {
     await clock.advance(59_000);
     expect(response.destroyed).toBe(false);
@@ -76,7 +76,7 @@ test('drops a reader that takes more than 60 s to catch up, and frees its place'
     await clock.advance(2_000);
     expect(response.destroyed).toBe(true);
     await done;
-    // The time limit ended it, not the stall limit, which would be counted.
+    // The time limit ended the stream. The stall limit would have counted a dropped reader.
     expect(counts).toEqual({ held: 0, dropped: 0 });
   } finally {
     await close();
@@ -84,7 +84,7 @@ test('drops a reader that takes more than 60 s to catch up, and frees its place'
 });
 
 test('keeps a reader that caught up in time', async () => {
-  const { clock, response, counts, done, close } = await catchingUp();
+  const { clock, response, counts, done, close } = await startCatchUp();
   try {
     response.resume();
     await done;

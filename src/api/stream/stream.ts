@@ -1,6 +1,6 @@
 /**
- * `GET /v1/stream`: live changes as server-sent events, resumed by cursor without loss or
- * duplicates.
+ * `GET /v1/stream`: sends live changes as server-sent events. A reader resumes by cursor and gets
+ * every fact exactly once.
  */
 import type { Writable } from 'node:stream';
 import { now } from '../../base/clock.ts';
@@ -20,19 +20,19 @@ import type { ApiServices, Handler } from '../services.ts';
 import { idleSince } from '../sign-in/session-cookie.ts';
 import type { FeedBatch } from './feed-batch.ts';
 import type { Piece } from './stream-audience.ts';
-import { position, renderer, type Wanted } from './stream-events.ts';
+import { position, renderer, type StreamFilter } from './stream-events.ts';
 
 const aliveEveryMs = 5_000;
 /** How often an open stream checks whether its session has timed out; a timeout leaves no fact. */
 const sessionCheckMs = 60_000;
 const catchUpBatch = 500;
-/** A reader this far behind is dropped. It resumes from its cursor and slows nobody down. */
+/** A reader that is further behind is dropped and resumes from its cursor. */
 const maxUnsentBytes = 4 * 1024 * 1024;
-/** So is one that read nothing during this many keep-alives. */
+/** A reader that reads nothing for this many keep-alives is dropped too. */
 const maxStalls = 12;
 const maxCatchUpMs = 60_000;
 
-const drained = (out: Writable): Promise<void> =>
+const waitForDrain = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
     // The close event may have passed already.
     if (out.destroyed) resolve();
@@ -44,15 +44,15 @@ const drained = (out: Writable): Promise<void> =>
   });
 
 /**
- * One reader. Until it has caught up it reads from the store at its own pace and only notes that
- * live batches came; then it gets the live batches. A fact is never sent twice.
+ * Serves one reader. Until the reader has caught up, facts are read from the store at its pace, and
+ * live batches only set `missed`. Then it gets the live batches. No fact is sent twice.
  */
-function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted, services: ApiServices) {
+function openReader(out: Writable, person: Person, start: Cursor, filter: StreamFilter, services: ApiServices) {
   const { feed, clock } = services;
   let reached = start;
   /** The last cursor that the reader was sent, from which it would resume. */
   let sent = start;
-  let live = false;
+  let isLive = false;
   let missed = false;
   let stalls = 0;
 
@@ -61,9 +61,9 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     out.destroy();
   };
 
-  const sendOwn = (batch: FeedBatch, last: Cursor): boolean => {
+  const renderAndSend = (batch: FeedBatch, last: Cursor): boolean => {
     reached = last;
-    const text = renderer(batch)(wanted);
+    const text = renderer(batch)(filter);
     if (text === '') return true;
     sent = last;
     return out.write(text);
@@ -77,23 +77,23 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
       out.write(bytes);
     } else if (isAfter(last, reached)) {
       const facts = batch.facts.filter((fact) => isAfter(parseCursor(fact.cursor) ?? reached, reached));
-      sendOwn({ ...batch, facts }, last);
+      renderAndSend({ ...batch, facts }, last);
     }
   };
 
-  /** Sends the position past skipped facts too, so that a resume does not read them again. */
-  const showPosition = () => {
+  /** Sends the position after skipped facts too, so that a resume does not read them again. */
+  const sendPosition = () => {
     if (sent !== reached) out.write(position(formatCursor(reached)));
     sent = reached;
   };
 
-  const leave = feed.add({
-    wanted,
+  const removeReader = feed.add({
+    filter,
     token_id: person.token_id,
     session_id: person.session_id,
     end: () => out.destroy(),
     take(piece) {
-      if (!live) missed ||= piece.bytes !== null && !piece.batch.moved;
+      if (!isLive) missed ||= piece.bytes !== null && !piece.batch.moved;
       else if (out.writableLength > maxUnsentBytes) drop();
       else if (!piece.batch.moved) takeFacts(piece);
       // A reader that is behind skips progress ticks; the next tick repeats them.
@@ -116,7 +116,7 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     if (stalls > maxStalls) drop();
     else if (person.expires_at && person.expires_at <= now(clock)) out.destroy();
     else {
-      showPosition();
+      sendPosition();
       out.write(': alive\n\n');
       endWithSession().catch((error) => services.log.warn({ error }, 'could not check the session of a stream'));
       cancel = clock.after(aliveEveryMs, keepAlive);
@@ -124,14 +124,14 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
   };
   let cancel = clock.after(aliveEveryMs, keepAlive);
   out.on('close', () => {
-    leave();
+    removeReader();
     cancel();
   });
 
   return {
-    /** For a reader that starts at the feed's position: nothing can be missing. */
+    /** For a reader that starts at the feed's position, and so has nothing to catch up. */
     beginHere() {
-      live = true;
+      isLive = true;
     },
     /**
      * `first` was read before this reader was added to the feed, so at least one more page is read.
@@ -140,34 +140,34 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
       let page = first;
       do {
         const last = parseCursor(page.items.at(-1)?.cursor ?? '');
-        if (last && !sendOwn(await feed.join(page.items), last)) await drained(out);
+        if (last && !renderAndSend(await feed.join(page.items), last)) await waitForDrain(out);
         reached = page.reached;
         if (page !== first && !page.more && !missed) break;
         missed = false;
-        page = await readVisibleAfter(services.db, reached, wanted, catchUpBatch);
+        page = await readVisibleAfter(services.db, reached, filter, catchUpBatch);
       } while (!out.destroyed);
       if (out.destroyed) return;
-      showPosition();
-      live = true;
+      sendPosition();
+      isLive = true;
     },
   };
 }
 
 export const streamOpen: Handler<'stream-open'> = async ({ query, person, request, reply }, services) => {
-  const wanted: Wanted = {
+  const filter: StreamFilter = {
     ...query,
     topics: new Set((query?.topics ?? 'nodes,allocations,operations,evidence').split(',')),
     visibility: person().visibility,
   };
   const requested = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
-  const given = requested === '' ? undefined : parseCursor(requested);
-  if (requested !== '' && !given) throw new ApiProblem('invalid_cursor');
+  const resumeCursor = requested === '' ? undefined : parseCursor(requested);
+  if (requested !== '' && !resumeCursor) throw new ApiProblem('invalid_cursor');
   services.places.streams.hold(person(), reply);
-  const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
-  // After a restart every reader resumes, so one page is only charged; longer catch-ups are
-  // limited.
-  if (given) services.rates.chargePage(request, catchUpBatch);
-  const first = given && (await readVisibleAfter(services.db, given, wanted, catchUpBatch));
+  const start = resumeCursor ?? parseCursor(services.feed.position()) ?? startCursor;
+  // One page is only charged, since after a restart all readers resume. Longer catch-ups need a
+  // place.
+  if (resumeCursor) services.rates.chargePage(request, catchUpBatch);
+  const first = resumeCursor && (await readVisibleAfter(services.db, resumeCursor, filter, catchUpBatch));
   const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
 
   reply.hijack();
@@ -189,13 +189,14 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     'x-correlation-id': request.correlation_id,
   });
   response.write(`retry: 1000\n${position(formatCursor(start))}`);
-  // After the head, write to the socket: the response object would delay every write by a turn.
-  const reader = openReader(response.socket ?? response, person(), start, wanted, services);
+  // Write to the socket after the head: the response object would delay every write by a turn of
+  // the event loop.
+  const reader = openReader(response.socket ?? response, person(), start, filter, services);
   if (!first) {
     reader.beginHere();
     return undefined;
   }
-  // A reader that is too slow resumes later from its cursor, so that others get its place.
+  // A reader that is too slow must resume later from its cursor, so that others get its place.
   const cancel = services.clock.after(maxCatchUpMs, () => response.destroy());
   try {
     await reader.catchUp(first);

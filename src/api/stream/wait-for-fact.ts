@@ -1,5 +1,5 @@
 /**
- * Waits until the evidence tail brings a wanted fact, the time is over or the caller disconnects.
+ * Waits until the evidence tail brings a matching fact, the time is over or the caller disconnects.
  * Long polls use this instead of querying the database.
  */
 import type { FastifyRequest } from 'fastify';
@@ -10,7 +10,7 @@ export function waitForFact(
   services: Pick<ApiServices, 'tail' | 'clock'>,
   request: FastifyRequest,
   maxMs: number,
-  wanted: (fact: Evidence) => boolean,
+  matches: (fact: Evidence) => boolean,
 ): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -20,7 +20,7 @@ export function waitForFact(
       resolve();
     };
     const unsubscribe = services.tail.subscribe((fact) => {
-      if (wanted(fact)) end();
+      if (matches(fact)) end();
     });
     const cancel = services.clock.after(maxMs, end);
     request.raw.socket.once('close', end);

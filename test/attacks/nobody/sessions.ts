@@ -82,7 +82,7 @@ export const sessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',
-        find: '|| found.session_used_at <= idleSince(at, services)',
+        find: '|| session.session_used_at <= idleSince(at, services)',
         replace: '',
       },
     ],
@@ -97,7 +97,7 @@ export const sessionAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/sign-in/session-cookie.ts',
-        find: 'found.session_expires_at <= at ||',
+        find: 'session.session_expires_at <= at ||',
         replace: '',
       },
     ],

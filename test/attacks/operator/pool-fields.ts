@@ -67,7 +67,7 @@ const privileged = 'src/contract/pool-fields/privileged.ts';
 const masked = 'src/contract/pool-fields/masked.ts';
 const unchecked = {
   file: 'src/api/routes/pools.ts',
-  find: 'if (!isAdmin) checkPrivileged(before, document, services);',
+  find: 'if (!isAdmin) checkPrivileged(stored, document, services);',
   replace: '',
 };
 

@@ -100,7 +100,7 @@ async function streamShows(server: SpawnedServer, name: string, query: string): 
 
 const streamFilter = edit(
   'src/api/stream/stream-events.ts',
-  'if (!isVisible(fact.allocation_id, batch, wanted)) return false;',
+  'if (!isVisible(fact.allocation_id, batch, filter)) return false;',
   '',
 );
 const nodes = 'src/api/routes/nodes.ts';
@@ -118,7 +118,7 @@ export const visibilityAttacks: Attack[] = [
     edit(
       allocations,
       'narrowToTenant(person().visibility, query?.tenant)',
-      "narrowed({ kind: 'fleet' }, query?.tenant)",
+      "narrowToTenant({ kind: 'fleet' }, query?.tenant)",
     ),
   ),
   lists(
@@ -147,7 +147,7 @@ export const visibilityAttacks: Attack[] = [
   lists(
     'tenancy: reads the timeline of an allocation of another tenant',
     'timeline-get',
-    edit(nodes, 'timeline(query, person().visibility, services);', "timeline(query, { kind: 'fleet' }, services);"),
+    edit(nodes, 'readTimeline(query, person().visibility, services);', "readTimeline(query, { kind: 'fleet' }, services);"),
     ({ allocation_id }) => ({ query: { allocation_id } }),
   ),
   lists(
@@ -165,8 +165,8 @@ export const visibilityAttacks: Attack[] = [
     'node-timeline',
     edit(
       nodes,
-      'timeline(query, person().visibility, services, { node_id',
-      "timeline(query, { kind: 'fleet' }, services, { node_id",
+      'readTimeline(query, person().visibility, services, { node_id',
+      "readTimeline(query, { kind: 'fleet' }, services, { node_id",
     ),
   ),
   readsOfNext(
