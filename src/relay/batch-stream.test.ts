@@ -1,4 +1,4 @@
-/** How a relay's stream closes when the relay stops. */
+/** Tests how a relay's stream closes when the relay stops. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ afterEach(() => {
   for (const end of cleanups.splice(0)) end();
 });
 
-/** A control plane that accepts a connection only when the test says so. */
+/** A control plane that accepts a connection only when the test calls its handshake. */
 async function slowServer() {
   const handshakes: (() => void)[] = [];
   const closings: number[] = [];
@@ -50,9 +50,9 @@ test('closes an open stream with code 1000', async () => {
   const { url, handshakes, closings } = await slowServer();
   const stream = streamTo(url);
   (await until('the handshake', () => handshakes[0]))();
-  await until('it to be open', () => stream.isOpen());
+  await until('the stream to be open', () => stream.isOpen());
   await stream.stop();
-  await until('its end', () => closings.length > 0);
+  await until('the stream to close', () => closings.length > 0);
   expect(closings).toEqual([1000]);
 });
 
@@ -63,12 +63,12 @@ test('closes a stream that is still opening with code 1000', async () => {
   const stopped = stream.stop();
   accept();
   await stopped;
-  await until('its end', () => closings.length > 0);
+  await until('the stream to close', () => closings.length > 0);
   expect(closings).toEqual([1000]);
-  expect(handshakes, 'and it does not reconnect').toHaveLength(1);
+  expect(handshakes, 'the stream does not reconnect').toHaveLength(1);
 });
 
-test('does not wait for a control plane that does not answer', async () => {
+test('stops after one second if the control plane does not answer the handshake', async () => {
   const { url, handshakes, accepted } = await slowServer();
   const clock = virtualClock();
   const stream = streamTo(url, clock);

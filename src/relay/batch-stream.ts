@@ -1,6 +1,6 @@
 /**
- * Keeps the relay's stream to the control plane open: batches up, results down. Reconnects with
- * growing pauses.
+ * Keeps the relay's stream to the control plane open. The relay sends batches on it and receives
+ * the results. Reconnects with growing pauses.
  */
 import type { WebSocket } from 'ws';
 import { backoff } from '../base/backoff.ts';
@@ -29,18 +29,19 @@ export interface BatchStream {
 }
 
 const retry = { first_ms: 500, max_ms: 60_000 };
+/** After a connection that lasted this long, the pauses start again at the shortest. */
 const stableMs = 30_000;
 const maxFrameBytes = 4 * 1024 * 1024;
 /** How long to wait for the close handshake when the relay stops. */
 const closeTimeoutMs = 1_000;
 
-interface Waiting {
+interface PendingBatch {
   beats: number;
   resolve(results: HeartbeatResult[]): void;
   reject(error: NotForwarded): void;
 }
 
-/** One connection, from opening to close. */
+/** Opens one connection. `ended` resolves with the reason when it closes. */
 function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, signal: AbortSignal) {
   const socket = new WebSocketClient(parts.url().replace(/^http/, 'ws') + agentRoutes['agent-stream'].path, {
     headers: { authorization: `Bearer ${parts.token}` },
@@ -49,9 +50,9 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
     handshakeTimeout: parts.timeout_ms,
     maxPayload: maxFrameBytes,
   });
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, PendingBatch>();
   let seq = 0;
-  let fault = '';
+  let socketError = '';
   let cancelTerminate = () => {};
   const stop = () => {
     // Aborting the handshake would look like a crash to a control plane that has accepted it
@@ -62,7 +63,7 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
   };
   signal.addEventListener('abort', stop, { once: true });
   socket.on('error', (error) => {
-    fault = error.message;
+    socketError = error.message;
   });
   socket.on('message', (data) => {
     const frame = JSON.parse(String(data)) as { seq?: number; results?: unknown; problem?: unknown };
@@ -77,7 +78,7 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
     socket.on('close', (code, reason) => {
       signal.removeEventListener('abort', stop);
       cancelTerminate();
-      const why = fault || `closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`;
+      const why = socketError || `closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`;
       for (const { reject } of waiting.values()) reject(new NotForwarded(`the stream ended: ${why}`));
       waiting.clear();
       resolve(why);
@@ -89,8 +90,8 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
     send: (beats: BatchBeat[]) =>
       new Promise<HeartbeatResult[]>((resolve, reject) => {
         const number = ++seq;
-        // No answer means the server is gone. Closing the connection makes the batcher retry the
-        // batch.
+        // If no answer comes, the server is unreachable. Closing the connection makes the batcher
+        // send the batch again.
         const cancel = parts.clock.after(parts.timeout_ms, () => socket.terminate());
         waiting.set(number, {
           beats: beats.length,
@@ -117,7 +118,7 @@ export function keepBatchStream(parts: BatchStreamParts): BatchStream {
     const { WebSocket: client } = await import('ws');
     const pauses = backoff(retry);
     while (!stopping.signal.aborted) {
-      const begunMs = clock.monotonicMs();
+      const startedMs = clock.monotonicMs();
       const connection = connect(parts, client, stopping.signal);
       connection.socket.once('open', () => {
         current = connection;
@@ -128,7 +129,7 @@ export function keepBatchStream(parts: BatchStreamParts): BatchStream {
       current = undefined;
       if (stopping.signal.aborted) return;
       if (wasOpen || pauses.tries() === 0) log.warn({ why }, 'no stream to the control plane; batches go by POST');
-      if (wasOpen && clock.monotonicMs() - begunMs > stableMs) pauses.reset();
+      if (wasOpen && clock.monotonicMs() - startedMs > stableMs) pauses.reset();
       await pause(clock, pauses.nextMs(), stopping.signal);
     }
   };

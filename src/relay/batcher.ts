@@ -1,7 +1,7 @@
 /**
  * Collects heartbeats of many agents into batches. Each agent gets the control plane's result for
- * that very heartbeat, or a refusal if it was not delivered. Heartbeats of one instance keep their
- * order; equal ones that wait together are sent once. Knows nothing of the network.
+ * its own heartbeat, or a refusal if the heartbeat was not delivered. Heartbeats of one instance
+ * keep their order; equal ones that wait together are sent once. This file does no I/O.
  */
 import { type Backoff, backoff, type Span } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
@@ -13,14 +13,14 @@ type UndeliveredCode = 'relay_upstream_away' | 'relay_token_refused';
 const away: UndeliveredCode = 'relay_upstream_away';
 
 /**
- * A batch that was not delivered: no control plane answered, or it refused the batch as a whole.
+ * A batch was not delivered: the control plane did not answer, or it refused the batch as a whole.
  */
 export class NotForwarded extends Error {
   override name = 'NotForwarded';
-  /** Null if no control plane judged the batch. */
+  /** Null if the control plane did not judge the batch. */
   readonly refusal: Refusal | null;
   readonly retry_after_seconds: number;
-  /** The code that agents get meanwhile. */
+  /** The code that agents get until batches are delivered again. */
   readonly code: UndeliveredCode;
   constructor(message: string, refusal: Refusal | null = null, retry_after_seconds = 0, code: UndeliveredCode = away) {
     super(message);
@@ -36,13 +36,13 @@ export type BeatOutcome = HeartbeatResult & { retry_after_seconds?: number };
 export interface BatcherLimits {
   /** Heartbeats that arrive within this time are sent together. */
   batch_ms: number;
-  /** How long a heartbeat may wait for delivery; shorter than agents wait for an answer. */
+  /** How long a heartbeat may wait for delivery. Agents wait longer than this for an answer. */
   hold_ms: number;
   retry: Span;
   beats_a_batch: number;
   bytes_a_batch: number;
   batches_at_once: number;
-  /** Waiting and in flight together. */
+  /** The limit on heartbeats that wait or are in flight. */
   held_beats: number;
 }
 
@@ -71,12 +71,12 @@ export interface Batcher {
   take(credential: string, beat: Heartbeat): Promise<BeatOutcome>;
   figures(): BatcherFigures;
   /**
-   * Resolves when nothing is held any more. Heartbeats that cannot be delivered are answered so.
+   * Resolves when every held heartbeat was answered. Those that cannot be delivered are refused.
    */
   stop(): Promise<void>;
 }
 
-interface Held {
+interface HeldBeat {
   credential: string;
   beat: BatchBeat;
   bytes: number;
@@ -85,8 +85,7 @@ interface Held {
 }
 
 /**
- * Requests that may share one heartbeat. More come only from a client that does not wait for
- * answers.
+ * Requests that may share one heartbeat. Only a client that does not wait for answers sends more.
  */
 const maxAnswers = 8;
 const expiryCheckMs = 250;
@@ -98,10 +97,10 @@ const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: numbe
   retry_after_seconds,
 });
 
-/** The fault may or may not end with a full stop. */
-export const undeliveredBecause = ({ message }: Error): string => `Not passed on: ${message.replace(/\.+$/, '')}.`;
+/** Error messages may or may not end with a full stop. */
+export const undeliveredBecause = ({ message }: Error): string => `Not forwarded: ${message.replace(/\.+$/, '')}.`;
 
-/** Jitter, so that the agents do not all retry at the same moment. */
+/** Random, so that the agents do not all retry at the same moment. */
 const retrySeconds = () => Math.round((1 + Math.random() * 4) * 10) / 10;
 
 export function createHeartbeatBatcher(parts: {
@@ -110,14 +109,14 @@ export function createHeartbeatBatcher(parts: {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
   onAway(error: NotForwarded): void;
   onBack(seconds: number): void;
-  /** Called for a single refused heartbeat; the rest of its batch was accepted. */
+  /** Called for each refused heartbeat of a batch that was accepted as a whole. */
   onRefused(refusal: Refusal): void;
 }): Batcher {
   const { clock, limits, forward } = parts;
   const pauses: Backoff = backoff(limits.retry);
-  let queue: Held[] = [];
+  let queue: HeldBeat[] = [];
   /** The last queued heartbeat of each instance. */
-  const waiting = new Map<string, Held>();
+  const waiting = new Map<string, HeldBeat>();
   /** Instances with a heartbeat in flight. Their next one waits, to keep the order. */
   const inFlight = new Set<string>();
   let held = 0;
@@ -125,47 +124,47 @@ export function createHeartbeatBatcher(parts: {
   let awaySinceMs: number | undefined;
   let notBeforeMs = Number.NEGATIVE_INFINITY;
   let lastFault = new NotForwarded('the relay has just started');
-  let stopping = false;
+  let isStopping = false;
   let cancelFlush: (() => void) | undefined;
   let cancelExpiry: (() => void) | undefined;
   let onEmpty: (() => void) | undefined;
   const counts = { taken: 0, batches: 0, joined: 0, unheard: 0 };
 
-  const settle = (each: Held, outcome: BeatOutcome) => {
+  const settle = (each: HeldBeat, outcome: BeatOutcome) => {
     held--;
     if (waiting.get(each.credential) === each) waiting.delete(each.credential);
     for (const answer of each.answers) answer(outcome);
     each.answers = [];
     if (held === 0) onEmpty?.();
   };
-  const giveUp = (each: Held) => {
+  const giveUp = (each: HeldBeat) => {
     counts.unheard += each.answers.length;
     settle(each, refusedWith(lastFault.code, undeliveredBecause(lastFault), retrySeconds()));
   };
 
-  const nextBatch = (): Held[] => {
-    const batch: Held[] = [];
-    const left: Held[] = [];
-    /** Instances whose heartbeat did not fit; a later, smaller one must not overtake it. */
-    const leftBehind = new Set<string>();
+  const nextBatch = (): HeldBeat[] => {
+    const batch: HeldBeat[] = [];
+    const remaining: HeldBeat[] = [];
+    /** Instances whose heartbeat did not fit. A later, smaller one must not overtake it. */
+    const skipped = new Set<string>();
     let bytes = 0;
     for (const each of queue) {
       const fits = batch.length < limits.beats_a_batch && bytes + each.bytes <= limits.bytes_a_batch;
-      if (!fits || inFlight.has(each.credential) || leftBehind.has(each.credential)) {
-        left.push(each);
-        leftBehind.add(each.credential);
+      if (!fits || inFlight.has(each.credential) || skipped.has(each.credential)) {
+        remaining.push(each);
+        skipped.add(each.credential);
       } else {
         batch.push(each);
         bytes += each.bytes;
         if (waiting.get(each.credential) === each) waiting.delete(each.credential);
       }
     }
-    queue = left;
+    queue = remaining;
     return batch;
   };
 
   /** Bisects a refused batch to find the bad heartbeat, so that the others are delivered. */
-  const forwardAll = async (batch: Held[]): Promise<void> => {
+  const forwardAll = async (batch: HeldBeat[]): Promise<void> => {
     try {
       const results = await forward(batch.map(({ beat }) => beat));
       for (const [index, each] of batch.entries()) {
@@ -189,19 +188,19 @@ export function createHeartbeatBatcher(parts: {
     if (awaySinceMs === undefined) return;
     parts.onBack(Math.round(clock.monotonicMs() - awaySinceMs) / 1000);
     awaySinceMs = undefined;
-    lastFault = new NotForwarded('it was away a moment ago');
+    lastFault = new NotForwarded('the control plane was unreachable a moment ago');
   };
   const recordOutage = (error: NotForwarded) => {
-    // A refused token shows first as a closed stream, so report the refusal although an outage was
-    // reported.
+    // With a refused token the stream closes first, which is reported as an outage. Report the
+    // refusal too.
     if (awaySinceMs === undefined || (error.code !== away && lastFault.code === away)) parts.onAway(error);
     lastFault = error;
     awaySinceMs ??= clock.monotonicMs();
-    const restMs = Math.max(pauses.nextMs(), Math.min(error.retry_after_seconds * 1000, limits.retry.max_ms));
-    notBeforeMs = clock.monotonicMs() + restMs;
+    const pauseMs = Math.max(pauses.nextMs(), Math.min(error.retry_after_seconds * 1000, limits.retry.max_ms));
+    notBeforeMs = clock.monotonicMs() + pauseMs;
   };
 
-  const send = async (batch: Held[]) => {
+  const send = async (batch: HeldBeat[]) => {
     batchesInFlight++;
     counts.batches++;
     for (const { credential } of batch) inFlight.add(credential);
@@ -210,9 +209,9 @@ export function createHeartbeatBatcher(parts: {
       recordReturn();
     } catch (error) {
       recordOutage(error instanceof NotForwarded ? error : new NotForwarded(String(error)));
-      const open = batch.filter(({ answers }) => answers.length > 0);
-      if (stopping) open.forEach(giveUp);
-      else queue = [...open, ...queue];
+      const unanswered = batch.filter(({ answers }) => answers.length > 0);
+      if (isStopping) unanswered.forEach(giveUp);
+      else queue = [...unanswered, ...queue];
     } finally {
       batchesInFlight--;
       for (const { credential } of batch) inFlight.delete(credential);
@@ -222,11 +221,11 @@ export function createHeartbeatBatcher(parts: {
 
   const flush = () => {
     cancelFlush = undefined;
-    const restMs = notBeforeMs - clock.monotonicMs();
-    if (restMs > 0 && !stopping) return schedule(Math.ceil(restMs));
+    const pauseMs = notBeforeMs - clock.monotonicMs();
+    if (pauseMs > 0 && !isStopping) return schedule(Math.ceil(pauseMs));
     // While the control plane is unreachable, one batch at a time is enough to notice its return.
-    const atOnce = awaySinceMs === undefined ? limits.batches_at_once : 1;
-    while (batchesInFlight < atOnce) {
+    const maxInFlight = awaySinceMs === undefined ? limits.batches_at_once : 1;
+    while (batchesInFlight < maxInFlight) {
       const batch = nextBatch();
       if (batch.length === 0) return;
       void send(batch);
@@ -238,37 +237,37 @@ export function createHeartbeatBatcher(parts: {
 
   const expireHeld = () => {
     cancelExpiry = undefined;
-    const oldest = clock.monotonicMs() - limits.hold_ms;
-    const [late, left] = [
-      queue.filter((each) => each.since_ms <= oldest),
-      queue.filter((each) => each.since_ms > oldest),
+    const oldestMs = clock.monotonicMs() - limits.hold_ms;
+    const [expired, remaining] = [
+      queue.filter((each) => each.since_ms <= oldestMs),
+      queue.filter((each) => each.since_ms > oldestMs),
     ];
-    queue = left;
-    for (const each of late) giveUp(each);
+    queue = remaining;
+    for (const each of expired) giveUp(each);
     if (held > 0) cancelExpiry = clock.after(expiryCheckMs, expireHeld);
   };
 
   return {
     take(credential, beat) {
       counts.taken++;
-      if (held >= limits.held_beats || stopping)
-        return Promise.resolve(refusedWith('rate_limited', 'The relay holds as many beats as it may.', retrySeconds()));
-      const fresh = { credential, ...beat };
-      const text = JSON.stringify(fresh);
+      if (held >= limits.held_beats || isStopping)
+        return Promise.resolve(refusedWith('rate_limited', 'The relay holds too many heartbeats.', retrySeconds()));
+      const batchBeat = { credential, ...beat };
+      const text = JSON.stringify(batchBeat);
       return new Promise((resolve) => {
-        const before = waiting.get(credential);
-        // Join only heartbeats that are equal in every field: the control plane may use any of
-        // them.
-        if (before && before.answers.length < maxAnswers && JSON.stringify(before.beat) === text) {
+        const lastWaiting = waiting.get(credential);
+        // Merge only heartbeats that are equal in every field: the control plane may use any of
+        // the fields.
+        if (lastWaiting && lastWaiting.answers.length < maxAnswers && JSON.stringify(lastWaiting.beat) === text) {
           counts.joined++;
-          before.answers.push(resolve);
+          lastWaiting.answers.push(resolve);
           return;
         }
         const bytes = Buffer.byteLength(text) + 1;
-        const each = { credential, beat: fresh, bytes, since_ms: clock.monotonicMs(), answers: [resolve] };
+        const heldBeat = { credential, beat: batchBeat, bytes, since_ms: clock.monotonicMs(), answers: [resolve] };
         held++;
-        queue.push(each);
-        waiting.set(credential, each);
+        queue.push(heldBeat);
+        waiting.set(credential, heldBeat);
         cancelExpiry ??= clock.after(expiryCheckMs, expireHeld);
         if (queue.length >= limits.beats_a_batch && awaySinceMs === undefined) flush();
         else schedule(limits.batch_ms);
@@ -280,7 +279,7 @@ export function createHeartbeatBatcher(parts: {
       away_seconds: awaySinceMs === undefined ? 0 : Math.round(clock.monotonicMs() - awaySinceMs) / 1000,
     }),
     async stop() {
-      stopping = true;
+      isStopping = true;
       flush();
       if (held > 0)
         await new Promise<void>((resolve) => {

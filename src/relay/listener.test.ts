@@ -1,4 +1,4 @@
-/** Which requests a relay forwards, by the path that the control plane would see. */
+/** Tests which requests a relay forwards, and to which path of the control plane. */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
@@ -8,10 +8,10 @@ import { relayListener } from './listener.ts';
 import type { Upstream } from './upstream.ts';
 
 function request(method: string, url: string) {
-  const passed: string[] = [];
+  const forwarded: string[] = [];
   const take = vi.fn(() => new Promise<never>(() => {}));
   const open = (_: string, path: string) => {
-    passed.push(path);
+    forwarded.push(path);
     return new PassThrough();
   };
   const listen = relayListener({
@@ -23,7 +23,7 @@ function request(method: string, url: string) {
   request.push(null);
   const response = new ServerResponse(request);
   listen(request, response);
-  return { passed, status: response.headersSent ? response.statusCode : null };
+  return { forwarded, status: response.headersSent ? response.statusCode : null };
 }
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   ['*'],
   ['/v1/agent/tasks/../stream'],
 ])('does not forward %s', (url) => {
-  expect(request('GET', url)).toEqual({ passed: [], status: 404 });
+  expect(request('GET', url)).toEqual({ forwarded: [], status: 404 });
 });
 
 test.each([
@@ -58,5 +58,5 @@ test.each([
   ['GET', '/v1/agent/heartbeat', '/v1/agent/heartbeat'],
   ['GET', '/healthz', '/healthz'],
 ])('forwards %s %s as %s', (method, url, path) => {
-  expect(request(method, url)).toEqual({ passed: [path], status: null });
+  expect(request(method, url)).toEqual({ forwarded: [path], status: null });
 });

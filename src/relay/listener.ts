@@ -14,7 +14,7 @@ import type { Upstream } from './upstream.ts';
 
 function send(response: ServerResponse, status: number, type: string, body: object): void {
   if (response.headersSent || response.destroyed) return;
-  // Agents take the Date header for the control plane's time, so the relay sends none.
+  // Agents read the control plane's time from the Date header, so the relay sends none.
   response.sendDate = false;
   const text = JSON.stringify(body);
   response.writeHead(status, {
@@ -34,7 +34,7 @@ function sendProblem(request: IncomingMessage, response: ServerResponse, problem
   send(response, body.status, 'application/problem+json; charset=utf-8', body);
 }
 
-const isOurs = (code: string): code is ErrorCode => Object.hasOwn(errorCatalogue, code);
+const isKnownCode = (code: string): code is ErrorCode => Object.hasOwn(errorCatalogue, code);
 
 function sendOutcome(request: IncomingMessage, response: ServerResponse, outcome: BeatOutcome): void {
   if ('node_status' in outcome) {
@@ -43,8 +43,8 @@ function sendOutcome(request: IncomingMessage, response: ServerResponse, outcome
   }
   const { code, status, detail, ...more } = outcome;
   // A newer control plane may send a code that this relay does not know; its status still applies.
-  const known = isOurs(code) ? code : 'relay_upstream_away';
-  sendProblem(request, response, new ApiProblem(known, { detail, ...more }), { code, status });
+  const knownCode = isKnownCode(code) ? code : 'relay_upstream_away';
+  sendProblem(request, response, new ApiProblem(knownCode, { detail, ...more }), { code, status });
 }
 
 interface Target {
@@ -53,7 +53,7 @@ interface Target {
   search: string;
 }
 
-/** Placeholder so that URL can parse a path; never used as a host. */
+/** A placeholder, so that URL can parse a path. It is never used as a host. */
 const anyHost = 'http://relay';
 
 /** Returns null if the URL names another host or cannot be parsed. */
@@ -63,7 +63,7 @@ export function targetOf(url: string): Target | null {
   return { path: pathname, search };
 }
 
-/** The characters of an id, as agents encode it. Nothing here can be read as another path. */
+/** The characters of an encoded id. None of them can lead to another path. */
 const oneId = '(?:[A-Za-z0-9._:-]|%3A)+';
 
 const agentPaths = Object.values(routes)
@@ -87,7 +87,7 @@ const beatPath = agentRoutes['agent-heartbeat'].path;
 const streamPath = agentRoutes['agent-stream'].path;
 const metricsPath = serverRoutes['metrics-get'].path;
 
-/** Returns null unless the body is plain and small; such a request is forwarded as a stream. */
+/** Returns null for an encoded or large body. The caller then forwards the request as a stream. */
 async function smallBody(request: IncomingMessage): Promise<Buffer | null> {
   const { headers } = request;
   if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return null;
@@ -97,8 +97,8 @@ async function smallBody(request: IncomingMessage): Promise<Buffer | null> {
   return Buffer.concat(chunks);
 }
 
-/** Returns null if the body is no valid heartbeat; the control plane then reports what is wrong. */
-function beatIn(body: Buffer): Heartbeat | null {
+/** Returns null for an invalid heartbeat. It is forwarded, so that the control plane refuses it. */
+function parseBeat(body: Buffer): Heartbeat | null {
   if (body.length === 0) return {};
   try {
     const beat: unknown = JSON.parse(body.toString('utf8'));
@@ -118,7 +118,7 @@ async function takeBeat(
   const credential = bearer.exec(request.headers.authorization ?? '')?.[1];
   const body = await smallBody(request);
   const isJson = body?.length === 0 || /^application\/json\b/i.test(request.headers['content-type'] ?? '');
-  const beat = body && isJson ? beatIn(body) : null;
+  const beat = body && isJson ? parseBeat(body) : null;
   if (credential === undefined || beat === null) return forward(upstream, target, request, response, body ?? undefined);
   sendOutcome(request, response, await batcher.take(credential, beat));
 }
@@ -128,16 +128,16 @@ export const relayListener =
   (request: IncomingMessage, response: ServerResponse): void => {
     const target = targetOf(request.url ?? '/');
     const refuse = (problem: ApiProblem) => sendProblem(request, response, problem);
-    const notOurs = () => refuse(new ApiProblem('not_found', 'A relay serves agents alone.'));
+    const refuseUnknown = () => refuse(new ApiProblem('not_found', 'A relay serves only agents.'));
     if (!target) {
-      notOurs();
+      refuseUnknown();
       return;
     }
     const { path } = target;
-    // Browsers have no business with a relay.
+    // Only browsers send Origin, and no page may call a relay.
     if (request.headers.origin !== undefined) refuse(new ApiProblem('origin_refused'));
     else if (path === streamPath)
-      refuse(new ApiProblem('not_found', 'A relay gathers beats; a stream goes to the control plane itself.'));
+      refuse(new ApiProblem('not_found', 'A relay has no streams. Open the stream at the control plane.'));
     else if (path === beatPath && request.method === 'POST')
       // Fails only if the agent disconnected while its body was read.
       takeBeat(request, response, target, parts).catch(() => response.destroy());
@@ -145,7 +145,7 @@ export const relayListener =
     else if (path === metricsPath) {
       response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' });
       response.end(parts.metrics());
-    } else notOurs();
+    } else refuseUnknown();
   };
 
 /** Hop-by-hop headers, and headers that the control plane accepts from a trusted proxy only. */
@@ -195,11 +195,11 @@ function forward(
   forwarded.on('response', (reply) => {
     if (response.destroyed) return void reply.destroy();
     response.writeHead(reply.statusCode ?? 502, withoutHopHeaders(reply.headers));
-    // If the upstream response breaks off, the pipeline breaks off ours, so that it does not look
+    // If the upstream response breaks off, the pipeline aborts ours, so that it does not look
     // complete.
     pipeline(reply, response, () => {});
   });
-  // The agent is gone; without this a long poll would keep its upstream connection.
+  // If the agent disconnects during a long poll, close the upstream connection too.
   response.on('close', () => {
     if (!response.writableFinished) forwarded.destroy();
   });

@@ -33,14 +33,14 @@ const relay = await startRelay(options, { clock: systemClock, log }).catch((erro
   process.exit(1);
 });
 process.stdout.write(
-  `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by a stream, by POST while there is none' : 'by POST'}\n\n`,
+  `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by stream, or by POST while no stream is open' : 'by POST'}\n\n`,
 );
 
-let stopping = false;
+let isStopping = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => {
-    if (stopping) process.exit(130);
-    stopping = true;
+    if (isStopping) process.exit(130);
+    isStopping = true;
     relay.stop().then(
       () => process.exit(0),
       (error) => {

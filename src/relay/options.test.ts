@@ -4,7 +4,7 @@ import { readRelayOptions } from './options.ts';
 
 const server = ['--server', 'https://control.example:7070/'];
 
-test('listens on loopback, and reads its token from a file or the environment', () => {
+test('listens on loopback by default, and reads its token from the environment', () => {
   expect(readRelayOptions(server, { SLIPWAY_RELAY_TOKEN: 'swr_1' })).toMatchObject({
     server_urls: ['https://control.example:7070'],
     host: '127.0.0.1',
@@ -17,7 +17,7 @@ test('listens on loopback, and reads its token from a file or the environment', 
   expect(readRelayOptions(['--help'], {})).toBeNull();
 });
 
-test('each flag has an environment variable, and the flag wins', () => {
+test('reads each flag from an environment variable, but prefers the flag', () => {
   const env = {
     SLIPWAY_RELAY_SERVER: 'https://a.example, https://b.example/',
     SLIPWAY_RELAY_HOST: '0.0.0.0',
@@ -31,11 +31,11 @@ test('each flag has an environment variable, and the flag wins', () => {
     ...expected,
     server_urls: ['https://a.example', 'https://b.example'],
   });
-  const flagged = readRelayOptions([...server, '--port', '1', '--host', '::1'], {
+  const options = readRelayOptions([...server, '--port', '1', '--host', '::1'], {
     ...env,
     SLIPWAY_RELAY_BEHIND_PROXY: 'no',
   });
-  expect(flagged).toMatchObject({ server_urls: ['https://control.example:7070'], port: 1, behind_proxy: false });
+  expect(options).toMatchObject({ server_urls: ['https://control.example:7070'], port: 1, behind_proxy: false });
 });
 
 test.each([
@@ -47,9 +47,9 @@ test.each([
   [[...server, '--token-file', '/nonexistent'], '--token-file'],
   [[...server, '--token-file', '/dev/null'], 'holds no token'],
   [[...server, '--token', 'swr_seen'], '--token'],
-])('refuses %j and names the flag', (args, named) => {
+])('refuses %j with a message about %s', (args, message) => {
   expect(() => readRelayOptions(args, {})).toThrow(SettingsError);
-  expect(() => readRelayOptions(args, {})).toThrow(named);
+  expect(() => readRelayOptions(args, {})).toThrow(message);
 });
 
 test('refuses to send credentials to another host over plain HTTP unless allowed explicitly', () => {

@@ -1,6 +1,6 @@
 /**
- * The relay's command-line options. Secrets come from files or the environment, where other users
- * cannot see them.
+ * Reads the relay's command-line options. Secrets come from files or the environment, where other
+ * users cannot see them.
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -23,7 +23,7 @@ export interface RelayOptions {
 
 export const relayUsage = `Usage: slipway relay --server URL [options]
 
-  --server URL           address of the control plane; may be given several times
+  --server URL           address of the control plane; may be values several times
   --token-file FILE      holds the token of a relay (- reads standard input): batches then go by one stream; also read from SLIPWAY_RELAY_TOKEN
   --ca FILE              an authority that vouches for the control plane (PEM)
   --allow-insecure-http  pass credentials on to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
@@ -52,7 +52,7 @@ const flags = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-function parsed(args: string[], env: Record<string, string | undefined>) {
+function parseFlags(args: string[], env: Record<string, string | undefined>) {
   try {
     return withVariables(parseArgs({ args, options: flags }).values, flags, env, {
       program: 'relay',
@@ -74,29 +74,29 @@ function readText(flag: string, path: string | undefined): string | null {
 
 /** Returns null for --help. */
 export function readRelayOptions(args: string[], env: Record<string, string | undefined>): RelayOptions | null {
-  const given = parsed(args, env);
-  if (given.help) return null;
-  const [first, ...others] = (given.server ?? []).map((url) => {
+  const values = parseFlags(args, env);
+  if (values.help) return null;
+  const [first, ...others] = (values.server ?? []).map((url) => {
     httpAddress('server', url);
     return url.replace(/\/+$/, '');
   });
   if (first === undefined) throw new SettingsError('--server is missing');
   const inClear = [first, ...others].find(isSentInClear);
-  if (inClear && !given['allow-insecure-http']) throw new SettingsError(insecureHttpProblem(inClear));
-  const token = readText('token-file', given['token-file']) ?? (env.SLIPWAY_RELAY_TOKEN || null);
-  // Without a token the relay would fall back to POST for every pool, which is not what a given
-  // file means.
+  if (inClear && !values['allow-insecure-http']) throw new SettingsError(insecureHttpProblem(inClear));
+  const token = readText('token-file', values['token-file']) ?? (env.SLIPWAY_RELAY_TOKEN || null);
+  // A caller who passes a file wants a token; without one the relay would silently fall back to
+  // POST.
   if (token === '') throw new SettingsError('--token-file holds no token');
   const options: RelayOptions = {
     server_urls: [first, ...others],
-    ca: readText('ca', given.ca),
+    ca: readText('ca', values.ca),
     token,
-    host: given.host ?? '127.0.0.1',
-    port: portFrom(given.port ?? '7071'),
-    tls_cert: given['tls-cert'] ?? null,
-    tls_key: given['tls-key'] ?? null,
-    behind_proxy: given['behind-proxy'] ?? false,
-    log_level: levelFrom(given['log-level'] ?? 'info'),
+    host: values.host ?? '127.0.0.1',
+    port: portFrom(values.port ?? '7071'),
+    tls_cert: values['tls-cert'] ?? null,
+    tls_key: values['tls-key'] ?? null,
+    behind_proxy: values['behind-proxy'] ?? false,
+    log_level: levelFrom(values['log-level'] ?? 'info'),
   };
   refuseOpenListening(options);
   return options;

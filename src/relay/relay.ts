@@ -26,8 +26,8 @@ export interface Relay {
 }
 
 /**
- * Timeout for one batch, a little less than a heartbeat may be held: a slow control plane must not
- * get the same batch twice.
+ * The timeout for one batch, a little shorter than a heartbeat may be held. A batch that times out
+ * would otherwise be sent again to a control plane that is only slow.
  */
 const forwardTimeoutMs = 7_000;
 const maxConnections = 20_000;
@@ -36,13 +36,13 @@ const logEveryMs = 60_000;
 const serverFor = (tls: TlsFiles | null): Server =>
   tls ? createSecureServer({ cert: tls.cert, key: tls.key }) : createServer();
 
-const listening = (server: Server, { port, host }: RelayOptions) =>
+const listen = (server: Server, { port, host }: RelayOptions) =>
   new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
   });
 
-/** Stops a relay, started or not: answers every held heartbeat and closes the stream. */
+/** Stops a relay, even one that failed to start. Answers every held heartbeat first. */
 async function shutDown({ server, batcher, upstream }: { server: Server; batcher: Batcher; upstream: Upstream }) {
   const closed = new Promise((resolve) => server.close(resolve));
   await batcher.stop();
@@ -63,9 +63,9 @@ export async function startRelay(
     limits,
     forward: upstream.forward,
     onAway: ({ message, code }) =>
-      log.error({ why: message, way_out: errorCatalogue[code].remedy }, 'beats cannot be passed on'),
+      log.error({ why: message, way_out: errorCatalogue[code].remedy }, 'heartbeats cannot be forwarded'),
     onRefused: logRefusals(log),
-    onBack: (seconds) => log.warn({ seconds }, 'beats are passed on again'),
+    onBack: (seconds) => log.warn({ seconds }, 'heartbeats are forwarded again'),
   });
   const figures = (): RelayFigures => ({ ...batcher.figures(), streaming: upstream.isStreaming() });
   server.maxConnections = maxConnections;
@@ -73,7 +73,7 @@ export async function startRelay(
   const parts = { server, batcher, upstream };
   try {
     if (options.token !== null) await checkToken(upstream, options.token);
-    await listening(server, options);
+    await listen(server, options);
   } catch (error) {
     await shutDown(parts);
     throw error;
@@ -104,7 +104,7 @@ export async function startRelay(
 }
 
 const tokenRefusal: ErrorCode = 'scope_insufficient';
-/** One reason per pool; the bound guards against made-up ones. */
+/** There is one reason per pool. The limit protects against a server that makes reasons up. */
 const maxReasons = 100;
 
 /**
@@ -116,11 +116,11 @@ export function logRefusals(log: Pick<Log, 'error'>): (refusal: Refusal) => void
   return ({ code, detail }) => {
     if (code !== tokenRefusal || logged.has(detail) || logged.size >= maxReasons) return;
     logged.add(detail);
-    log.error({ why: detail, way_out: errorCatalogue[tokenRefusal].remedy }, 'beats are refused');
+    log.error({ why: detail, way_out: errorCatalogue[tokenRefusal].remedy }, 'heartbeats are refused');
   };
 }
 
-const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
+const metricTexts: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
   taken: ['beats_total', 'counter', 'Heartbeats received from agents'],
   joined: ['beats_joined_total', 'counter', 'Heartbeats merged with an equal one of their instance'],
   batches: ['batches_total', 'counter', 'Batches sent to the control plane'],
@@ -130,9 +130,9 @@ const described: Record<keyof RelayFigures, [name: string, type: 'counter' | 'ga
   streaming: ['upstream_streaming', 'gauge', '1 if batches use a stream'],
 };
 
-/** The relay's figures for Prometheus. They do not identify agents. */
+/** Renders the relay's figures for Prometheus. They do not identify agents. */
 const relayMetrics = (figures: RelayFigures): string =>
-  Object.entries(described)
+  Object.entries(metricTexts)
     .map(([key, [name, type, help]]) => {
       const value = Number(figures[key as keyof RelayFigures]);
       return `# HELP slipway_relay_${name} ${help}\n# TYPE slipway_relay_${name} ${type}\nslipway_relay_${name} ${value}\n`;
@@ -143,10 +143,10 @@ interface RelayFigures extends BatcherFigures {
   streaming: boolean;
 }
 
-const refusals: readonly number[] = [401, 403];
+const refusedStatuses: readonly number[] = [401, 403];
 const streamPath = agentRoutes['agent-stream'].path;
 
-const timeoutMs = 10_000;
+const tokenCheckTimeoutMs = 10_000;
 
 class TokenRefused extends Error {
   override name = 'TokenRefused';
@@ -159,7 +159,7 @@ class TokenRefused extends Error {
 export async function checkToken(
   upstream: Pick<Upstream, 'open'>,
   token: string,
-  timeout_ms = timeoutMs,
+  timeout_ms = tokenCheckTimeoutMs,
 ): Promise<void> {
   const status = await new Promise<number | undefined>((resolve) => {
     const request = upstream.open('GET', streamPath, { authorization: `Bearer ${token}` });
@@ -172,24 +172,24 @@ export async function checkToken(
     request.setTimeout(timeout_ms, () => request.destroy());
     request.end();
   });
-  if (status !== undefined && refusals.includes(status))
+  if (status !== undefined && refusedStatuses.includes(status))
     throw new TokenRefused(
       'the control plane refuses this token.\n  A relay needs one of its own: slipway tokens create --name NAME --role relay --pool POOL',
     );
 }
 
-const byCode: Record<string, (at: string) => string> = {
+const listenFailures: Record<string, (at: string) => string> = {
   EADDRINUSE: (at) =>
-    `something else listens at ${at} already, perhaps another relay.\n  Stop that, or give this one another --port and name it in --server of its agents.`,
+    `another program already listens at ${at}, perhaps another relay.\n  Stop it, or choose another --port and set it in --server of the agents.`,
   EADDRNOTAVAIL: (at) =>
-    `${at} is no address of this machine.\n  Give as --host one that it has; 127.0.0.1 is reached from this machine alone.`,
+    `${at} is not an address of this machine.\n  Choose a --host that this machine has. Only programs on this machine can reach 127.0.0.1.`,
   EACCES: (at) =>
-    `this user may not listen at ${at}.\n  Choose a --port from 1024 on, or let the user listen below that.`,
+    `this user may not listen at ${at}.\n  Choose a --port of 1024 or above, or allow the user to use lower ports.`,
 };
 
 /** Explains why a relay could not start, and what to do about it. */
 export function describeStartFailure(error: Error, { host, port }: { host: string; port: number }): string {
   const code = 'code' in error ? String(error.code) : '';
-  const words = 'syscall' in error && error.syscall === 'listen' ? byCode[code] : undefined;
-  return words?.(`${host.includes(':') ? `[${host}]` : host}:${port}`) ?? error.message;
+  const describe = 'syscall' in error && error.syscall === 'listen' ? listenFailures[code] : undefined;
+  return describe?.(`${host.includes(':') ? `[${host}]` : host}:${port}`) ?? error.message;
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the control plane's replies to a batch. Anything that does not match the contract is
- * treated as not coming from it.
+ * Reads the control plane's replies to a batch. A reply that does not match the contract counts as
+ * if the control plane had not answered.
  */
 import type { HeartbeatResult } from '../contract/agent/agent.ts';
 import { NotForwarded } from './batcher.ts';
@@ -18,18 +18,17 @@ export function readResults(value: unknown, beats: number): HeartbeatResult[] | 
   return Array.isArray(value) && value.length === beats && value.every(isResult) ? value : null;
 }
 
-/** Statuses that concern the content of a batch. Any other refusal would hit every batch alike. */
-const aboutTheBatch = [400, 413, 422];
-
-const aboutTheToken = [401, 403];
+/** Statuses that concern the content of a batch. Any other refusal would apply to every batch. */
+const batchStatuses = [400, 413, 422];
+const tokenStatuses = [401, 403];
 
 export function refusalOf(problem: unknown): NotForwarded {
   if (!isFields(problem) || typeof problem.code !== 'string' || typeof problem.status !== 'number')
-    return new NotForwarded('it answered with something that is not ours');
+    return new NotForwarded('the answer is not from a control plane');
   const { code, status } = problem;
   const detail = typeof problem.detail === 'string' ? problem.detail : '';
   const retry = typeof problem.retry_after_seconds === 'number' ? problem.retry_after_seconds : 0;
-  const refusal = aboutTheBatch.includes(status) ? { code, status, detail } : null;
-  const refused = aboutTheToken.includes(status) ? 'relay_token_refused' : 'relay_upstream_away';
-  return new NotForwarded(`${code}: ${detail}`, refusal, retry, refused);
+  const refusal = batchStatuses.includes(status) ? { code, status, detail } : null;
+  const undeliveredCode = tokenStatuses.includes(status) ? 'relay_token_refused' : 'relay_upstream_away';
+  return new NotForwarded(`${code}: ${detail}`, refusal, retry, undeliveredCode);
 }

@@ -1,5 +1,6 @@
 /**
- * The relay's connection to the control plane: batches by stream or POST, and requests to forward.
+ * Connects the relay to the control plane. Sends batches by stream or by POST, and opens requests
+ * for calls that the relay forwards.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -46,7 +47,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parsed(text: string): { results?: unknown } {
+function parseReply(text: string): { results?: unknown } {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -61,16 +62,16 @@ export function openUpstream(parts: UpstreamParts): Upstream {
     'http:': new HttpAgent(keepAlive),
     'https:': new HttpsAgent({ ...keepAlive, ca: trustedWith(parts.ca) }),
   };
-  let preferred = 0;
-  const url = () => server_urls[preferred % server_urls.length] ?? server_urls[0];
-  const next = () => {
-    preferred = (preferred + 1) % server_urls.length;
+  let preferredIndex = 0;
+  const url = () => server_urls[preferredIndex % server_urls.length] ?? server_urls[0];
+  const preferNextUrl = () => {
+    preferredIndex = (preferredIndex + 1) % server_urls.length;
   };
 
   const open: Upstream['open'] = (method, path, headers) => {
-    const secure = url().startsWith('https:');
-    const agent = agents[secure ? 'https:' : 'http:'];
-    return (secure ? httpsRequest : httpRequest)(`${url()}${path}`, { method, headers, agent });
+    const isSecure = url().startsWith('https:');
+    const agent = agents[isSecure ? 'https:' : 'http:'];
+    return (isSecure ? httpsRequest : httpRequest)(`${url()}${path}`, { method, headers, agent });
   };
 
   const post = (beats: BatchBeat[]) =>
@@ -87,7 +88,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
       request.on('error', reject);
       request.on('response', async (response) => {
         try {
-          const reply = parsed(await textOf(response));
+          const reply = parseReply(await textOf(response));
           const results = response.statusCode === 200 ? readResults(reply.results, beats.length) : null;
           if (results) resolve(results);
           else reject(refusalOf(reply));
@@ -99,10 +100,11 @@ export function openUpstream(parts: UpstreamParts): Upstream {
     });
 
   /**
-   * Each stream attempt uses the next address; the address that answers a batch stays preferred.
+   * Each attempt to open the stream uses the next address, whichever address is preferred for
+   * batches.
    */
-  let tries = 0;
-  const streamUrl = () => server_urls[tries++ % server_urls.length] ?? server_urls[0];
+  let streamAttempts = 0;
+  const streamUrl = () => server_urls[streamAttempts++ % server_urls.length] ?? server_urls[0];
   let stream: BatchStream | undefined;
 
   return {
@@ -116,7 +118,7 @@ export function openUpstream(parts: UpstreamParts): Upstream {
         return await (stream?.isOpen() ? stream.send(beats) : post(beats));
       } catch (error) {
         if (error instanceof NotForwarded && error.refusal) throw error;
-        next();
+        preferNextUrl();
         throw error instanceof NotForwarded
           ? error
           : new NotForwarded(error instanceof Error ? error.message : String(error));

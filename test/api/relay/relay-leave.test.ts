@@ -56,7 +56,7 @@ it('reports that its port is taken, and records nothing under the name of the ho
   const relay = await streamingRelay(token);
   const { code, stderr } = await startedBeside(relay, token);
   expect(code).toBe(1);
-  expect(stderr).toContain(`something else listens at ${new URL(relay.url).host} already`);
+  expect(stderr).toContain(`another program already listens at ${new URL(relay.url).host}`);
   await anotherBreaks();
   expect(await brokenOf(token)).toEqual([]);
   expect(relay.figures().streaming).toBe(true);
