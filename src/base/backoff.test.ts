@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { backoff, jittered } from './backoff.ts';
 
 test('doubles the pause up to the maximum, jitters downwards, and starts over after a reset', () => {
-  const longest = backoff({ first_ms: 100, max_ms: 1000 }, () => 1);
-  expect([1, 2, 3, 4, 5, 6].map(() => longest.nextMs())).toEqual([100, 200, 400, 800, 1000, 1000]);
-  longest.reset();
-  expect(longest.nextMs()).toBe(100);
+  const pauses = backoff({ first_ms: 100, max_ms: 1000 }, () => 1);
+  expect([1, 2, 3, 4, 5, 6].map(() => pauses.nextMs())).toEqual([100, 200, 400, 800, 1000, 1000]);
+  pauses.reset();
+  expect(pauses.nextMs()).toBe(100);
   expect(backoff({ first_ms: 100, max_ms: 1000 }, () => 0).nextMs()).toBe(50);
 });
 

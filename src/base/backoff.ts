@@ -1,4 +1,4 @@
-/** Exponential backoff with jitter, bounded. */
+/** Exponential backoff with jitter, up to a maximum. */
 
 export interface Span {
   first_ms: number;
@@ -15,9 +15,9 @@ export function backoff({ first_ms, max_ms }: Span, random: () => number = Math.
   let tries = 0;
   return {
     nextMs() {
-      const full = Math.min(max_ms, first_ms * 2 ** Math.min(tries, 30));
+      const maxPauseMs = Math.min(max_ms, first_ms * 2 ** Math.min(tries, 30));
       tries += 1;
-      return full * (0.5 + random() / 2);
+      return maxPauseMs * (0.5 + random() / 2);
     },
     reset() {
       tries = 0;
@@ -27,7 +27,7 @@ export function backoff({ first_ms, max_ms }: Span, random: () => number = Math.
 }
 
 /**
- * Jitter of at most 10 %: spreads a fleet's heartbeats and stays well inside the server's stale
- * time.
+ * Adds jitter of at most 10 %, which spreads a fleet's heartbeats and stays well inside the
+ * server's stale time.
  */
 export const jittered = (ms: number, random: () => number = Math.random) => ms * (0.9 + random() * 0.2);

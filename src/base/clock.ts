@@ -19,29 +19,29 @@ export interface Clock {
 
 export const now = (clock: Clock): Date => new Date(clock.nowMs());
 
-/** A date from milliseconds; other modules do not construct dates themselves. */
+/** Creates a date from milliseconds, so that other modules need not construct dates. */
 export const moment = (ms: number): Date => new Date(ms);
 
 export const secondsLater = (from: Date, seconds: number): Date => new Date(from.getTime() + seconds * 1000);
 
-/** For wire fields that are null while something has not happened. */
+/** For wire fields that are null until an event has happened. */
 export const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
 export const secondsBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / 1000;
 
-/** Node fires a timer at once if its delay exceeds 31 bits, so longer waits take several timers. */
-const longestTimerMs = 2 ** 31 - 1;
+/** Node fires a timer at once if its delay exceeds 31 bits, so longer waits use several timers. */
+const maxTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, run) {
     let timer: NodeJS.Timeout;
-    const lap = (left: number) => {
-      const next = Math.min(Math.max(0, left), longestTimerMs);
-      timer = setTimeout(() => (left > next ? lap(left - next) : run()), next);
+    const startTimer = (remainingMs: number) => {
+      const timerMs = Math.min(Math.max(0, remainingMs), maxTimerMs);
+      timer = setTimeout(() => (remainingMs > timerMs ? startTimer(remainingMs - timerMs) : run()), timerMs);
     };
-    lap(delayMs);
+    startTimer(delayMs);
     return () => clearTimeout(timer);
   },
 };

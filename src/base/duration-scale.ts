@@ -1,5 +1,5 @@
 /**
- * A logarithmic scale of durations for charts: boots take from half a second to half an hour. Pure.
+ * A logarithmic scale of durations for charts, since boots take from half a second to half an hour.
  */
 
 export interface DurationScale {
@@ -7,7 +7,7 @@ export interface DurationScale {
   to: number;
 }
 
-const least = 0.1;
+const minSeconds = 0.1;
 
 /** Covers all given durations, with a small margin on both sides. */
 export function scaleOver(seconds: readonly number[]): DurationScale {
@@ -15,11 +15,11 @@ export function scaleOver(seconds: readonly number[]): DurationScale {
     ([low, high], each) => [Math.min(low, each), Math.max(high, each)],
     [Number.POSITIVE_INFINITY, 0],
   );
-  const from = Math.max(least, Math.min(smallest, largest) / 1.6);
+  const from = Math.max(minSeconds, Math.min(smallest, largest) / 1.6);
   return { from, to: Math.max(largest * 1.5, from * 10) };
 }
 
-/** 0 at the left end, 1 at the right. */
+/** Returns a place from 0 at the left end to 1 at the right. */
 export const placeOf = (seconds: number, { from, to }: DurationScale): number =>
   Math.min(1, Math.max(0, Math.log(Math.max(seconds, from) / from) / Math.log(to / from)));
 
@@ -28,6 +28,6 @@ export const secondsAt = (place: number, { from, to }: DurationScale): number =>
 
 const marks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 86_400];
 
-/** Round durations within the scale, for tick marks. */
+/** Returns the round durations within the scale, for tick marks. */
 export const marksOn = (scale: DurationScale): number[] =>
   marks.filter((seconds) => seconds >= scale.from && seconds <= scale.to);

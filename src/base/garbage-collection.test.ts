@@ -1,4 +1,4 @@
-/** V8 only prints a warning for an unknown flag, so a newer Node could drop ours unnoticed. */
+/** V8 only warns about an unknown flag, so a newer Node could drop one of ours unnoticed. */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 

@@ -1,10 +1,10 @@
-/** Garbage collection settings for a server with a large heap. */
+/** Tunes garbage collection for a server with a large heap. */
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * A full collection of a large fleet's heap takes two seconds of CPU, and nearly all of it
- * survives. By default V8 also collects idle processes every two minutes and after 10 % of growth.
- * Collect only after the heap has grown by 60 %.
+ * A full collection of a large fleet's heap takes two seconds of CPU and frees almost nothing. By
+ * default, V8 collects idle processes every two minutes and after 10 % of growth. This makes it
+ * collect only after the heap has grown by 60 %.
  */
 export function tuneGarbageCollection(): void {
   // The memory reducer can be switched off entirely only before the process starts.

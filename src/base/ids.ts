@@ -1,5 +1,6 @@
 /**
- * The identifiers of the model: branded strings with a prefix per kind, sortable by creation time.
+ * Creates the identifiers of the model: branded strings with a prefix per kind, sortable by
+ * creation time.
  */
 import { randomBytes } from 'node:crypto';
 import { type Clock, moment } from './clock.ts';
@@ -38,16 +39,16 @@ const randomLength = 11;
 
 function sortableBody(nowMs: number): string {
   let time = '';
-  for (let left = nowMs, i = 0; i < timeLength; i++) {
-    time = alphabet.charAt(left % 32) + time;
-    left = Math.floor(left / 32);
+  for (let remaining = nowMs, i = 0; i < timeLength; i++) {
+    time = alphabet.charAt(remaining % 32) + time;
+    remaining = Math.floor(remaining / 32);
   }
   let random = '';
   for (const byte of randomBytes(randomLength)) random += alphabet.charAt(byte % 32);
   return time + random;
 }
 
-/** The creation time of one of our ids; undefined for any other text. */
+/** Returns the creation time of one of our ids, or undefined for any other text. */
 export function bornAt(id: string): Date | undefined {
   const time = id.slice(id.indexOf('_') + 1).slice(0, timeLength);
   const digits = [...time].map((letter) => alphabet.indexOf(letter));
@@ -58,29 +59,29 @@ export function bornAt(id: string): Date | undefined {
 export type IdKind = keyof typeof prefixes;
 const kinds = new Map(Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as IdKind]));
 
-/** The kind of one of our ids, by its prefix; undefined for any other text. */
+/** Returns the kind of one of our ids by its prefix, or undefined for any other text. */
 export const kindOfId = (id: string): IdKind | undefined => kinds.get(id.slice(0, id.indexOf('_')));
 
-const make = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;
+const newId = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;
 
-export const newNodeId = (clock: Clock) => make(prefixes.node, clock) as NodeId;
-export const newNodeInstanceId = (clock: Clock) => make(prefixes.instance, clock) as NodeInstanceId;
-export const newAllocationId = (clock: Clock) => make(prefixes.allocation, clock) as AllocationId;
-export const newWorkflowId = (clock: Clock) => make(prefixes.workflow, clock) as WorkflowId;
-export const newTaskId = (clock: Clock) => make(prefixes.task, clock) as TaskId;
-export const newTokenId = (clock: Clock) => make(prefixes.token, clock) as TokenId;
-export const newReplicaId = (clock: Clock) => make(prefixes.replica, clock) as ReplicaId;
-export const newResidueId = (clock: Clock) => make(prefixes.residue, clock) as ResidueId;
-export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
-export const newSessionId = (clock: Clock) => make(prefixes.session, clock);
-export const newFindingId = (clock: Clock) => make(prefixes.finding, clock);
+export const newNodeId = (clock: Clock) => newId(prefixes.node, clock) as NodeId;
+export const newNodeInstanceId = (clock: Clock) => newId(prefixes.instance, clock) as NodeInstanceId;
+export const newAllocationId = (clock: Clock) => newId(prefixes.allocation, clock) as AllocationId;
+export const newWorkflowId = (clock: Clock) => newId(prefixes.workflow, clock) as WorkflowId;
+export const newTaskId = (clock: Clock) => newId(prefixes.task, clock) as TaskId;
+export const newTokenId = (clock: Clock) => newId(prefixes.token, clock) as TokenId;
+export const newReplicaId = (clock: Clock) => newId(prefixes.replica, clock) as ReplicaId;
+export const newResidueId = (clock: Clock) => newId(prefixes.residue, clock) as ResidueId;
+export const newHoldId = (clock: Clock) => newId(prefixes.hold, clock);
+export const newSessionId = (clock: Clock) => newId(prefixes.session, clock);
+export const newFindingId = (clock: Clock) => newId(prefixes.finding, clock);
 
-/** A correlation id that we generate is a W3C trace id, so traces and evidence share one name. */
+/** A generated correlation id is a W3C trace id, so traces and evidence share one id. */
 export const newCorrelationId = () => randomHex(16) as CorrelationId;
 
 /**
- * The five identifiers that evidence carries as far as known; spelled alike in columns, JSON and
- * logs.
+ * The five identifiers of evidence, as far as they are known. Columns, JSON and logs use the same
+ * names.
  */
 export interface KnownIds {
   node_id?: NodeId | null;

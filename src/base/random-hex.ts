@@ -1,17 +1,17 @@
 /**
- * Random hex digits for names that are not secret, from a buffer: many small draws cost more than
- * one large one.
+ * Returns random hex digits for names that are not secret. They come from a buffer, since many
+ * small random draws cost more than a large one.
  */
 import { randomFillSync } from 'node:crypto';
 
-const drawn = Buffer.alloc(8192);
-let used = drawn.length;
+const buffer = Buffer.alloc(8192);
+let used = buffer.length;
 
 export function randomHex(bytes: number): string {
-  if (used + bytes > drawn.length) {
-    randomFillSync(drawn);
+  if (used + bytes > buffer.length) {
+    randomFillSync(buffer);
     used = 0;
   }
   used += bytes;
-  return drawn.toString('hex', used - bytes, used);
+  return buffer.toString('hex', used - bytes, used);
 }

@@ -1,10 +1,10 @@
-/** A clock that moves only when advanced: tests and the simulator run hours in milliseconds. */
+/** A clock that moves only when advanced, so that tests and the simulator run hours at once. */
 import type { CancelTimer, Clock } from './clock.ts';
 
 export interface VirtualClock extends Clock {
   /**
-   * Advances time, firing each due timer at its own moment and letting its effects settle before
-   * the next.
+   * Advances time. Fires each due timer at its own time, and lets its effects settle before the
+   * next timer.
    */
   advance(ms: number): Promise<void>;
   /** Advances to the next timer; returns whether there was one. */
@@ -22,7 +22,7 @@ interface Timer {
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
-  let current = startMs;
+  let currentMs = startMs;
   let order = 0;
   const timers = new Set<Timer>();
 
@@ -37,24 +37,24 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
 
   const fire = async (timer: Timer) => {
     timers.delete(timer);
-    current = Math.max(current, timer.atMs);
+    currentMs = Math.max(currentMs, timer.atMs);
     timer.run();
     await settle();
   };
 
   return {
-    nowMs: () => current,
-    monotonicMs: () => current - startMs,
+    nowMs: () => currentMs,
+    monotonicMs: () => currentMs - startMs,
     after(delayMs, run): CancelTimer {
-      const timer: Timer = { atMs: current + Math.max(0, delayMs), order: order++, run };
+      const timer: Timer = { atMs: currentMs + Math.max(0, delayMs), order: order++, run };
       timers.add(timer);
       return () => timers.delete(timer);
     },
     async advance(ms) {
-      const target = current + ms;
+      const target = currentMs + ms;
       await settle();
       for (let due = nextDue(target); due; due = nextDue(target)) await fire(due);
-      current = target;
+      currentMs = target;
       await settle();
     },
     async advanceToNext() {

@@ -16,7 +16,7 @@ const targetOf = (base_url: string, over: Partial<ProbeTarget> = {}): ProbeTarge
   ...over,
 });
 
-/** Returns one list after another, and records the names it was lookups for. */
+/** A resolver that returns one list after another, and records the names that were looked up. */
 function resolver(...answers: string[][]) {
   const lookups: string[] = [];
   const resolve: Resolve = async (name) =>
@@ -24,18 +24,18 @@ function resolver(...answers: string[][]) {
   return { lookups, resolve };
 }
 
-const wellServer = (place?: { host?: string; port?: number }) =>
-  httpServer((request, response) => response.end(request.headers.host), place);
+const healthyServer = (listenOptions?: { host?: string; port?: number }) =>
+  httpServer((request, response) => response.end(request.headers.host), listenOptions);
 
 describe('a name', () => {
-  test('is resolved once; a later answer of the resolver is not used', async () => {
-    const judged = await wellServer();
-    const rebound = await wellServer({ host: '127.0.0.2', port: judged.port });
+  test('is resolved only once, so that a later answer cannot replace the checked address', async () => {
+    const checked = await healthyServer();
+    const rebound = await healthyServer({ host: '127.0.0.2', port: checked.port });
     const { lookups, resolve } = resolver(['127.0.0.1'], ['127.0.0.2'], ['169.254.169.254']);
-    const answer = await probe(targetOf(`http://rebind.invalid:${judged.port}`), { clock: systemClock, resolve });
+    const answer = await probe(targetOf(`http://rebind.invalid:${checked.port}`), { clock: systemClock, resolve });
     expect(answer).toMatchObject({ ok: true });
     expect(lookups).toEqual(['rebind.invalid']);
-    expect([judged.connections.length, rebound.connections.length]).toEqual([1, 0]);
+    expect([checked.connections.length, rebound.connections.length]).toEqual([1, 0]);
   });
 
   test('stays in the Host header', async () => {
@@ -52,18 +52,18 @@ describe('a name', () => {
   test.for([
     ['a public and a private address', false, ['8.8.8.8', '10.0.0.1'], '10.0.0.1'],
     ['a private and a public address', false, ['10.0.0.1', '8.8.8.8'], '10.0.0.1'],
-    ['metadata behind a private address', true, ['127.0.0.1', '169.254.169.254'], '169.254.169.254'],
-    ['metadata mapped into IPv6', true, ['127.0.0.1', '::ffff:169.254.169.254'], '::ffff:169.254.169.254'],
-    ['link-local with a zone', true, ['127.0.0.1', 'fe80::1%eth0'], 'fe80::1%eth0'],
+    ['a private address and a metadata address', true, ['127.0.0.1', '169.254.169.254'], '169.254.169.254'],
+    ['a metadata address mapped into IPv6', true, ['127.0.0.1', '::ffff:169.254.169.254'], '::ffff:169.254.169.254'],
+    ['a link-local address with a zone', true, ['127.0.0.1', 'fe80::1%eth0'], 'fe80::1%eth0'],
     [
-      'a forbidden address behind those that would be tried',
+      'a forbidden address after those that would be tried',
       true,
       [...Array(9).fill('127.0.0.1'), '0.0.0.0'],
       '0.0.0.0',
     ],
-    ['something that is no address', true, ['127.0.0.1', 'localhost'], 'localhost'],
+    ['a text that is not an address', true, ['127.0.0.1', 'localhost'], 'localhost'],
   ] as const)('with %s is refused as a whole', async ([_what, allow_private, addresses, culprit]) => {
-    const server = await wellServer();
+    const server = await healthyServer();
     const { resolve } = resolver([...addresses]);
     const target = targetOf(`http://mixed.invalid:${server.port}`, { allow_private });
     expect(await probe(target, { clock: systemClock, resolve })).toMatchObject({
@@ -74,7 +74,7 @@ describe('a name', () => {
     expect(server.connections).toEqual([]);
   });
 
-  test('that is private is refused with a remedy; one that is never probed has none', async () => {
+  test('of a private address is refused with a remedy, of a metadata address without one', async () => {
     const detail = async (address: string) => {
       const { resolve } = resolver([address]);
       const target = targetOf('http://node.invalid', { allow_private: false });
@@ -86,14 +86,14 @@ describe('a name', () => {
   });
 
   test('without an address is unresolvable, whether the resolver throws or returns nothing', async () => {
-    const ways: Resolve[] = [
+    const resolvers: Resolve[] = [
       async () => [],
       async () => Promise.reject(new Error('ENOTFOUND')),
       () => {
         throw new Error('broken');
       },
     ];
-    for (const resolve of ways) {
+    for (const resolve of resolvers) {
       const answer = await probe(targetOf('http://node.invalid'), { clock: systemClock, resolve });
       expect(answer).toMatchObject({
         ok: false,
@@ -106,7 +106,7 @@ describe('a name', () => {
     });
   });
 
-  test('that resolves slowly counts against the one timeout', async () => {
+  test('that does not resolve within the timeout of the probe times out', async () => {
     const clock = virtualClock();
     const answer = probe(targetOf('http://node.invalid', { timeout_seconds: 2 }), {
       clock,
@@ -121,7 +121,7 @@ describe('a name', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('that resolves late leaves only the rest of the time', async () => {
+  test('that resolves late leaves less time for the answer', async () => {
     const clock = virtualClock();
     const server = await httpServer(() => {});
     const answer = probe(targetOf(`http://node.invalid:${server.port}`, { timeout_seconds: 2 }), {
@@ -137,7 +137,7 @@ describe('a name', () => {
 
 describe('a name with several addresses', () => {
   test('tries the next address if one refuses the connection', async () => {
-    const server = await wellServer({ host: '127.0.0.2' });
+    const server = await healthyServer({ host: '127.0.0.2' });
     const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
     const answer = await probe(targetOf(`http://node.invalid:${server.port}`), { clock: systemClock, resolve });
     expect(answer).toMatchObject({ ok: true });
@@ -145,7 +145,7 @@ describe('a name with several addresses', () => {
 
   test('tries no other address once one has accepted the connection', async () => {
     const first = await httpServer((_request, response) => response.destroy());
-    const second = await wellServer({ host: '127.0.0.2', port: first.port });
+    const second = await healthyServer({ host: '127.0.0.2', port: first.port });
     const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
     const answer = await probe(targetOf(`http://node.invalid:${first.port}`), { clock: systemClock, resolve });
     expect(answer).toMatchObject({ ok: false, because: 'unreachable' });
@@ -161,10 +161,10 @@ describe('a name with several addresses', () => {
     expect(JSON.stringify(answer).match(/ECONNREFUSED/g)).toHaveLength(4);
   });
 
-  test('gives an address that drops packets only its share of the time', async () => {
+  test('gives an address that drops packets half of the time, then tries the other', async () => {
     const clock = virtualClock();
     const port = await silentPort();
-    await wellServer({ host: '127.0.0.2', port });
+    await healthyServer({ host: '127.0.0.2', port });
     const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
     const answer = probe(targetOf(`http://node.invalid:${port}`, { timeout_seconds: 2 }), { clock, resolve });
     await clock.advance(1_000);
@@ -172,7 +172,7 @@ describe('a name with several addresses', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('times out if its only address drops packets', async () => {
+  test('times out if the only address drops packets', async () => {
     const clock = virtualClock();
     const port = await silentPort();
     const answer = probe(targetOf(`http://127.0.0.1:${port}`, { timeout_seconds: 2 }), { clock });
@@ -180,8 +180,8 @@ describe('a name with several addresses', () => {
     expect(await answer).toMatchObject({ ok: false, because: 'timed_out' });
   });
 
-  test('finds localhost on the address family that serves', async () => {
-    const server = await wellServer();
+  test('reaches localhost on the address family that has a server', async () => {
+    const server = await healthyServer();
     expect(await probe(targetOf(`http://localhost:${server.port}`), { clock: systemClock })).toMatchObject({
       ok: true,
     });
@@ -192,8 +192,8 @@ describe('an address in the URL', () => {
   const never: Resolve = (name) => expect.fail(`${name} was looked up`);
   const spellings = ['127.0.0.1', '2130706433', '0x7f000001', '0177.0.0.1', '127.1', '１２７.0.0.1', '127.0.0.1.'];
 
-  test.for(spellings)('judges http://%s by its address', async (host) => {
-    const server = await wellServer();
+  test.for(spellings)('is refused as http://%s unless private addresses are allowed', async (host) => {
+    const server = await healthyServer();
     const target = targetOf(`http://${host}:${server.port}`);
     const deps = { clock: systemClock, resolve: never };
     expect(await probe({ ...target, allow_private: false }, deps)).toMatchObject({ because: 'refused_address' });
@@ -211,7 +211,7 @@ describe('an address in the URL', () => {
 
   const hasIpv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
 
-  test.skipIf(!hasIpv6)('works with IPv6', async () => {
+  test.skipIf(!hasIpv6)('is probed if it is IPv6 loopback and private addresses are allowed', async () => {
     const hosts: (string | undefined)[] = [];
     const server = await httpServer(
       (request, response) => {
@@ -227,8 +227,8 @@ describe('an address in the URL', () => {
     expect(hosts).toEqual([`[::1]:${server.port}`]);
   });
 
-  test('works with IPv4 mapped into IPv6', async () => {
-    const server = await wellServer();
+  test('is probed if it is IPv4 mapped into IPv6', async () => {
+    const server = await healthyServer();
     const target = targetOf(`http://[::ffff:127.0.0.1]:${server.port}`);
     expect(await probe(target, { clock: systemClock, resolve: never })).toMatchObject({ ok: true });
   });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { oneLookupPerName, systemResolve } from './http-probe.ts';
 
-/** A resolver that answers when the test says so. */
+/** A resolver whose lookups the test answers. */
 function slowResolver() {
   const lookups: { name: string; answer: (addresses: string[]) => void; refuse: (error: Error) => void }[] = [];
   const resolve = (name: string) =>
@@ -11,7 +11,7 @@ function slowResolver() {
   return { lookups, resolve: oneLookupPerName(resolve) };
 }
 
-test('callers of the same name share one running lookup', async () => {
+test('shares one running lookup between callers of the same name', async () => {
   const { lookups, resolve } = slowResolver();
   const [first, second, other] = [resolve('a'), resolve('a'), resolve('b')];
   expect(lookups.map(({ name }) => name)).toEqual(['a', 'b']);
@@ -20,7 +20,7 @@ test('callers of the same name share one running lookup', async () => {
   expect(await Promise.all([first, second, other])).toEqual([['1.1.1.1'], ['1.1.1.1'], ['2.2.2.2']]);
 });
 
-test('caches nothing: the next call starts a new lookup, also after a failure', async () => {
+test('starts a new lookup after the last one succeeded or failed', async () => {
   const { lookups, resolve } = slowResolver();
   const failing = resolve('a');
   lookups[0]?.refuse(new Error('no such name'));

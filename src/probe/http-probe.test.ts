@@ -19,21 +19,22 @@ const targetOf = (port: number, over: Partial<ProbeTarget> = {}): ProbeTarget =>
   ...over,
 });
 
-const probed = (port: number, over: Partial<ProbeTarget> = {}) => probe(targetOf(port, over), { clock: systemClock });
+const probePort = (port: number, over: Partial<ProbeTarget> = {}) =>
+  probe(targetOf(port, over), { clock: systemClock });
 
-const hungUp = (server: LoopbackServer) => until('the probe to hang up', () => server.open() === 0);
+const waitForClose = (server: LoopbackServer) => until('the probe to close its connection', () => server.open() === 0);
 
 describe('an answer', () => {
-  test('is good with 2xx, and has a duration', async () => {
+  test('with 2xx is ok and has a duration', async () => {
     for (const status of [200, 204, 206, 299]) {
       const server = await httpServer((_request, response) => response.writeHead(status).end());
-      const answer = await probed(server.port);
+      const answer = await probePort(server.port);
       expect(answer).toEqual({ ok: true, status, milliseconds: expect.any(Number) });
-      await hungUp(server);
+      await waitForClose(server);
     }
   });
 
-  test('is timed from the start, by the given clock', async () => {
+  test('is timed from the start of the probe', async () => {
     const clock = virtualClock();
     const server = await httpServer(async (_request, response) => {
       await clock.advance(1_500);
@@ -43,7 +44,7 @@ describe('an answer', () => {
     expect(clock.pendingTimers()).toBe(0);
   });
 
-  test('goes to the path below the base URL, without credentials, on its own connection', async () => {
+  test('comes from the path below the base URL, without cookies, on a new connection each time', async () => {
     const requests: IncomingMessage[] = [];
     const server = await httpServer((request, response) => {
       requests.push(request);
@@ -52,7 +53,7 @@ describe('an answer', () => {
       response.end('{}');
     });
     for (const _ of [1, 2]) {
-      const answer = await probed(server.port, {
+      const answer = await probePort(server.port, {
         base_url: `http://127.0.0.1:${server.port}/agent`,
         path: '/health?a=1',
       });
@@ -68,44 +69,44 @@ describe('an answer', () => {
       });
     }
     expect(server.connections).toHaveLength(2);
-    await hungUp(server);
+    await waitForClose(server);
   });
 
-  test('is bad with any other status; redirects are not followed', async () => {
+  test('with any other status is bad_status, and redirects are not followed', async () => {
     const elsewhere = await httpServer((_request, response) => response.end());
     for (const status of [300, 301, 302, 303, 307, 308, 401, 404, 429, 500, 503]) {
       const server = await httpServer((_request, response) => {
         response.writeHead(status, { location: `http://127.0.0.1:${elsewhere.port}/` });
-        // The rest never comes; the status is enough.
+        // The response never ends; the status is enough for the probe.
         response.write('moved');
       });
-      expect(await probed(server.port)).toMatchObject({
+      expect(await probePort(server.port)).toMatchObject({
         ok: false,
         because: 'bad_status',
         detail: expect.stringContaining(`${status}`),
       });
-      await hungUp(server);
+      await waitForClose(server);
     }
     expect(elsewhere.connections).toEqual([]);
   });
 
-  test('ignores interim statuses, and treats switching protocols as a bad status', async () => {
+  test('may follow interim statuses, but switching protocols is bad_status', async () => {
     const interim = await httpServer((_request, response) => {
       response.writeProcessing();
       response.writeEarlyHints({ link: '</a>; rel=preload' });
       response.end();
     });
-    expect(await probed(interim.port)).toMatchObject({ ok: true, status: 200 });
+    expect(await probePort(interim.port)).toMatchObject({ ok: true, status: 200 });
 
     const switching = await rawServer((socket) =>
       socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'),
     );
-    expect(await probed(switching.port)).toMatchObject({ ok: false, because: 'bad_status' });
-    await hungUp(switching);
+    expect(await probePort(switching.port)).toMatchObject({ ok: false, because: 'bad_status' });
+    await waitForClose(switching);
   });
 });
 
-describe('size', () => {
+describe('the size limit', () => {
   const head = 'HTTP/1.1 200 OK\r\n';
   test.for([
     ['headers', head, 'x-filler: something to read\r\n'],
@@ -114,13 +115,13 @@ describe('size', () => {
     ['a chunked body', `${head}transfer-encoding: chunked\r\n\r\n`, `3e8\r\n${'x'.repeat(1000)}\r\n`],
     ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
     ['trailers', `${head}transfer-encoding: chunked\r\n\r\n0\r\n`, 'x-filler: something to read\r\n'],
-  ] as const)('cuts off %s without an end', async ([_name, start, piece]) => {
+  ] as const)('ends a probe that receives endless %s', async ([_name, start, piece]) => {
     const server = await rawServer((socket) => {
       socket.write(start);
       pour(socket, piece);
     });
-    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'too_large' });
-    await hungUp(server);
+    expect(await probePort(server.port)).toMatchObject({ ok: false, because: 'too_large' });
+    await waitForClose(server);
   });
 
   test('accepts a response just below the limit and refuses one just above, in body and headers', async () => {
@@ -131,82 +132,86 @@ describe('size', () => {
       else response.end(filler);
     });
     for (const part of ['headers', 'body']) {
-      expect(await probed(server.port, { path: `/${part}/small` })).toMatchObject({ ok: true });
-      expect(await probed(server.port, { path: `/${part}/large` })).toMatchObject({ because: 'too_large' });
+      expect(await probePort(server.port, { path: `/${part}/small` })).toMatchObject({ ok: true });
+      expect(await probePort(server.port, { path: `/${part}/large` })).toMatchObject({ because: 'too_large' });
     }
   });
 });
 
 /**
- * Advances the clock once `ready`, and returns the state of the probe just before its timeout and
- * at it.
+ * Advances the clock to the timeout once `isReady`. Returns the answers just before the timeout,
+ * and the answer at the timeout.
  */
-async function atTheLimit(target: ProbeTarget, ready: () => unknown) {
+async function runToTimeout(target: ProbeTarget, isReady: () => unknown) {
   const clock = virtualClock();
-  const heard: ProbeAnswer[] = [];
-  const answer = probe(target, { clock }).then((said) => heard.push(said) && said);
-  await until('the server to be busy with it', () => Boolean(ready()));
+  const answers: ProbeAnswer[] = [];
+  const pending = probe(target, { clock }).then((answer) => answers.push(answer) && answer);
+  await until('the server to have the request', () => Boolean(isReady()));
   await clock.advance(target.timeout_seconds * 1000 - 1);
-  const early = [...heard];
+  const early = [...answers];
   await clock.advance(1);
-  const said = await answer;
-  return { early, said, timersLeft: clock.pendingTimers() };
+  const answer = await pending;
+  return { early, answer, pendingTimers: clock.pendingTimers() };
 }
 
-describe('timeout', () => {
-  const timedOut = { early: [], said: { ok: false, because: 'timed_out', detail: expect.any(String) }, timersLeft: 0 };
+describe('the timeout', () => {
+  const timedOut = {
+    early: [],
+    answer: { ok: false, because: 'timed_out', detail: expect.any(String) },
+    pendingTimers: 0,
+  };
 
   test('ends a probe of a server that never answers', async () => {
     const server = await rawServer(() => {});
-    expect(await atTheLimit(targetOf(server.port), () => server.open() > 0)).toEqual(timedOut);
-    await hungUp(server);
+    expect(await runToTimeout(targetOf(server.port), () => server.open() > 0)).toEqual(timedOut);
+    await waitForClose(server);
   });
 
   test.for([
     ['headers', 'HTTP/1.1 200 OK\r\nx-slow: '],
     ['a body', 'HTTP/1.1 200 OK\r\n\r\n'],
-  ] as const)('is not extended by a server that drips %s', async ([_name, start]) => {
+  ] as const)('is not extended by a server that sends %s byte by byte', async ([_name, start]) => {
     let drops = 0;
     const server = await rawServer((socket) => {
       socket.write(start);
       const drip = setInterval(() => socket.write('x', () => drops++), 1);
       socket.on('close', () => clearInterval(drip));
     });
-    expect(await atTheLimit(targetOf(server.port), () => drops > 20)).toEqual(timedOut);
-    await hungUp(server);
+    expect(await runToTimeout(targetOf(server.port), () => drops > 20)).toEqual(timedOut);
+    await waitForClose(server);
   });
 
-  test('works with the real clock', async () => {
+  test('ends a probe on the real clock too', async () => {
     const server = await rawServer(() => {});
-    expect(await probed(server.port, { timeout_seconds: 0.1 })).toMatchObject({ because: 'timed_out' });
-    await hungUp(server);
+    expect(await probePort(server.port, { timeout_seconds: 0.1 })).toMatchObject({ because: 'timed_out' });
+    await waitForClose(server);
   });
 });
 
-describe('a broken server', () => {
-  test('that closes at once', async () => {
+describe('a probe fails as unreachable or connection_refused', () => {
+  test('if the server closes at once', async () => {
     const server = await rawServer((socket) => socket.destroy());
-    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+    expect(await probePort(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   });
 
-  test('that resets the connection', async () => {
+  test('if the server resets the connection', async () => {
     const server = await rawServer((socket) => socket.resetAndDestroy());
-    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+    expect(await probePort(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   });
 
-  test('that closes in the middle of its body', async () => {
+  test('if the server closes in the middle of its body', async () => {
     const server = await rawServer((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
-    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+    expect(await probePort(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   });
 
-  test('that does not speak HTTP', async () => {
+  test('if the server does not use HTTP', async () => {
     const server = await rawServer((socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n'));
-    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
-    await hungUp(server);
+    expect(await probePort(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+    await waitForClose(server);
   });
 
-  test('that is not there', async () => {
-    expect(await probed(await freePort())).toMatchObject({
+  test('if nothing listens on the port', async () => {
+    expect(await probePort(await freePort())).toMatchObject({
       ok: false,
       because: 'connection_refused',
       detail: expect.stringContaining('ECONNREFUSED'),
@@ -222,7 +227,7 @@ test('refuses an invalid URL before it opens a connection', async () => {
     'nonsense',
     'http://[fe80::1%25eth0]/',
   ]) {
-    const answer = await probed(server.port, { base_url });
+    const answer = await probePort(server.port, { base_url });
     expect(answer).toMatchObject({ ok: false, because: 'bad_url' });
     expect(JSON.stringify(answer)).not.toContain('secret');
   }

@@ -7,11 +7,11 @@ import { httpServer, tlsServer } from './testing/loopback-servers.ts';
 import { selfSigned } from './testing/self-signed.ts';
 
 const trusted = selfSigned('node.invalid');
-const usual = getCACertificates('default');
-beforeAll(() => setDefaultCACertificates([...usual, trusted.cert]));
-afterAll(() => setDefaultCACertificates(usual));
+const defaultCertificates = getCACertificates('default');
+beforeAll(() => setDefaultCACertificates([...defaultCertificates, trusted.cert]));
+afterAll(() => setDefaultCACertificates(defaultCertificates));
 
-const askFor = (host: string, port: number) => {
+const probeHost = (host: string, port: number) => {
   const target: ProbeTarget = {
     base_url: `https://${host}:${port}`,
     path: '/',
@@ -24,13 +24,13 @@ const askFor = (host: string, port: number) => {
 test.for(['node.invalid', 'node.invalid.'])(
   'sends the name of %s in SNI and checks the certificate against it',
   async (host) => {
-    const greeted: unknown[] = [];
+    const serverNames: unknown[] = [];
     const server = await tlsServer(trusted, (request, response) => {
-      greeted.push([(request.socket as TLSSocket).servername, request.headers.host]);
+      serverNames.push([(request.socket as TLSSocket).servername, request.headers.host]);
       response.end();
     });
-    expect(await askFor(host, server.port)).toMatchObject({ ok: true, status: 200 });
-    expect(greeted).toEqual([['node.invalid', `${host}:${server.port}`]]);
+    expect(await probeHost(host, server.port)).toMatchObject({ ok: true, status: 200 });
+    expect(serverNames).toEqual([['node.invalid', `${host}:${server.port}`]]);
   },
 );
 
@@ -40,26 +40,26 @@ test('does not resume TLS sessions', async () => {
     reused.push((request.socket as TLSSocket).isSessionReused());
     response.end();
   });
-  await askFor('node.invalid', server.port);
-  await askFor('node.invalid', server.port);
+  await probeHost('node.invalid', server.port);
+  await probeHost('node.invalid', server.port);
   expect(reused).toEqual([false, false]);
 });
 
 test.for([
-  ['another name', trusted, 'other.invalid'],
+  ['a host that the certificate does not name', trusted, 'other.invalid'],
   ['an address that the certificate does not name', trusted, '127.0.0.1'],
-  ['a certificate that nobody vouches for', selfSigned('node.invalid'), 'node.invalid'],
+  ['a host with an untrusted certificate', selfSigned('node.invalid'), 'node.invalid'],
 ] as const)('%s is unreachable', async ([_what, certificate, host]) => {
   let requests = 0;
   const server = await tlsServer(certificate, (_request, response) => {
     requests++;
     response.end();
   });
-  expect(await askFor(host, server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+  expect(await probeHost(host, server.port)).toMatchObject({ ok: false, because: 'unreachable' });
   expect(requests).toBe(0);
 });
 
 test('a server without TLS is unreachable', async () => {
   const server = await httpServer((_request, response) => response.end());
-  expect(await askFor('node.invalid', server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+  expect(await probeHost('node.invalid', server.port)).toMatchObject({ ok: false, because: 'unreachable' });
 });

@@ -1,6 +1,6 @@
 /**
- * Probes a node with one GET. Decides nothing about the node. The name is resolved once, every
- * address is checked, and only checked addresses are connected to.
+ * Probes a node with one GET. Makes no decision about the node. The name is resolved once, every
+ * address is checked, and connections go only to checked addresses.
  */
 
 import { lookup } from 'node:dns/promises';
@@ -20,11 +20,11 @@ export type Resolve = (name: string) => Promise<readonly string[]>;
 export function oneLookupPerName(resolve: Resolve): Resolve {
   const running = new Map<string, Promise<readonly string[]>>();
   return (name) => {
-    const known = running.get(name);
-    if (known) return known;
-    const fresh = resolve(name).finally(() => running.delete(name));
-    running.set(name, fresh);
-    return fresh;
+    const runningLookup = running.get(name);
+    if (runningLookup) return runningLookup;
+    const newLookup = resolve(name).finally(() => running.delete(name));
+    running.set(name, newLookup);
+    return newLookup;
   };
 }
 
@@ -39,7 +39,7 @@ export const systemResolve: Resolve = oneLookupPerName(async (name) =>
 export interface ProbeTarget {
   base_url: string;
   path: string;
-  /** For everything together: lookup, connection and response. */
+  /** The limit for lookup, connection and response together. */
   timeout_seconds: number;
   allow_private: boolean;
 }
@@ -54,7 +54,7 @@ export type ProbeFailure =
   | 'unresolvable'
   /** The host refused the connection: nothing listens on that port. */
   | 'connection_refused'
-  /** No connection, or no response on it; the fault may be anywhere on the way. */
+  /** No connection, or no response on it. The cause may be anywhere on the network. */
   | 'unreachable'
   | 'timed_out'
   | 'bad_status'
@@ -71,25 +71,26 @@ export const describeAnswer = (answer: ProbeAnswer): string =>
     ? `status ${answer.status} in ${Math.round(answer.milliseconds)} ms`
     : `${answer.because}: ${answer.detail}`;
 
-type Failed = Extract<ProbeAnswer, { ok: false }>;
+type FailedAnswer = Extract<ProbeAnswer, { ok: false }>;
 
-const failed = (because: ProbeFailure, detail: string): Failed => ({ ok: false, because, detail });
+const failedAnswer = (because: ProbeFailure, detail: string): FailedAnswer => ({ ok: false, because, detail });
 
-/** Bounds how many hosts one probe can reach through a name with many addresses. */
+/** Limits how many hosts one probe can reach through a name with many addresses. */
 const max_addresses = 4;
 
 export async function probe(target: ProbeTarget, deps: ProbeDeps): Promise<ProbeAnswer> {
   const { clock, resolve = systemResolve } = deps;
-  const aim = probeUrl(target.base_url, target.path);
-  if ('wrong' in aim) return failed('bad_url', aim.wrong);
+  const parsedUrl = probeUrl(target.base_url, target.path);
+  if ('problem' in parsedUrl) return failedAnswer('bad_url', parsedUrl.problem);
+  const { url } = parsedUrl;
 
   const time = timeLimit(clock, target.timeout_seconds);
   try {
-    const addresses = await addressesOf(hostOf(aim.url), resolve, time);
+    const addresses = await addressesOf(hostOf(url), resolve, time);
     if ('because' in addresses) return addresses;
-    const refused = refusalOf(addresses, target.allow_private);
-    if (refused) return refused;
-    return answerFrom(await tryAddresses(aim.url, addresses, time), aim.url, time);
+    const refusal = refusalOf(addresses, target.allow_private);
+    if (refusal) return refusal;
+    return answerFrom(await tryAddresses(url, addresses, time), url, time);
   } finally {
     time.stop();
   }
@@ -99,85 +100,95 @@ interface TimeLimit {
   clock: Clock;
   seconds: number;
   signal: AbortSignal;
-  passedMs(): number;
+  elapsedMs(): number;
   stop(): void;
 }
 
 function timeLimit(clock: Clock, seconds: number): TimeLimit {
-  const over = new AbortController();
+  const timeout = new AbortController();
   const started_ms = clock.monotonicMs();
-  const stop = clock.after(seconds * 1000, () => over.abort());
-  return { clock, seconds, signal: over.signal, passedMs: () => clock.monotonicMs() - started_ms, stop };
+  const stop = clock.after(seconds * 1000, () => timeout.abort());
+  return { clock, seconds, signal: timeout.signal, elapsedMs: () => clock.monotonicMs() - started_ms, stop };
 }
 
-async function addressesOf(host: string, resolve: Resolve, time: TimeLimit): Promise<readonly string[] | Failed> {
+async function addressesOf(host: string, resolve: Resolve, time: TimeLimit): Promise<readonly string[] | FailedAnswer> {
   if (isIP(host)) return [host];
-  const { promise: timedOut, resolve: resolveTimeout } = Promise.withResolvers<Failed>();
-  const onTimeout = () => resolveTimeout(failed('timed_out', `${host} was not resolved within ${time.seconds} s`));
+  const { promise: timedOut, resolve: resolveTimeout } = Promise.withResolvers<FailedAnswer>();
+  const onTimeout = () =>
+    resolveTimeout(failedAnswer('timed_out', `${host} was not resolved within ${time.seconds} s`));
   time.signal.addEventListener('abort', onTimeout, { once: true });
   return Promise.race([lookUp(host, resolve), timedOut]);
 }
 
-async function lookUp(host: string, resolve: Resolve): Promise<readonly string[] | Failed> {
+async function lookUp(host: string, resolve: Resolve): Promise<readonly string[] | FailedAnswer> {
   try {
     const addresses = await resolve(host);
-    return addresses.length > 0 ? addresses : failed('unresolvable', `${host} has no address`);
+    return addresses.length > 0 ? addresses : failedAnswer('unresolvable', `${host} has no address`);
   } catch (error) {
-    return failed('unresolvable', `${host} cannot be resolved: ${error instanceof Error ? error.message : error}`);
+    return failedAnswer(
+      'unresolvable',
+      `${host} cannot be resolved: ${error instanceof Error ? error.message : error}`,
+    );
   }
 }
 
 /**
- * One forbidden address refuses the name: otherwise a name with both kinds could pass the check
- * with one and be connected to at the other.
+ * One forbidden address refuses the whole name. Otherwise a name could pass the check with an
+ * allowed address and be probed at a forbidden one.
  */
-function refusalOf(addresses: readonly string[], allow_private: boolean): Failed | undefined {
+function refusalOf(addresses: readonly string[], allow_private: boolean): FailedAnswer | undefined {
   for (const address of addresses) {
     const verdict = judgeAddress(address, { allow_private });
     if (verdict.allowed) continue;
     const kind = verdict.because.replaceAll('_', ' ');
     const remedy = judgeAddress(address, { allow_private: true }).allowed
-      ? '; set probe.allow_private in the pool if its nodes live there'
+      ? '; set probe.allow_private in the pool if its nodes have such addresses'
       : '; such addresses are never probed';
-    return failed('refused_address', `${address} is refused (${kind})${remedy}`);
+    return failedAnswer('refused_address', `${address} is refused (${kind})${remedy}`);
   }
   return undefined;
 }
 
-/** Tries the addresses in turn, because a host may serve on one address family only. */
-async function tryAddresses(url: URL, known: readonly string[], time: TimeLimit): Promise<Reply> {
+/** Tries one address after the other, since a host may serve on one address family only. */
+async function tryAddresses(url: URL, resolved: readonly string[], time: TimeLimit): Promise<Reply> {
   const { clock, signal } = time;
-  const faults: string[] = [];
-  const addresses = known.slice(0, max_addresses);
-  // With an untried address left, the host as a whole has not refused.
-  let refused = addresses.length === known.length;
-  for (const [turn, address] of addresses.entries()) {
-    const others = addresses.length - turn;
-    const left_ms = time.seconds * 1000 - time.passedMs();
-    // The last address may use all the time that is left.
-    const connect_ms = others > 1 ? left_ms / others : undefined;
+  const failures: string[] = [];
+  const addresses = resolved.slice(0, max_addresses);
+  // If some addresses are not tried, the host as a whole has not refused.
+  let refused = addresses.length === resolved.length;
+  for (const [index, address] of addresses.entries()) {
+    const untried = addresses.length - index;
+    const remaining_ms = time.seconds * 1000 - time.elapsedMs();
+    // The last address may use all of the remaining time.
+    const connect_ms = untried > 1 ? remaining_ms / untried : undefined;
     const reply = await getAddress(url, address, { clock, signal, connect_ms });
     if (reply.got !== 'no_connection') return reply;
-    faults.push(reply.why);
+    failures.push(reply.why);
     refused &&= reply.refused;
   }
-  return { got: 'no_connection', why: faults.join('; '), refused };
+  return { got: 'no_connection', why: failures.join('; '), refused };
 }
 
 function answerFrom(reply: Reply, url: URL, time: TimeLimit): ProbeAnswer {
   switch (reply.got) {
     case 'status':
       if (isSuccess(reply.status)) {
-        return { ok: true, status: reply.status, milliseconds: Math.round(time.passedMs()) };
+        return { ok: true, status: reply.status, milliseconds: Math.round(time.elapsedMs()) };
       }
-      return failed('bad_status', `${url.host} answered ${reply.status}; only 2xx counts, and no redirect is followed`);
+      return failedAnswer(
+        'bad_status',
+        `${url.host} answered ${reply.status}; only 2xx counts, and no redirect is followed`,
+      );
     case 'too_much':
-      return failed('too_large', `${url.host} sent more than ${max_bytes / 1024} KiB; a health answer is a short one`);
+      return failedAnswer(
+        'too_large',
+        `${url.host} sent more than ${max_bytes / 1024} KiB; a health response must be short`,
+      );
     case 'no_time':
-      return failed('timed_out', `${url.host} gave no whole answer within ${time.seconds} s`);
+      return failedAnswer('timed_out', `${url.host} sent no complete answer within ${time.seconds} s`);
     case 'no_connection':
-      return failed(reply.refused ? 'connection_refused' : 'unreachable', `${url.host}: ${reply.why}`);
+      return failedAnswer(reply.refused ? 'connection_refused' : 'unreachable', `${url.host}: ${reply.why}`);
     case 'no_answer':
-      return failed('unreachable', `${url.host}: ${reply.why}`);
+      return failedAnswer('unreachable', `${url.host}: ${reply.why}`);
   }
 }

@@ -32,48 +32,48 @@ test('answers each target, in the order of the targets', async () => {
   expect(await probeMany([], { clock: systemClock })).toEqual([]);
 });
 
-test('runs as many probes at once as allowed, and no more', async () => {
+test('runs the allowed number of probes at once', async () => {
   const at_once = 8;
-  const held: ServerResponse[] = [];
-  let most = 0;
-  let underway = 0;
+  const responses: ServerResponse[] = [];
+  let maxInProgress = 0;
+  let inProgress = 0;
   const server = await httpServer((_request, response) => {
-    most = Math.max(most, ++underway);
-    response.on('close', () => underway--);
-    held.push(response);
+    maxInProgress = Math.max(maxInProgress, ++inProgress);
+    response.on('close', () => inProgress--);
+    responses.push(response);
     // Answers all requests once every slot is in use.
-    if (held.length >= at_once) for (const each of held) each.end();
+    if (responses.length >= at_once) for (const each of responses) each.end();
   });
   const clock = virtualClock();
   const answers = await probeMany(targets(server.port, 100), { clock, at_once });
   expect(answers.every(({ ok }) => ok)).toBe(true);
   expect(server.connections).toHaveLength(100);
-  expect(most).toBe(at_once);
+  expect(maxInProgress).toBe(at_once);
 });
 
-test('targets that hang delay only themselves', async () => {
+test('answers other targets while some hang until their timeout', async () => {
   const clock = virtualClock();
-  const hanging = (node: number) => node % 10 === 0;
+  const isHanging = (node: number) => node % 10 === 0;
   const server = await httpServer((request, response) => {
     if (request.url !== '/hang') response.end();
   });
-  const heard: { node: number; ok: boolean }[] = [];
+  const answered: { node: number; ok: boolean }[] = [];
   const all = probeMany(
-    targets(server.port, 200, (node) => (hanging(node) ? '/hang' : '/')),
-    { clock, answered: ({ node }, { ok }) => heard.push({ node, ok }) },
+    targets(server.port, 200, (node) => (isHanging(node) ? '/hang' : '/')),
+    { clock, onAnswer: ({ node }, { ok }) => answered.push({ node, ok }) },
   );
-  await until('all others to be answered', () => heard.length === 180);
-  expect(heard.every(({ node, ok }) => ok && !hanging(node))).toBe(true);
+  await until('all others to be answered', () => answered.length === 180);
+  expect(answered.every(({ node, ok }) => ok && !isHanging(node))).toBe(true);
   await clock.advance(2_000);
   const answers = await all;
   expect(answers.map((answer) => (answer.ok ? 'ok' : answer.because))).toEqual(
-    answers.map((_, node) => (hanging(node) ? 'timed_out' : 'ok')),
+    answers.map((_, node) => (isHanging(node) ? 'timed_out' : 'ok')),
   );
-  expect(heard).toHaveLength(200);
+  expect(answered).toHaveLength(200);
   expect(clock.pendingTimers()).toBe(0);
 });
 
-test('when all slots hang, the next targets start after one timeout', async () => {
+test('starts the next targets after one timeout if all running ones hang', async () => {
   const clock = virtualClock();
   const server = await httpServer((request, response) => {
     if (request.url !== '/hang') response.end();
@@ -82,15 +82,15 @@ test('when all slots hang, the next targets start after one timeout', async () =
     targets(server.port, 6, (node) => (node < 2 ? '/hang' : '/')),
     { clock, at_once: 2 },
   );
-  await until('both places to be taken', () => server.connections.length === 2);
+  await until('both slots to be in use', () => server.connections.length === 2);
   await clock.advance(2_000);
   expect((await all).map(({ ok }) => ok)).toEqual([false, false, true, true, true, true]);
 });
 
-test('an unexpected error becomes an answer and does not affect other targets', async () => {
+test('returns an unexpected error as the answer of its target only', async () => {
   const server = await httpServer((_request, response) => response.end());
   const [before, broken, after] = targets(server.port, 3);
-  if (!before || !broken || !after) throw new Error('three were made');
+  if (!before || !broken || !after) throw new Error('expected three targets');
   const poisoned = Object.defineProperty({ ...broken }, 'base_url', {
     get: () => {
       throw new Error('poisoned');

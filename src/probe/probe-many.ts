@@ -1,24 +1,23 @@
 /**
- * Runs many probes with bounded concurrency. A target that hangs holds one slot until its own
- * timeout.
+ * Runs many probes with limited concurrency. A target that hangs holds one slot until its timeout.
  */
 import { type ProbeAnswer, type ProbeDeps, type ProbeTarget, probe } from './http-probe.ts';
 
 export interface ProbeManyDeps<Target extends ProbeTarget> extends ProbeDeps {
   at_once?: number;
   /**
-   * Called with each answer as soon as it is there, without waiting for slower ones. It must not
+   * Called with each answer as soon as it arrives, without waiting for slower targets. Must not
    * throw.
    */
-  answered?: (target: Target, answer: ProbeAnswer) => void;
+  onAnswer?: (target: Target, answer: ProbeAnswer) => void;
 }
 
 const default_at_once = 64;
 
-/** The answers are in the order of the targets. */
+/** Returns the answers in the order of the targets. */
 export async function probeMany<Target extends ProbeTarget>(
   targets: readonly Target[],
-  { at_once = default_at_once, answered, ...deps }: ProbeManyDeps<Target>,
+  { at_once = default_at_once, onAnswer, ...deps }: ProbeManyDeps<Target>,
 ): Promise<ProbeAnswer[]> {
   const answers: ProbeAnswer[] = [];
   const waiting = targets.entries();
@@ -26,14 +25,14 @@ export async function probeMany<Target extends ProbeTarget>(
     for (const [place, target] of waiting) {
       const answer = await probeSafely(target, deps);
       answers[place] = answer;
-      answered?.(target, answer);
+      onAnswer?.(target, answer);
     }
   };
   await Promise.all(Array.from({ length: Math.min(Math.max(1, at_once), targets.length) }, work));
   return answers;
 }
 
-/** An unexpected error becomes an answer, so that it does not cost the other targets theirs. */
+/** Returns an unexpected error as an answer, so that the other targets still get theirs. */
 async function probeSafely(target: ProbeTarget, deps: ProbeDeps): Promise<ProbeAnswer> {
   try {
     return await probe(target, deps);

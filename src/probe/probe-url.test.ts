@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hostOf, probeUrl } from './probe-url.ts';
 
-const joined = (base_url: string, path: string): string => {
-  const made = probeUrl(base_url, path);
-  return 'url' in made ? made.url.href : made.wrong;
+const joinUrl = (base_url: string, path: string): string => {
+  const result = probeUrl(base_url, path);
+  return 'url' in result ? result.url.href : result.problem;
 };
 
 test.for([
@@ -18,50 +18,50 @@ test.for([
   ['https://node:8443/a', '/health?deep=1?2#part', 'https://node:8443/a/health?deep=1?2'],
   ['http://node', '/a%20b c', 'http://node/a%20b%20c'],
   ['http://node/a', '/b/../c', 'http://node/a/c'],
-] as const)('%s and %s', ([base_url, path, url]) => {
-  expect(joined(base_url, path)).toBe(url);
+] as const)('joins %s and %s to %s', ([base_url, path, url]) => {
+  expect(joinUrl(base_url, path)).toBe(url);
 });
 
 test.for(['/../secret', '/..', '/%2e%2e/secret', '/.%2E/secret', '\\..\\secret', '/x/../../agent2'])(
-  'the path %s cannot climb above the base',
+  'refuses the path %s, which leaves the base URL',
   (path) => {
-    expect(joined('http://node/agent', path)).toContain('leaves the base URL');
+    expect(joinUrl('http://node/agent', path)).toContain('leaves the base URL');
   },
 );
 
 test.for(['', 'node', 'http://', 'http:// node', 'http://[::1', 'http://node:99999'])(
-  '"%s" is not a URL',
+  'refuses "%s", which is not a URL',
   (base_url) => {
-    expect(joined(base_url, '/health')).toContain('is not a URL');
+    expect(joinUrl(base_url, '/health')).toContain('is not a URL');
   },
 );
 
 test.for(['ftp://node', 'file:///etc/passwd', 'ws://node', 'gopher://node', 'data:text/plain,hi', 'unix:/run/a.sock'])(
-  '%s is neither http nor https',
+  'refuses %s, which is neither http nor https',
   (base_url) => {
-    expect(joined(base_url, '/health')).toContain('must be http or https');
+    expect(joinUrl(base_url, '/health')).toContain('must be http or https');
   },
 );
 
 test.for(['http://user:secret@node', 'http://user@node', 'http://:secret@node'])(
   'refuses credentials in the URL without repeating them',
   (base_url) => {
-    expect(joined(base_url, '/health')).toContain('user name or a password');
-    expect(joined(base_url, '/health')).not.toContain('secret');
+    expect(joinUrl(base_url, '/health')).toContain('user name or a password');
+    expect(joinUrl(base_url, '/health')).not.toContain('secret');
   },
 );
 
-test('no path changes host, port or scheme, and none climbs above the base', () => {
+test('keeps host, port, scheme and base for any path', () => {
   const odd = fc.constantFrom('/', '\\', '//', '@', ':', '..', '%2e', '?', '#', 'http://evil', '\t', '\n', '\0', 'é');
   const path = fc.array(fc.oneof(odd, fc.string()), { maxLength: 8 }).map((parts) => parts.join(''));
   fc.assert(
     fc.property(path, (text) => {
-      const made = probeUrl('http://node:81/agent', text);
-      if ('wrong' in made) return;
-      expect(made.url.origin).toBe('http://node:81');
-      expect(made.url.pathname).toMatch(/^\/agent(\/|$)/);
-      expect(made.url.username + made.url.password + made.url.hash).toBe('');
-      expect(made.url.href).toMatch(/^[!-~]+$/);
+      const result = probeUrl('http://node:81/agent', text);
+      if ('problem' in result) return;
+      expect(result.url.origin).toBe('http://node:81');
+      expect(result.url.pathname).toMatch(/^\/agent(\/|$)/);
+      expect(result.url.username + result.url.password + result.url.hash).toBe('');
+      expect(result.url.href).toMatch(/^[!-~]+$/);
     }),
     { numRuns: 5_000 },
   );
@@ -75,6 +75,6 @@ test.for([
   ['http://0x7f.1', '127.0.0.1'],
   ['http://0177.0.0.1', '127.0.0.1'],
   ['http://１２７.0.0.1.', '127.0.0.1'],
-] as const)('the host of %s is %s', ([url, host]) => {
+] as const)('reads from %s the host %s', ([url, host]) => {
   expect(hostOf(new URL(url))).toBe(host);
 });

@@ -1,30 +1,30 @@
 /**
- * Batches concurrent calls: calls that arrive while others run go together in the next batch. The
- * first call is served at once; batches grow with the load.
+ * Batches concurrent calls. The first call runs at once. Calls that arrive while batches run go
+ * together into the next batch, so batches grow with the load.
  */
 
-interface Waiting<Key, Answer> {
+interface PendingCall<Key, Answer> {
   key: Key;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
 
 export interface Limits {
-  /** Keys in one batch. */
+  /** The maximum number of keys in one batch. */
   max_keys: number;
-  /** Batches in flight. More than one, so that a slow batch does not hold up everyone. */
+  /** The maximum number of running batches. More than one, so that a slow one blocks no others. */
   max_concurrent: number;
 }
 
-/** `serve` returns answers in the order of its keys. */
+/** `serve` must return the answers in the order of the keys. */
 export function createBatcher<Key, Answer>(
   serve: (keys: Key[]) => Promise<Answer[]>,
   { max_keys, max_concurrent }: Limits,
 ): (key: Key) => Promise<Answer> {
-  const waiting: Waiting<Key, Answer>[] = [];
+  const waiting: PendingCall<Key, Answer>[] = [];
   let running = 0;
 
-  const next = async () => {
+  const runBatch = async () => {
     // Let calls of the same tick join the batch.
     await Promise.resolve();
     const batch = waiting.splice(0, max_keys);
@@ -34,7 +34,7 @@ export function createBatcher<Key, Answer>(
     } catch (error) {
       for (const each of batch) each.reject(error);
     }
-    if (waiting.length > 0) void next();
+    if (waiting.length > 0) void runBatch();
     else running--;
   };
 
@@ -43,6 +43,6 @@ export function createBatcher<Key, Answer>(
       waiting.push({ key, resolve, reject });
       if (running >= max_concurrent || (running > 0 && waiting.length > 1)) return;
       running++;
-      void next();
+      void runBatch();
     });
 }

@@ -1,11 +1,11 @@
 /**
- * Serves many keys in one call and, if that fails, bisects: a bad key fails alone and the others
- * succeed.
+ * Serves many keys in one call. If the call fails, bisects the keys, so that only a bad key fails
+ * and the others succeed.
  */
 
 /**
- * `serve` returns answers in the order of its keys, all or none. After an error that `isFatal`
- * nothing is retried.
+ * `serve` must return all answers in the order of the keys, or throw. If `isFatal` returns true for
+ * the error, nothing is retried.
  */
 export async function bisect<Key, Answer>(
   keys: readonly Key[],

@@ -1,28 +1,28 @@
 /**
- * Runs at most `limit` calls at a time, the others in order of arrival. Use it for work that needs
- * a database connection: a waiting call holds none. After an error that
- * `isFatal`, it rejects all waiting calls with that error.
+ * Runs at most `limit` calls at a time, in order of arrival. Use this for work that needs a
+ * database connection: a waiting call holds none. If `isFatal` returns true for an error, all
+ * waiting calls are rejected with it.
  */
 export function limitConcurrency(
   limit: number,
   isFatal: (error: unknown) => boolean,
 ): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: { go(): void; giveUp(error: unknown): void }[] = [];
-  let busy = 0;
+  const waiting: { start(): void; reject(error: unknown): void }[] = [];
+  let running = 0;
 
   return async (work) => {
-    if (busy >= limit) await new Promise<void>((go, giveUp) => waiting.push({ go, giveUp }));
-    else busy++;
+    if (running >= limit) await new Promise<void>((start, reject) => waiting.push({ start, reject }));
+    else running++;
     try {
       return await work();
     } catch (error) {
-      if (isFatal(error)) for (const each of waiting.splice(0)) each.giveUp(error);
+      if (isFatal(error)) for (const each of waiting.splice(0)) each.reject(error);
       throw error;
     } finally {
-      // Hand the slot to the next in line, so that a new call cannot overtake it.
+      // Pass the slot to the next waiting call, so that a new call cannot overtake it.
       const next = waiting.shift();
-      if (next) next.go();
-      else busy--;
+      if (next) next.start();
+      else running--;
     }
   };
 }

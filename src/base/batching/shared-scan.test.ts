@@ -4,22 +4,22 @@ import { virtualClock } from '../virtual-clock.ts';
 import { sharedScan } from './shared-scan.ts';
 
 it('shares one scan among concurrent callers', async () => {
-  let readings = 0;
-  const scan = sharedScan(virtualClock(), async () => ++readings);
+  let scans = 0;
+  const scan = sharedScan(virtualClock(), async () => ++scans);
   expect(await Promise.all(Array.from({ length: 50 }, () => scan()))).toEqual(Array(50).fill(1));
 });
 
 it('never returns a scan that started before the call', async () => {
-  let world = 'before';
+  let state = 'before';
   const finish: (() => void)[] = [];
   const scan = sharedScan(systemClock, async () => {
-    const seen = world;
+    const scanned = state;
     await new Promise<void>((resolve) => finish.push(resolve));
-    return seen;
+    return scanned;
   });
   const early = scan();
   while (finish.length === 0) await new Promise((resolve) => setImmediate(resolve));
-  world = 'after';
+  state = 'after';
   const late = scan();
   finish[0]?.();
   expect(await early).toBe('before');
@@ -30,8 +30,8 @@ it('never returns a scan that started before the call', async () => {
 
 it('pauses between scans, however often it is called', async () => {
   const clock = virtualClock();
-  let readings = 0;
-  const scan = sharedScan(clock, async () => ++readings);
+  let scans = 0;
+  const scan = sharedScan(clock, async () => ++scans);
   const answers: Promise<number>[] = [];
   for (let tick = 0; tick < 1000; tick++) {
     answers.push(scan());
@@ -39,16 +39,16 @@ it('pauses between scans, however often it is called', async () => {
   }
   await clock.advance(1000);
   await Promise.all(answers);
-  expect(readings).toBeGreaterThan(10);
-  expect(readings).toBeLessThan(60);
+  expect(scans).toBeGreaterThan(10);
+  expect(scans).toBeLessThan(60);
 });
 
 it('rejects every caller of a failed scan, and scans again for the next', async () => {
-  let readings = 0;
+  let scans = 0;
   const scan = sharedScan(systemClock, async () => {
-    readings++;
-    if (readings === 1) throw new Error('no table');
-    return readings;
+    scans++;
+    if (scans === 1) throw new Error('no table');
+    return scans;
   });
   const results = await Promise.allSettled([scan(), scan()]);
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

@@ -1,29 +1,29 @@
 /**
  * Shares one expensive scan among many callers. A caller only gets a scan that started after its
- * call, so it sees the effect of its own earlier actions (a signal, a removal). Scans take at most
- * a third of the time.
+ * call, so it sees the effect of its own earlier actions (a signal, a removal). After each scan
+ * there is a pause of at least twice its duration.
  */
 import { type Clock, pause } from '../clock.ts';
 
-const shortest_gap_ms = 20;
+const min_pause_ms = 20;
 
 export function sharedScan<T>(clock: Clock, read: () => Promise<T>): () => Promise<T> {
   let upcoming: Promise<T> | null = null;
   let previous: Promise<unknown> = Promise.resolve();
-  let rested_at_ms = Number.NEGATIVE_INFINITY;
+  let not_before_ms = Number.NEGATIVE_INFINITY;
 
   const begin = async (): Promise<T> => {
     await Promise.allSettled([previous]);
-    const rest_ms = rested_at_ms - clock.monotonicMs();
-    if (rest_ms > 0) await pause(clock, rest_ms);
+    const pause_ms = not_before_ms - clock.monotonicMs();
+    if (pause_ms > 0) await pause(clock, pause_ms);
     previous = upcoming ?? previous;
     upcoming = null;
-    const began_ms = clock.monotonicMs();
+    const started_ms = clock.monotonicMs();
     try {
       return await read();
     } finally {
       const ended_ms = clock.monotonicMs();
-      rested_at_ms = ended_ms + Math.max(shortest_gap_ms, 2 * (ended_ms - began_ms));
+      not_before_ms = ended_ms + Math.max(min_pause_ms, 2 * (ended_ms - started_ms));
     }
   };
 

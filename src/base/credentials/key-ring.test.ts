@@ -30,7 +30,7 @@ test('refuses a file that others can read, and says how to fix it', () => {
 });
 
 test.for(['', '{}', '{"keys": []}', '{"keys": [{"kid": "a", "created_at": "x", "secret": "c2hvcnQ="}]}'])(
-  'a damaged file is refused and never replaced: %s',
+  'refuses the damaged file %s and does not replace it',
   (text) => {
     openKeyRing(path, systemClock);
     writeFileSync(path, text);
@@ -39,7 +39,7 @@ test.for(['', '{}', '{"keys": []}', '{"keys": [{"kid": "a", "created_at": "x", "
   },
 );
 
-test('picks up a rotation while running, and keeps the previous key', () => {
+test('uses the new key after a rotation without a restart, and keeps the previous key', () => {
   const ring = openKeyRing(path, systemClock);
   const former = ring.current;
   const kid = rotateKeyRing(path, systemClock);
@@ -48,7 +48,7 @@ test('picks up a rotation while running, and keeps the previous key', () => {
   expect(ring.all.map((key) => key.kid)).toEqual([kid, former.kid]);
 });
 
-test('keeps its keys when the file is damaged under a running server', () => {
+test('keeps the loaded keys when the file is damaged or removed later', () => {
   const ring = openKeyRing(path, systemClock);
   const { kid } = ring.current;
   writeFileSync(path, 'broken');
@@ -57,12 +57,12 @@ test('keeps its keys when the file is damaged under a running server', () => {
   expect(ring.current.kid).toBe(kid);
 });
 
-test('derives a separate key per purpose; signatures verify only with the key of their purpose', () => {
+test('derives a separate key per purpose, and verifies signatures only with the key of their purpose', () => {
   const { current } = openKeyRing(path, systemClock);
   expect(deriveKey(current, 'secrets')).not.toEqual(deriveKey(current, 'evidence'));
   const evidence = signingKeyOf(current, 'evidence');
   const signature = sign(null, Buffer.from('checkpoint'), evidence.private_key);
-  const again = signingKeyOf(current, 'evidence').public_key;
-  expect(verify(null, Buffer.from('checkpoint'), again, signature)).toBe(true);
+  const publicKey = signingKeyOf(current, 'evidence').public_key;
+  expect(verify(null, Buffer.from('checkpoint'), publicKey, signature)).toBe(true);
   expect(verify(null, Buffer.from('checkpoint'), signingKeyOf(current, 'secrets').public_key, signature)).toBe(false);
 });

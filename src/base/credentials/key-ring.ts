@@ -1,8 +1,8 @@
 /**
  * Reads, creates and rotates the key ring: the keys that encrypt secrets and sign evidence. They
- * are kept outside the database, in one JSON file of mode 0600, newest first. Each purpose derives
- * its own key from a ring key, so this file is the only one to back up. Rotation adds a key: the
- * newest encrypts and signs, the older ones still decrypt and verify.
+ * are stored outside the database, in one JSON file of mode 0600, newest first. Each purpose
+ * derives its own key from a ring key, so only this file needs a backup. Rotation adds a key. The
+ * newest key encrypts and signs; older keys still decrypt and verify.
  */
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -46,7 +46,7 @@ const privateMode = 0o600;
 const ed25519Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 const isMissing = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOENT';
-const alreadyThere = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EEXIST';
+const isAlreadyThere = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'EEXIST';
 
 interface StoredKey {
   kid: string;
@@ -94,15 +94,15 @@ function newKey(clock: Clock): StoredKey {
 
 /** Writes a complete, synced file beside `path` and returns its name. */
 function writeBeside(path: string, keys: StoredKey[]): string {
-  const fresh = `${path}.${randomBytes(6).toString('hex')}`;
-  const file = openSync(fresh, 'wx', privateMode);
+  const temporaryPath = `${path}.${randomBytes(6).toString('hex')}`;
+  const file = openSync(temporaryPath, 'wx', privateMode);
   try {
     writeFileSync(file, `${JSON.stringify({ keys }, null, 2)}\n`);
     fsyncSync(file);
   } finally {
     closeSync(file);
   }
-  return fresh;
+  return temporaryPath;
 }
 
 function syncDirectoryOf(path: string): void {
@@ -117,14 +117,14 @@ function syncDirectoryOf(path: string): void {
 /** If two servers create the file at once, both use the key of the first. */
 function createFile(path: string, clock: Clock): void {
   mkdirSync(dirname(path), { recursive: true });
-  const fresh = writeBeside(path, [newKey(clock)]);
+  const temporaryPath = writeBeside(path, [newKey(clock)]);
   try {
-    linkSync(fresh, path);
+    linkSync(temporaryPath, path);
     syncDirectoryOf(path);
   } catch (error) {
-    if (!alreadyThere(error)) throw error;
+    if (!isAlreadyThere(error)) throw error;
   } finally {
-    unlinkSync(fresh);
+    unlinkSync(temporaryPath);
   }
 }
 
@@ -143,10 +143,10 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
   let keys: readonly RingKey[] = [];
   const read = (): readonly RingKey[] => {
     const { mtimeMs, ino, size } = statSync(path);
-    const found = `${mtimeMs} ${ino} ${size}`;
-    if (found === version) return keys;
+    const currentVersion = `${mtimeMs} ${ino} ${size}`;
+    if (currentVersion === version) return keys;
     keys = readKeyFile(path);
-    version = found;
+    version = currentVersion;
     return keys;
   };
   try {
@@ -156,7 +156,7 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
     createFile(path, clock);
     read();
   }
-  const refreshed = (): readonly RingKey[] => {
+  const refresh = (): readonly RingKey[] => {
     try {
       return read();
     } catch {
@@ -167,22 +167,22 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
   return {
     path,
     get current() {
-      return refreshed()[0] as RingKey;
+      return refresh()[0] as RingKey;
     },
     get all() {
-      return refreshed();
+      return refresh();
     },
-    byId: (kid) => refreshed().find((key) => key.kid === kid),
+    byId: (kid) => refresh().find((key) => key.kid === kid),
   };
 }
 
 /** Adds a key, which becomes the current one, and returns its id. */
 export function rotateKeyRing(path: string, clock: Clock): string {
-  const kept = readKeyFile(path).map((key) => ({ ...key, secret: key.secret.toString('base64') }));
-  const fresh = newKey(clock);
-  renameSync(writeBeside(path, [fresh, ...kept]), path);
+  const oldKeys = readKeyFile(path).map((key) => ({ ...key, secret: key.secret.toString('base64') }));
+  const key = newKey(clock);
+  renameSync(writeBeside(path, [key, ...oldKeys]), path);
   syncDirectoryOf(path);
-  return fresh.kid;
+  return key.kid;
 }
 
 export const deriveKey = ({ secret }: RingKey, purpose: KeyPurpose): Buffer =>

@@ -1,7 +1,7 @@
-/** Secrets that the server generates: 256 random bits, stored only as hashes. */
+/** Generates secrets of 256 random bits. The server stores only their hashes. */
 import { createHash, randomBytes } from 'node:crypto';
 
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(32).toString('base64url')}`;
 
-/** A plain hash suffices for 256 random bits. */
+/** Nobody can guess 256 random bits, so a plain hash is enough. */
 export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();

@@ -8,7 +8,7 @@ const standardInput = 0;
 /** Reads a file that holds one secret; `-` is standard input. Throws if the file is unusable. */
 export function readSecretFile(path: string): string {
   const secret = readFileSync(path === '-' ? standardInput : path, 'utf8').trim();
-  if (secret === '' || /\s/.test(secret)) throw new Error('it must contain the token alone, on one line');
+  if (secret === '' || /\s/.test(secret)) throw new Error('the file must contain only the token, on one line');
   return secret;
 }
 

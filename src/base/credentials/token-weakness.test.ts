@@ -4,11 +4,11 @@ import { tokenWeakness } from './token-weakness.ts';
 
 it.each([
   ['short', 'aB3$xY9!qW2@eR5%tZ7&uI1', /24 characters/],
-  ['of one character', 'a'.repeat(40), /different characters/],
-  ['of few characters', 'abcabacbbacbabcabcbacbabcabac', /different characters/],
-  ['a word repeated', 'changeme!1'.repeat(3), /repeat/],
-  ['a pattern repeated in part', 'correct-horse1correct-horse1corr', /repeat/],
-  ['with a blank', 'correct horse battery staple 42', /visible/],
+  ['made of one character', 'a'.repeat(40), /different characters/],
+  ['made of few characters', 'abcabacbbacbabcabcbacbabcabac', /different characters/],
+  ['a repeated word', 'changeme!1'.repeat(3), /repeat/],
+  ['a pattern whose last repetition is partial', 'correct-horse1correct-horse1corr', /repeat/],
+  ['several words with blanks', 'correct horse battery staple 42', /visible/],
 ])('refuses a token that is %s', (_, token, why) => {
   expect(tokenWeakness(token)).toMatch(why);
 });

@@ -1,7 +1,7 @@
 /** Rejects guessable tokens that a person chose. Generated tokens have 256 random bits. */
 const minLength = 24;
 const minDistinct = 8;
-/** Characters that a bearer header can carry. */
+/** Characters that are valid in a bearer header. */
 const visible = /^[!-~]+$/;
 
 /** The length of the shortest pattern that the text repeats; the last repetition may be partial. */
@@ -10,7 +10,7 @@ function periodOf(text: string): number {
   return text.length;
 }
 
-/** Describes the weakness, as a continuation of the token's name; undefined if there is none. */
+/** Returns the weakness as the rest of a sentence that starts with the token's name, if any. */
 export function tokenWeakness(token: string): string | undefined {
   if (token.length < minLength) return `must have at least ${minLength} characters, not ${token.length}`;
   if (!visible.test(token)) return 'must consist of visible ASCII characters, without blanks';

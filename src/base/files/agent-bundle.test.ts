@@ -12,24 +12,24 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true }));
 
-it('serves the bundle of the requested digest, also after an upgrade', async () => {
+it('reads the bundle of the requested digest, even after an upgrade', async () => {
   expect(await readBundle(files)).toBeUndefined();
   expect(await keepBundle(files)).toBeUndefined();
   await writeFile(files.path, 'old');
-  const old = (await keepBundle(files)) ?? '';
-  expect(old).toBe(sha256(Buffer.from('old')));
+  const oldDigest = (await keepBundle(files)) ?? '';
+  expect(oldDigest).toBe(sha256(Buffer.from('old')));
   await writeFile(files.path, 'new');
   expect(String(await readBundle(files))).toBe('new');
-  expect(String(await readBundle(files, old))).toBe('old');
+  expect(String(await readBundle(files, oldDigest))).toBe('old');
   expect(await readBundle(files, sha256(Buffer.from('neither')))).toBeUndefined();
 });
 
-it('never serves a modified copy', async () => {
+it('does not return a modified copy', async () => {
   await writeFile(files.path, 'old');
-  const old = (await keepBundle(files)) ?? '';
+  const oldDigest = (await keepBundle(files)) ?? '';
   await writeFile(files.path, 'new');
-  await writeFile(join(files.kept_dir, `${old}.mjs`), 'tampered');
-  expect(await readBundle(files, old)).toBeUndefined();
+  await writeFile(join(files.kept_dir, `${oldDigest}.mjs`), 'tampered');
+  expect(await readBundle(files, oldDigest)).toBeUndefined();
 });
 
 it('keeps a limited number of copies', async () => {

@@ -1,4 +1,4 @@
-/** The directory of this package: of the sources, of a bundle, or of an installed copy. */
+/** Finds the directory of this package, also if it runs from a bundle or an installed copy. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { hiddenScript, scriptEnd, withoutScripts } from './pool-scripts.ts';
 
-test('shows programs in a process list, but not the scripts of the pool', () => {
+test('hides the scripts of the pool in a command line, but not other programs', () => {
   const hide = withoutScripts(['export KEY=plum\nrun $KEY', null, undefined, '', '--key plum serve']);
   expect(hide('/bin/sh -c export KEY=plum\nrun $KEY')).toBe(`/bin/sh -c ${hiddenScript}`);
   expect(hide('worker --key plum serve')).toBe(`worker ${hiddenScript}`);
@@ -9,7 +9,7 @@ test('shows programs in a process list, but not the scripts of the pool', () => 
   expect(hide('python train.py')).toBe('python train.py');
 });
 
-test('names the script, its exit and its last output lines', () => {
+test('describes the name of a script, its exit and its last output lines', () => {
   expect(scriptEnd('clean', 'exited with code 3', ['checking the disk', ' ', 'disk is busy '])).toBe(
     'clean exited with code 3: checking the disk · disk is busy',
   );

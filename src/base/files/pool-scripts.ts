@@ -4,19 +4,20 @@
 export const hiddenScript = '[script of the pool]';
 
 /** A shorter script reveals nothing, and hiding it would also hide unrelated text. */
-const shortest = 4;
+const minLength = 4;
 
 /** Hides a pool's scripts and commands in a process list. */
 export function withoutScripts(scripts: readonly (string | null | undefined)[]): (commandLine: string) => string {
-  const known = scripts
+  const hiddenTexts = scripts
     .map((script) => script?.trim() ?? '')
-    .filter((script) => script.length >= shortest)
+    .filter((script) => script.length >= minLength)
     .sort((a, b) => b.length - a.length);
-  return (commandLine) => known.reduce((left, script) => left.replaceAll(script, () => hiddenScript), commandLine);
+  return (commandLine) =>
+    hiddenTexts.reduce((text, script) => text.replaceAll(script, () => hiddenScript), commandLine);
 }
 
 /** Describes in one line how a pool's script ended, with its last output and without its text. */
 export function scriptEnd(name: string, how: string, last_lines: readonly string[]): string {
-  const said = last_lines.map((line) => line.trim()).filter((line) => line !== '');
-  return `${name} ${how}${said.length > 0 ? `: ${said.join(' · ')}` : ''}`;
+  const outputLines = last_lines.map((line) => line.trim()).filter((line) => line !== '');
+  return `${name} ${how}${outputLines.length > 0 ? `: ${outputLines.join(' · ')}` : ''}`;
 }

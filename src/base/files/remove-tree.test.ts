@@ -6,7 +6,7 @@ import { removeTree } from './remove-tree.ts';
 
 /** Root may write anywhere, so the test runs as an unprivileged user. */
 const nobody = 65_534;
-async function asPlainUser(work: () => Promise<void>): Promise<void> {
+async function asUnprivilegedUser(work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return work();
   process.seteuid?.(nobody);
   try {
@@ -19,7 +19,7 @@ async function asPlainUser(work: () => Promise<void>): Promise<void> {
 it('removes read-only directories as an unprivileged user, and follows no link', async () => {
   const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
   if (process.geteuid?.() === 0) await chown(home, nobody, nobody);
-  await asPlainUser(async () => {
+  await asUnprivilegedUser(async () => {
     const outside = join(home, 'outside');
     const tree = join(home, 'tree');
     await mkdir(outside, { mode: 0o500 });
@@ -42,7 +42,7 @@ it('removes read-only directories as an unprivileged user, and follows no link',
   await rm(home, { recursive: true });
 });
 
-it.runIf(process.geteuid?.() === 0)('names the file that could not be removed and the actual error', async () => {
+it.runIf(process.geteuid?.() === 0)('reports the file that could not be removed and the cause', async () => {
   const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
   await chown(home, nobody, nobody);
   const tree = join(home, 'tree');
@@ -52,6 +52,6 @@ it.runIf(process.geteuid?.() === 0)('names the file that could not be removed an
   await chmod(join(tree, 'sticky'), 0o1777);
   await chown(tree, nobody, nobody);
   await writeFile(join(tree, 'sticky', 'fixed'), 'x');
-  await asPlainUser(() => expect(removeTree(tree)).rejects.toThrow(/^EPERM: .*, unlink '.*sticky.fixed'/));
+  await asUnprivilegedUser(() => expect(removeTree(tree)).rejects.toThrow(/^EPERM: .*, unlink '.*sticky.fixed'/));
   await rm(home, { recursive: true });
 });

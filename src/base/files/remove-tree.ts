@@ -1,29 +1,29 @@
 /**
- * Removes a directory tree left by a workload, whatever its modes, without following symbolic
- * links.
+ * Removes a directory tree that a workload left behind, even read-only directories, without
+ * following symbolic links.
  */
 import { chmod, lstat, mkdir, readdir, rm, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const errorCode = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '');
 /** `rm` reports ENOTDIR for a file that it may not unlink. */
-const closed = new Set(['EACCES', 'EPERM', 'ENOTDIR']);
+const permissionCodes = new Set(['EACCES', 'EPERM', 'ENOTDIR']);
 
-/** Another process may remove it at the same time. */
-function unlessGone(error: unknown): void {
+/** Another process may remove the same file at the same time. */
+function ignoreMissing(error: unknown): void {
   if (errorCode(error) !== 'ENOENT') throw error;
 }
 
 /**
- * Only root can delete the entries of a read-only directory, so make each directory writable first
- * if permitted. If removal still fails, the error is that of the refused call. Symbolic links do
- * not count as directories.
+ * Only root can delete the entries of a read-only directory, so this makes each directory writable
+ * first if permitted. If removal still fails, the error names the file. Symbolic links do not count
+ * as directories.
  */
-async function removeOpened(directory: string): Promise<void> {
+async function removeMadeWritable(directory: string): Promise<void> {
   await chmod(directory, 0o700).catch(() => {});
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
-    await (entry.isDirectory() ? removeOpened(path) : unlink(path)).catch(unlessGone);
+    await (entry.isDirectory() ? removeMadeWritable(path) : unlink(path)).catch(ignoreMissing);
   }
   await rmdir(directory);
 }
@@ -44,13 +44,13 @@ export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
-    if (!closed.has(errorCode(error))) throw error;
-    await removeOpened(path).catch(unlessGone);
+    if (!permissionCodes.has(errorCode(error))) throw error;
+    await removeMadeWritable(path).catch(ignoreMissing);
   }
 }
 
 /**
- * Leaves an empty directory at `path`, whatever was there. Throws if something cannot be removed.
+ * Replaces whatever is at `path` by an empty directory. Throws if something cannot be removed.
  */
 export async function emptyDirectory(path: string): Promise<void> {
   // Following a link would delete files outside the tree.

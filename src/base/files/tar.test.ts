@@ -17,9 +17,9 @@ test('writes names, bytes and times that tar reads, for files of any size', () =
   writeFileSync(join(dir, 'a.tar.gz'), packed(entries, new Date('2030-01-02T03:04:05Z')));
   const tar = (...args: string[]) =>
     execFileSync('tar', args, { cwd: dir, env: { ...process.env, TZ: 'UTC' } }).toString();
-  const listed = tar('-tzvf', 'a.tar.gz');
-  expect(listed.trim().split('\n')).toHaveLength(entries.length);
-  expect(listed).toMatch(/^-rw-------.*2030-01-02 03:04.*a\/short\.json$/m);
+  const listing = tar('-tzvf', 'a.tar.gz');
+  expect(listing.trim().split('\n')).toHaveLength(entries.length);
+  expect(listing).toMatch(/^-rw-------.*2030-01-02 03:04.*a\/short\.json$/m);
   tar('-xzf', 'a.tar.gz');
   for (const [name, body] of Object.entries(bodies)) expect(readFileSync(join(dir, name), 'utf8')).toBe(body);
   rmSync(dir, { recursive: true });
@@ -35,11 +35,11 @@ test('keeps directories, modes and owners', () => {
     { name: 'a/', body: Buffer.alloc(0), directory: true, mode: 0o700, owner },
     { name: 'a/b', body: Buffer.from('c'), mode: 0o640, owner },
   ];
-  const listed = execFileSync('tar', ['-tvf', '-', '--numeric-owner'], { input: archived(entries, new Date(0)) });
-  expect(listed.toString()).toMatch(/^drwx------ 1000\/1001 .*a\/\n-rw-r----- 1000\/1001 .*a\/b\n$/);
+  const listing = execFileSync('tar', ['-tvf', '-', '--numeric-owner'], { input: archived(entries, new Date(0)) });
+  expect(listing.toString()).toMatch(/^drwx------ 1000\/1001 .*a\/\n-rw-r----- 1000\/1001 .*a\/b\n$/);
 });
 
-test('finds the first file behind directories and extended headers', () => {
+test('finds the first file after directories and extended headers', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
   const name = 'n'.repeat(150);
   writeFileSync(join(dir, name), 'x'.repeat(700));

@@ -5,7 +5,7 @@
 import { gzipSync } from 'node:zlib';
 
 export interface Entry {
-  /** With slashes; at most 100 bytes. */
+  /** A path with slashes, of at most 100 bytes. */
   name: string;
   body: Buffer;
   /** The name of a directory ends in a slash; its body is empty. */
@@ -14,7 +14,7 @@ export interface Entry {
   owner?: { uid: number; gid: number };
 }
 
-const block = 512;
+const blockBytes = 512;
 const checksumAt = 148;
 const blankChecksum = '        ';
 
@@ -22,7 +22,7 @@ const octal = (value: number, width: number) => `${value.toString(8).padStart(wi
 
 function header({ name, body, directory = false, mode = 0o600, owner }: Entry, at_seconds: number): Buffer {
   if (Buffer.byteLength(name) > 100) throw new Error(`the name ${name} is too long for an archive`);
-  const bytes = Buffer.alloc(block);
+  const bytes = Buffer.alloc(blockBytes);
   let offset = 0;
   const put = (text: string, width: number) => {
     bytes.write(text, offset, width, 'utf8');
@@ -30,7 +30,8 @@ function header({ name, body, directory = false, mode = 0o600, owner }: Entry, a
   };
   put(name, 100);
   put(octal(mode, 8), 8);
-  // Without an owner, the files belong to the user who unpacks them; never record the packing user.
+  // Without an owner, the files belong to the user who unpacks them. The user who packs them is
+  // never recorded.
   put(octal(owner?.uid ?? 0, 8), 8);
   put(octal(owner?.gid ?? 0, 8), 8);
   put(octal(body.length, 12), 12);
@@ -45,12 +46,12 @@ function header({ name, body, directory = false, mode = 0o600, owner }: Entry, a
   return bytes;
 }
 
-const padding = (length: number) => Buffer.alloc((block - (length % block)) % block);
+const padding = (length: number) => Buffer.alloc((blockBytes - (length % blockBytes)) % blockBytes);
 
 export function archived(entries: readonly Entry[], at: Date): Buffer {
   const at_seconds = Math.floor(at.getTime() / 1000);
   const blocks = entries.flatMap((entry) => [header(entry, at_seconds), entry.body, padding(entry.body.length)]);
-  return Buffer.concat([...blocks, Buffer.alloc(2 * block)]);
+  return Buffer.concat([...blocks, Buffer.alloc(2 * blockBytes)]);
 }
 
 export const packed = (entries: readonly Entry[], at: Date): Buffer => gzipSync(archived(entries, at));
@@ -64,12 +65,12 @@ const plainFile = ['0', '\0'];
  * times).
  */
 export function firstFile(archive: Buffer): Buffer | null {
-  for (let at = 0; at + block <= archive.length && archive[at] !== 0; ) {
+  for (let at = 0; at + blockBytes <= archive.length && archive[at] !== 0; ) {
     const size = Number.parseInt(archive.toString('latin1', at + sizeAt, at + sizeAt + 12), 8) || 0;
-    const body = at + block;
+    const bodyAt = at + blockBytes;
     if (plainFile.includes(archive.toString('latin1', at + kindAt, at + kindAt + 1)))
-      return archive.subarray(body, body + size);
-    at = body + Math.ceil(size / block) * block;
+      return archive.subarray(bodyAt, bodyAt + size);
+    at = bodyAt + Math.ceil(size / blockBytes) * blockBytes;
   }
   return null;
 }

@@ -1,9 +1,9 @@
-/** This host: its identity, its processes, and its limit of open files. */
+/** Reads the identity of this host, its processes and the limit of open files. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
-/** Only Linux has these files; elsewhere the host name has to do. */
-function orNothing(read: () => string): string {
+/** Only Linux has these files. On other systems, the identity is the host name alone. */
+function readOrEmpty(read: () => string): string {
   try {
     return read().trim();
   } catch (error) {
@@ -12,12 +12,12 @@ function orNothing(read: () => string): string {
   }
 }
 
-/** Tells a replica whether another replica's process id is meaningful here. */
+/** Two replicas with the same identity can check each other's process ids. */
 export const hostIdentity = (): string =>
   [
     hostname(),
-    orNothing(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')),
-    orNothing(() => readlinkSync('/proc/self/ns/pid')),
+    readOrEmpty(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')),
+    readOrEmpty(() => readlinkSync('/proc/self/ns/pid')),
   ]
     .filter(Boolean)
     .join('/');
@@ -27,20 +27,20 @@ export function isProcessAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Not being allowed to signal a process means that it exists.
+    // If we may not signal the process, it exists.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }
 
-/** Also used if the limit cannot be read. */
+/** The value for no limit, and for a limit that cannot be read. */
 const unlimited = 1_000_000;
 
 /**
- * The maximum number of files and connections this process may have open. Node raises the soft
- * limit to the hard one at startup.
+ * Returns how many files and connections this process may have open. Node raises the soft limit to
+ * the hard one at startup.
  */
 export function openFilesLimit(): number {
-  // Otherwise the report queries every network interface.
+  // Without this option, the report queries every network interface.
   const report = Object.assign(process.report, { excludeNetwork: true });
   const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | 'unlimited' } } };
   const soft = userLimits?.open_files?.soft;

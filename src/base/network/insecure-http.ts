@@ -1,7 +1,7 @@
 /** Refuses to send credentials in clear text to other hosts, unless explicitly allowed. */
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** An address that is valid only on the host that uses it. */
+/** True for an address that is valid only on the host that uses it. */
 export const isLoopbackUrl = (address: string): boolean => loopback.test(new URL(address).hostname);
 
 /** True if anyone on the network path can read the traffic to this address. */

@@ -1,4 +1,4 @@
-/** Certificates renewed under a running server. */
+/** Tests that a running server uses renewed certificates. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -18,14 +18,14 @@ let stop: () => void;
 const logged: string[] = [];
 const files = () => ({ tls_cert: join(dir, 'cert.pem'), tls_key: join(dir, 'key.pem') });
 
-async function put({ cert, key }: Certificate): Promise<void> {
+async function writeFiles({ cert, key }: Certificate): Promise<void> {
   await writeFile(files().tls_cert, cert);
   await writeFile(files().tls_key, key);
 }
 
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'slipway-tls-'));
-  await put(selfSigned('first.example'));
+  await writeFiles(selfSigned('first.example'));
   const tls = await openTlsFiles(files());
   if (!tls) throw new Error('no TLS');
   server = createServer({ cert: tls.cert, key: tls.key }, (_, reply) => reply.end('served'));
@@ -49,7 +49,7 @@ const open = () =>
     socket.on('error', reject);
   });
 
-async function nameNow(): Promise<string> {
+async function servedName(): Promise<string> {
   const socket = await open();
   const { subject } = socket.getPeerCertificate();
   socket.destroy();
@@ -57,32 +57,32 @@ async function nameNow(): Promise<string> {
 }
 
 it('uses renewed files for new connections and leaves open ones alone', async () => {
-  const kept = await open();
-  expect(await nameNow()).toBe('first.example');
-  await put(selfSigned('second.example'));
-  await until('the new certificate to be served', async () => (await nameNow()) === 'second.example');
+  const openConnection = await open();
+  expect(await servedName()).toBe('first.example');
+  await writeFiles(selfSigned('second.example'));
+  await until('the new certificate to be served', async () => (await servedName()) === 'second.example');
   let answer = '';
-  kept.on('data', (chunk) => {
+  openConnection.on('data', (chunk) => {
     answer += chunk;
   });
-  kept.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
-  await until('the kept connection to be answered', () => answer.includes('served'));
-  expect(kept.getPeerCertificate().subject.CN).toBe('first.example');
-  kept.destroy();
+  openConnection.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+  await until('the open connection to be answered', () => answer.includes('served'));
+  expect(openConnection.getPeerCertificate().subject.CN).toBe('first.example');
+  openConnection.destroy();
 });
 
-it('keeps the old certificate if the new files do not match, and logs it once', async () => {
+it('keeps the old certificate if the new files do not match or are missing, and logs it once', async () => {
   await writeFile(files().tls_cert, selfSigned('other.example').cert);
   await until('the refusal to be logged', () => logged.some((text) => text.includes('cannot be used')));
-  expect(await nameNow()).toBe('first.example');
+  expect(await servedName()).toBe('first.example');
   await rm(files().tls_key);
   await until('the missing file to be logged', () => logged.some((text) => text.includes('cannot read')));
-  expect(await nameNow()).toBe('first.example');
-  await put(selfSigned('third.example'));
-  await until('the good ones to be used', async () => (await nameNow()) === 'third.example');
+  expect(await servedName()).toBe('first.example');
+  await writeFiles(selfSigned('third.example'));
+  await until('the matching files to be used', async () => (await servedName()) === 'third.example');
   expect(logged.filter((text) => text.includes('cannot read'))).toHaveLength(1);
 });
 
-it('is off without files', async () => {
+it('returns null if no files are configured', async () => {
   expect(await openTlsFiles({ tls_cert: null, tls_key: null })).toBeNull();
 });

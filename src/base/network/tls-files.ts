@@ -1,6 +1,6 @@
 /**
- * Watches a server's certificate and key: renewed files serve new connections without a restart,
- * open connections continue. Files that do not match change nothing.
+ * Watches a server's certificate and key. New connections use renewed files without a restart, and
+ * open connections continue. A certificate and key that do not match are ignored.
  */
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
@@ -31,7 +31,7 @@ const defaultEveryMs = 10_000;
 
 const isSame = (a: TlsPair, b: TlsPair) => a.cert.equals(b.cert) && a.key.equals(b.key);
 
-/** Null if TLS is not configured. */
+/** Returns null if TLS is not configured. */
 export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<TlsFiles | null> {
   if (tls_cert === null || tls_key === null) return null;
   const read = async (): Promise<TlsPair> => ({ cert: await readFile(tls_cert), key: await readFile(tls_key) });
@@ -39,8 +39,8 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
   return {
     ...first,
     follow(server, { clock, log, every_ms = defaultEveryMs }) {
-      let seen = first;
-      let unreadable = false;
+      let lastRead = first;
+      let isUnreadable = false;
       let isChecking = false;
       const files = { tls_cert, tls_key };
 
@@ -48,15 +48,15 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
         let next: TlsPair;
         try {
           next = await read();
-          unreadable = false;
+          isUnreadable = false;
         } catch (error) {
-          if (!unreadable) log.warn({ error, ...files }, 'cannot read the TLS files; the previous ones stay in use');
-          unreadable = true;
+          if (!isUnreadable) log.warn({ error, ...files }, 'cannot read the TLS files; the previous ones stay in use');
+          isUnreadable = true;
           return;
         }
-        if (isSame(seen, next)) return;
+        if (isSame(lastRead, next)) return;
         // Remember bad files too, so that each pair is reported only once.
-        seen = next;
+        lastRead = next;
         try {
           createSecureContext(next);
         } catch (error) {

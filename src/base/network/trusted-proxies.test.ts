@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readSettings, SettingsError } from '../settings/settings.ts';
 import { trustedProxies } from './trusted-proxies.ts';
 
-const beyond = ['--host', '0.0.0.0', '--behind-proxy'];
+const publicHost = ['--host', '0.0.0.0', '--behind-proxy'];
 const proxiesOf = (...argv: string[]) => readSettings(argv, {}).trusted_proxies;
 
 test('trusts a proxy on the same host without a list', () => {
@@ -10,21 +10,21 @@ test('trusts a proxy on the same host without a list', () => {
   expect(proxiesOf()).toEqual([]);
 });
 
-test('requires a list beyond loopback', () => {
-  expect(() => proxiesOf(...beyond)).toThrow(SettingsError);
-  expect(() => proxiesOf(...beyond)).toThrow('--trusted-proxies');
-  expect(proxiesOf(...beyond, '--trusted-proxies', '10.0.0.5, 10.1.0.0/16,fd00::/8')).toEqual([
+test('requires a list if the server listens on other addresses than loopback', () => {
+  expect(() => proxiesOf(...publicHost)).toThrow(SettingsError);
+  expect(() => proxiesOf(...publicHost)).toThrow('--trusted-proxies');
+  expect(proxiesOf(...publicHost, '--trusted-proxies', '10.0.0.5, 10.1.0.0/16,fd00::/8')).toEqual([
     '10.0.0.5',
     '10.1.0.0/16',
     'fd00::/8',
   ]);
-  expect(readSettings(beyond, { SLIPWAY_TRUSTED_PROXIES: 'private' }).trusted_proxies).toEqual(['private']);
+  expect(readSettings(publicHost, { SLIPWAY_TRUSTED_PROXIES: 'private' }).trusted_proxies).toEqual(['private']);
 });
 
 test.for(['everybody', '10.0.0.0/33', '0.0.0.0/0', '::/0', '10.0.0.0/8/8', '10.0.0.1,,10.0.0.2', '1', '10.0.0.0/-1'])(
   'refuses the list %s',
   (list) => {
-    expect(() => proxiesOf(...beyond, '--trusted-proxies', list)).toThrow(SettingsError);
+    expect(() => proxiesOf(...publicHost, '--trusted-proxies', list)).toThrow(SettingsError);
   },
 );
 

@@ -1,17 +1,17 @@
 /**
- * The proxies whose forwarding headers are trusted: `--trusted-proxies`, a list of addresses and
- * networks.
+ * Matches the proxies whose forwarding headers are trusted. `--trusted-proxies` is a list of
+ * addresses and networks.
  */
 import { BlockList, isIP } from 'node:net';
 
 export interface TrustedProxies {
-  /** As configured, for display. */
+  /** The configured list, for display. */
   list: readonly string[];
   trusts(address: string | undefined): boolean;
 }
 
 /** Shorthands for common networks. */
-const named: Record<string, readonly string[]> = {
+const namedNetworks: Record<string, readonly string[]> = {
   loopback: ['127.0.0.0/8', '::1/128'],
   private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
 };
@@ -19,7 +19,8 @@ const named: Record<string, readonly string[]> = {
 const family = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
 /**
- * Unwraps an IPv4 address mapped into IPv6: a dual-stack socket reports the same caller both ways.
+ * Unwraps an IPv4 address that is mapped into IPv6, since a dual-stack socket reports the same
+ * caller in both forms.
  */
 export function plainAddress(address: string): string | undefined {
   const unmapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
@@ -28,8 +29,8 @@ export function plainAddress(address: string): string | undefined {
 
 /** Returns undefined for an entry that is neither an address, a network nor a known name. */
 function networksOf(entry: string): readonly string[] | undefined {
-  const known = named[entry];
-  if (known) return known;
+  const networks = namedNetworks[entry];
+  if (networks) return networks;
   const [address = '', bits, ...rest] = entry.split('/');
   const width = { 0: undefined, 4: 32, 6: 128 }[isIP(address)];
   if (width === undefined || rest.length > 0) return undefined;
@@ -38,7 +39,7 @@ function networksOf(entry: string): readonly string[] | undefined {
   return [`${address}/${bits ?? width}`];
 }
 
-/** The first entry that cannot be parsed. */
+/** Returns the first entry that cannot be parsed, if any. */
 export const badProxyEntry = (list: readonly string[]): string | undefined =>
   list.find((entry) => networksOf(entry) === undefined);
 

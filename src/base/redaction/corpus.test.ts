@@ -1,6 +1,6 @@
 /**
- * Redacts real formats in real contexts, leaves harmless text alone, and stays fast on hostile
- * text.
+ * Tests the redactor on real secret formats in real contexts, on harmless texts, and its speed on
+ * hostile text.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -22,26 +22,26 @@ const contexts: Record<string, (secret: string) => string> = {
   YAML: (secret) => `upstream:\n  value: ${secret}\n  retries: 3`,
 };
 
-test('the corpus has enough samples, each different', () => {
+test('the corpus has at least 100 different secrets and 50 harmless texts', () => {
   expect(sampleSecrets.length).toBeGreaterThanOrEqual(100);
   expect(new Set(sampleSecrets.map(({ secret }) => secret)).size).toBe(sampleSecrets.length);
   expect(harmlessTexts.length).toBeGreaterThanOrEqual(50);
 });
 
 test.for(Object.entries(contexts))('redacts every format in %s', ([, context]) => {
-  const left = sampleSecrets
+  const missedNames = sampleSecrets
     .filter(({ secret, hidden }) => builtInRedactor.text(context(secret)).includes(hidden.slice(0, 12)))
     .map(({ name }) => name);
-  expect(left).toEqual([]);
+  expect(missedNames).toEqual([]);
 });
 
 test('redacts every format in data and in its JSON', () => {
-  const left = sampleSecrets.filter(({ secret, hidden }) => {
+  const missed = sampleSecrets.filter(({ secret, hidden }) => {
     const data = { lines: ['before', `\n${secret}`], nested: { value: secret } };
-    const kept = builtInRedactor.json(JSON.stringify(data));
-    return kept.includes(hidden.slice(0, 12)) || JSON.stringify(builtInRedactor.value(data)) !== kept;
+    const redacted = builtInRedactor.json(JSON.stringify(data));
+    return redacted.includes(hidden.slice(0, 12)) || JSON.stringify(builtInRedactor.value(data)) !== redacted;
   });
-  expect(left.map(({ name }) => name)).toEqual([]);
+  expect(missed.map(({ name }) => name)).toEqual([]);
 });
 
 const value = 'hunter2-Zx81';
@@ -77,15 +77,15 @@ test.for([
   `https://discord.com/api/webhooks/123456789012345678/${value}${value}`,
   `passphrase = "two words ${value}"`,
   `credentials=${value}`,
-])('%s', (given) => {
-  const kept = builtInRedactor.text(given);
-  expect(kept).not.toContain(value.slice(0, 8));
-  expect(kept).toContain(redactionMark);
-  expect(builtInRedactor.text(kept)).toBe(kept);
+])('redacts the value in %s', (input) => {
+  const redacted = builtInRedactor.text(input);
+  expect(redacted).not.toContain(value.slice(0, 8));
+  expect(redacted).toContain(redactionMark);
+  expect(builtInRedactor.text(redacted)).toBe(redacted);
 });
 
-test('redacts values under secret names in every shape, and keeps counts', () => {
-  const given = {
+test('redacts all values under secret names, nested ones too, and keeps counts', () => {
+  const input = {
     tokens: [value, { nested: 'stays' }],
     password: [[value], 1234],
     credentials: value,
@@ -96,16 +96,16 @@ test('redacts values under secret names in every shape, and keeps counts', () =>
     PWD: '/work',
     command: ['mysql', '--password', value, '--host', 'db'],
   };
-  const kept = builtInRedactor.value(given);
-  expect(JSON.stringify(kept)).not.toContain(value);
-  expect(kept).toMatchObject({
+  const redacted = builtInRedactor.value(input);
+  expect(JSON.stringify(redacted)).not.toContain(value);
+  expect(redacted).toMatchObject({
     tokens: [redactionMark, { nested: 'stays' }],
     password: [[redactionMark], redactionMark],
     max_tokens: 512,
     PWD: '/work',
     command: ['mysql', '--password', redactionMark, '--host', 'db'],
   });
-  expect(JSON.parse(builtInRedactor.json(JSON.stringify(given)))).toEqual(kept);
+  expect(JSON.parse(builtInRedactor.json(JSON.stringify(input)))).toEqual(redacted);
 });
 
 test.for(harmlessTexts)('leaves %s as it is', (plain) => {
@@ -116,7 +116,7 @@ test.for(harmlessTexts)('leaves %s as it is', (plain) => {
 /**
  * Runs every pattern without looking for keywords first, unless the keyword lies outside the match.
  */
-const thorough = (text: string): string =>
+const redactWithAllPatterns = (text: string): string =>
   patterns
     .filter(({ keywords, keyword_outside }) => !keyword_outside || keywords.some((keyword) => text.includes(keyword)))
     .reduce(
@@ -124,7 +124,7 @@ const thorough = (text: string): string =>
       text,
     );
 
-test('the keyword scan misses nothing that a pattern would find', () => {
+test('the keyword scan skips no pattern that would match', () => {
   const pieces = fc.oneof(
     fc.constantFrom(...sampleSecrets.map(({ secret }) => secret)),
     fc.constantFrom(
@@ -142,15 +142,15 @@ test('the keyword scan misses nothing that a pattern would find', () => {
   fc.assert(
     fc.property(fc.array(pieces, { maxLength: 8 }), (parts) => {
       const text = parts.join('');
-      expect(builtInRedactor.text(text)).toBe(thorough(text));
+      expect(builtInRedactor.text(text)).toBe(redactWithAllPatterns(text));
       const data = { field: text };
-      expect(JSON.parse(builtInRedactor.json(JSON.stringify(data)))).toEqual({ field: thorough(text) });
+      expect(JSON.parse(builtInRedactor.json(JSON.stringify(data)))).toEqual({ field: redactWithAllPatterns(text) });
     }),
     { numRuns: 3_000, examples: [[['-us', '://']], [['curl ', '-us', '://', value]]] },
   );
 });
 
-const hostile = [
+const hostilePieces = [
   ...new Set(patterns.flatMap(({ keywords }) => keywords.slice(0, 2))),
   'password="',
   "secret:'",
@@ -166,20 +166,20 @@ const hostile = [
   'pass:',
 ];
 
-/** CPU time of this process only, so that a busy machine does not matter. */
+/** Measures the CPU time of this process only, so that a busy machine does not matter. */
 function cpuMs(work: () => void): number {
-  let least = Number.POSITIVE_INFINITY;
+  let minMs = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4; run++) {
     const before = process.cpuUsage();
     work();
     const { user, system } = process.cpuUsage(before);
-    least = Math.min(least, (user + system) / 1000);
+    minMs = Math.min(minMs, (user + system) / 1000);
   }
-  return least;
+  return minMs;
 }
 
 test('takes time proportional to the length of hostile text', () => {
-  const slow = hostile.filter((piece) => {
+  const slow = hostilePieces.filter((piece) => {
     const long = (length: number) => `${piece.repeat(Math.ceil(length / piece.length))} token curl password`;
     const [some, more] = [long(25_000), long(100_000)];
     // Less than a millisecond is noise.

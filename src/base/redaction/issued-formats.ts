@@ -1,7 +1,7 @@
 /**
- * Token formats with a recognizable prefix, and a tail of a minimum length. Add a format as a row.
- * Lengths are lower bounds, somewhat below those in use, so that longer generations of a token
- * still match.
+ * Lists token formats that have a recognizable prefix and a tail of a minimum length. To add a
+ * format, add a row. The minimum lengths are somewhat below those in use, so that other generations
+ * of a token still match.
  */
 
 const tails = {
@@ -197,15 +197,15 @@ export interface IssuedFormat {
   find: RegExp;
 }
 
-const literally = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+const escapeRegExp = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 /**
- * A prefix in the middle of a word does not count: `task-` is not `sk-`. The letter of an escape
- * (`\n`) is not part of a word.
+ * A prefix in the middle of a word does not count, as in `task-` for `sk-`. The letter of an escape
+ * sequence (`\n`) is not part of a word.
  */
 export const wordBegin = '(?:(?<![A-Za-z0-9])|(?<=\\\\[nrtbf]))';
 
 export const issuedFormats: readonly IssuedFormat[] = rows.map(([prefix, tail, atLeast]) => ({
   prefix,
-  find: new RegExp(`${wordBegin}${literally(prefix)}${tails[tail]}{${atLeast},}`, 'g'),
+  find: new RegExp(`${wordBegin}${escapeRegExp(prefix)}${tails[tail]}{${atLeast},}`, 'g'),
 }));

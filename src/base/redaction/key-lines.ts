@@ -1,18 +1,17 @@
 /**
- * Recognizes a private key printed over several lines, whose middle lines look like nothing in
- * particular. The caller feeds lines in order, per stream. Pure, apart from the position in each
- * stream.
+ * Recognizes a private key that is printed over several lines. Its middle lines alone do not look
+ * like a secret. The caller passes the lines of each stream in order.
  */
 
-/** The position of a stream inside a key; plain data. */
+/** The state of a stream inside a key, as plain data. */
 export interface OpenKey {
   /** Characters before the key on its first line: some programs prefix each line they print. */
   margin: number;
-  /** Length of a full line; null until one was seen. Only the last line of a key is shorter. */
+  /** Length of a full line; null before the first one. Only the last line of a key is shorter. */
   width: number | null;
   /** The last line was seen; only the end marker may follow. */
   ended: boolean;
-  /** Lines so far; a longer block than any key is not a key. */
+  /** Lines so far. A block that is longer than any key is not a key. */
   lines: number;
 }
 
@@ -33,7 +32,7 @@ export const mayContinueKey = (line: string): boolean =>
   ends.test(line) || (line.length >= minWidth && encoded.test(line.slice(-minWidth)));
 
 /** Strips the line prefix, quotes and the line ending of a source text. */
-const bare = (line: string, margin: number) =>
+const stripLine = (line: string, margin: number) =>
   line
     .slice(margin)
     .trim()
@@ -41,8 +40,8 @@ const bare = (line: string, margin: number) =>
 
 /** The first line's prefix may repeat on each line, be longer there, or be missing. */
 function bodyOf(line: string, { margin }: OpenKey): string {
-  const stripped = bare(line, margin);
-  return stripped !== '' && (encoded.test(stripped) || header.test(stripped)) ? stripped : bare(line, 0);
+  const stripped = stripLine(line, margin);
+  return stripped !== '' && (encoded.test(stripped) || header.test(stripped)) ? stripped : stripLine(line, 0);
 }
 
 export interface KeyLines {
@@ -51,13 +50,13 @@ export interface KeyLines {
    * single line is left to the patterns.
    */
   isInside(stream: string, line: string): boolean;
-  /** By stream; empty outside of every key. */
+  /** The open keys by stream; empty if no stream is inside a key. */
   open(): ReadonlyMap<string, OpenKey>;
 }
 
 /** `mark` replaces lines of a key; pass it when lines that are already redacted are read again. */
-export function followKeyLines(begun: ReadonlyMap<string, OpenKey> = new Map(), mark?: string): KeyLines {
-  const open = new Map([...begun].map(([stream, key]) => [stream, { ...key }]));
+export function followKeyLines(openKeys: ReadonlyMap<string, OpenKey> = new Map(), mark?: string): KeyLines {
+  const open = new Map([...openKeys].map(([stream, key]) => [stream, { ...key }]));
 
   const continues = (key: OpenKey, line: string): boolean => {
     if (++key.lines > maxLines) return false;
@@ -77,7 +76,7 @@ export function followKeyLines(begun: ReadonlyMap<string, OpenKey> = new Map(), 
       const end = key ? ends.exec(line) : null;
       if (end) {
         open.delete(stream);
-        return encoded.test(bare(line.slice(0, end.index), 0));
+        return encoded.test(stripLine(line.slice(0, end.index), 0));
       }
       const begin = begins.exec(line);
       if (begin) {

@@ -1,12 +1,12 @@
 /**
  * Finds which of many keywords occur in a text, in one pass (Aho–Corasick). The time does not
- * depend on the number of keywords, so each pattern has its own, and only patterns whose keyword
- * occurs run.
+ * depend on the number of keywords. Each pattern can therefore have its own keywords, and only
+ * patterns whose keyword occurs are run.
  */
 
 /**
- * Returns the owners of the keywords that occur, each once and in order; undefined if there are
- * none.
+ * Returns the owners of the keywords that occur, each once and in order, or undefined if none
+ * occurs.
  */
 export type KeywordScan = (text: string) => number[] | undefined;
 
@@ -35,7 +35,7 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
   const { classOf, classes } = classesOf(all);
   const states = 1 + all.reduce((sum, keyword) => sum + keyword.length, 0);
   const next = new Int32Array(states * classes);
-  // Sparse: only a few states end a keyword.
+  // Most entries are undefined, since only a few states end a keyword.
   const owners: (number[] | undefined)[] = [undefined];
 
   for (const [owner, keywords] of keywordsOf.entries())
@@ -52,7 +52,7 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
       owners[state] = [...(owners[state] ?? []), owner];
     }
 
-  // Breadth first: a state's failure state is shorter, so its row of the table is already complete.
+  // Go breadth first: a failure state is shorter than its state, so its row is already complete.
   const failure = new Int32Array(owners.length);
   const queue: number[] = [];
   for (let letter = 0; letter < classes; letter++) if (next[letter] !== 0) queue.push(next[letter] as number);

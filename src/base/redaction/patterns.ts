@@ -1,7 +1,7 @@
 /**
  * The patterns of the redactor: our own tokens, formats with a recognizable prefix, and values in
- * places where secrets stand. Every pattern takes time linear in the text, because untrusted
- * machines write it.
+ * places that usually hold secrets. Every pattern takes time linear in the length of the text,
+ * because untrusted machines write the text.
  */
 import { issuedFormats, wordBegin } from './issued-formats.ts';
 import { keyBegin, keyEnd } from './key-lines.ts';
@@ -13,14 +13,14 @@ export interface Pattern {
   leaves?: string;
   ends?: string;
   /**
-   * Each match contains one of these keywords, also in JSON; the pattern runs only if one occurs.
-   * Case is ignored. Without keywords the pattern runs on every text: only for formats without a
-   * prefix to search for.
+   * Each match contains one of these keywords, also in JSON. The pattern runs only if one occurs;
+   * case is ignored. A pattern without keywords runs on every text, so omit them only for formats
+   * without a prefix.
    */
   keywords: readonly string[];
   /**
-   * The keyword is a condition outside the match: `-u` takes a password after `curl`, elsewhere a
-   * user.
+   * The keyword need not be part of the match. For example, `-u` takes a password only after
+   * `curl`.
    */
   keyword_outside?: true;
 }
@@ -33,18 +33,18 @@ const bareValue = `[^\\s"'&,;[\\]{}\\\\]+`;
 const untilQuote = `(\\\\{0,7}["']))(?!\\2)`;
 const everyName = `${passwordName}|${keyName}`;
 /**
- * `pass` and `pwd` also occur in prose, test results and shells: paths, counts and answers are not
- * passwords.
+ * `pass` and `pwd` also occur in prose, test results and shells, so paths, counts and words such as
+ * `ok` are not redacted as passwords.
  */
 const notPlain = '(?![/~$]|(?:\\d{1,6}|true|false|ok|yes|no)(?![^\\s,;"\']))';
 
-/** Words that follow a flag's name in a sentence about it, and placeholders. */
+/** Words that follow a flag's name in a sentence about the flag, and placeholders. */
 const notProse =
   '(?!(?:is|was|are|were|be|must|may|can|cannot|should|needs?|and|or|for|to|with|without|not|has|had|in|from|of|the|an?|on|if|when|as|option|flag|instead|given|missing|required|takes|wants|value|token|password|secret|file|name|path)(?![^\\s,.:;]))';
 
 /**
- * First in order. Fixed lengths let the engine skip through the text; a lookbehind would miss `\n`
- * in JSON.
+ * These run first. Their fixed lengths let the regular expression engine skip through the text. A
+ * lookbehind would miss `\n` in JSON.
  */
 const withoutKeyword: Pattern[] = [
   { find: /SK[0-9a-f]{32}/g, keywords: [] },
@@ -83,7 +83,7 @@ const shaped: Pattern[] = [
 ];
 
 const inContext: Pattern[] = [
-  // A header, to the end of its line or of the enclosing quotes.
+  // Redact a header up to the end of its line or of the enclosing quotes.
   {
     find: /((?:authorization|cookie|(?<![\w-])(?:x(?:-[a-z]{1,16}){0,3}-(?:key|token|secret)|private-token))(?:\\{0,7}["'])?\s{0,8}[:=]\s{0,8}(?:\\{0,7}["'])?)(?!(?:\w{1,16} )?\[struck out\])(\w{1,16} (?=\S))?[^\s"'\\][^\r\n"'\\]*/gi,
     leaves: '$1$2',
@@ -108,8 +108,8 @@ const inContext: Pattern[] = [
     leaves: '$1',
     keywords: ['sig=', 'signature='],
   },
-  // A quoted value, to its closing quote. An escaped quote is part of the value; the quotes may be
-  // escaped themselves.
+  // Redact a quoted value up to its closing quote. An escaped quote is part of the value, and the
+  // quotes themselves may be escaped.
   {
     find: new RegExp(`((?:${everyName})${assigned}${untilQuote}[^\\r\\n]*?(?=(?<!\\\\)\\2|[\\r\\n]|$)`, 'gi'),
     leaves: '$1',
@@ -126,7 +126,7 @@ const inContext: Pattern[] = [
     keywords: nameKeywords.short,
   },
   {
-    // `second pass: 12 machines` is prose: before a colon the name must stand alone.
+    // `second pass: 12 machines` is prose, so no word may precede the name before a colon.
     find: new RegExp(`((?:${shortName})${quote}?(?:=|(?<![\\w.,)] \\w{1,16}):\\s{0,8}))${notPlain}${bareValue}`, 'g'),
     leaves: '$1',
     keywords: nameKeywords.short,
@@ -142,7 +142,7 @@ const inContext: Pattern[] = [
     leaves: '$1',
     keywords: nameKeywords.token,
   },
-  // A flag and its value: `--password x`, or as list items: "--password", "x".
+  // Redact the value of a flag: `--password x`, or as list items "--password", "x".
   {
     find: new RegExp(
       `((?<![\\w-])--?(?:[a-z][a-z0-9]{0,31}[-_]){0,4}(?:[a-z][a-z0-9]{0,31})?(?:${everyName}|pass|pwd|token)(?:[ \\t]{1,8}${quote}?|${quote}[ \\t]{0,4},[ \\t]{0,4}${quote}))${notProse}[^\\s"'\\\\[<$-][^\\s"'\\\\]*`,
@@ -152,7 +152,7 @@ const inContext: Pattern[] = [
     keywords: [...nameKeywords.password, ...nameKeywords.key, ...nameKeywords.token, ...nameKeywords.short],
   },
   { find: /((?<![\w-])sshpass\s{1,4}-p\s{0,4}["']?)[^\s"'[]+/g, leaves: '$1', keywords: ['sshpass'] },
-  // `docker run -u 1000:1000` is a user and a group.
+  // `docker run -u 1000:1000` passes a user and a group, so two numbers are not redacted.
   {
     find: /((?<![\w-])(?:-u|--user|--proxy-user)(?:=|\s{1,4})?["']?[^\s:"'/]{1,128}:)(?!\d+(?![^\s"']))[^\s"'[]+/g,
     leaves: '$1',

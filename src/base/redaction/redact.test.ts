@@ -1,4 +1,4 @@
-/** Redacts secrets in any wrapping, leaves plain words alone, and is idempotent. */
+/** Tests that secrets are redacted in any context, and that plain words and redacted text stay. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { builtInRedactor, createRedactor, redactionMark } from './redact.ts';
@@ -33,9 +33,9 @@ test.for([
   [`password: "two words ${secret}" and more`, `password: "${redactionMark}" and more`],
   [`{"msg":"{\\"secret\\":\\"${secret}\\",\\"a\\":1}"}`, `{"msg":"{\\"secret\\":\\"${redactionMark}\\",\\"a\\":1}"}`],
   [`{"msg":"{\\"cookie\\":\\"s=${secret}\\"}"}`, `{"msg":"{\\"cookie\\":\\"${redactionMark}\\"}"}`],
-] as const)('%s', ([given, kept]) => {
-  expect(builtInRedactor.text(given)).toBe(kept);
-  expect(builtInRedactor.text(kept)).toBe(kept);
+] as const)('redacts %s', ([input, redacted]) => {
+  expect(builtInRedactor.text(input)).toBe(redacted);
+  expect(builtInRedactor.text(redacted)).toBe(redacted);
 });
 
 test.for([
@@ -48,41 +48,41 @@ test.for([
   'the access key was rotated',
 ])('leaves %s as it is', (plain) => expect(builtInRedactor.text(plain)).toBe(plain));
 
-test('redacts a value for its name or for its format', () => {
+test('redacts a value because of its name or its format', () => {
   const at = new Date(0);
-  const given = { at, headers: { Authorization: 'x', accept: '*/*' }, join_token: 'short', pin: [token], token: null };
-  const kept = {
+  const input = { at, headers: { Authorization: 'x', accept: '*/*' }, join_token: 'short', pin: [token], token: null };
+  const redacted = {
     at,
     headers: { Authorization: redactionMark, accept: '*/*' },
     join_token: redactionMark,
     pin: [redactionMark],
   };
-  expect(builtInRedactor.value(given)).toEqual({ ...kept, token: null });
-  expect(JSON.parse(builtInRedactor.json(JSON.stringify(given)))).toEqual({
-    ...kept,
+  expect(builtInRedactor.value(input)).toEqual({ ...redacted, token: null });
+  expect(JSON.parse(builtInRedactor.json(JSON.stringify(input)))).toEqual({
+    ...redacted,
     at: at.toISOString(),
     token: null,
   });
 });
 
 const key = ['MIIEowIBAAKCAQEAplanted1'.padEnd(64, 'A'), 'planted2'.padEnd(64, 'B'), 'planted3='];
-const printed = ['-----BEGIN RSA PRIVATE KEY-----', ...key, '-----END RSA PRIVATE KEY-----'];
+const keyLines = ['-----BEGIN RSA PRIVATE KEY-----', ...key, '-----END RSA PRIVATE KEY-----'];
 
 test.for([
-  ['as it is', (line: string) => line, ''],
+  ['printed plainly', (line: string) => line, ''],
   [
-    'with a time before each line',
+    'printed with a time before each line',
     (line: string) => `2026-01-01T00:00:00Z app | ${line}`,
     '2026-01-01T00:00:00Z app | ',
   ],
-  ['as a source text', (line: string) => `  "${line}\\n" +`, '  "'],
-] as const)('a key over several lines goes, %s, and what is around it stays', ([, form, margin]) => {
-  const lines = ['before', ...printed.map(form), 'after', 'sha256 of it', 'd'.repeat(64)];
-  const kept = builtInRedactor.value(lines);
-  expect(kept.join()).not.toContain('planted');
-  expect(kept.slice(0, 2)).toEqual(['before', `${margin}-----BEGIN RSA PRIVATE KEY-----${redactionMark}`]);
-  expect(kept.slice(6)).toEqual(['after', 'sha256 of it', 'd'.repeat(64)]);
-  expect(builtInRedactor.value(kept)).toEqual(kept);
+  ['printed as source code', (line: string) => `  "${line}\\n" +`, '  "'],
+] as const)('redacts a key over several lines, %s, and keeps the lines around it', ([, form, margin]) => {
+  const lines = ['before', ...keyLines.map(form), 'after', 'sha256 of it', 'd'.repeat(64)];
+  const redacted = builtInRedactor.value(lines);
+  expect(redacted.join()).not.toContain('planted');
+  expect(redacted.slice(0, 2)).toEqual(['before', `${margin}-----BEGIN RSA PRIVATE KEY-----${redactionMark}`]);
+  expect(redacted.slice(6)).toEqual(['after', 'sha256 of it', 'd'.repeat(64)]);
+  expect(builtInRedactor.value(redacted)).toEqual(redacted);
   const numbered = lines.map((line, seq) => ({ seq, stream: 'stdout', line }));
   const mixed = numbered.flatMap((each) => [each, { ...each, stream: 'stderr', line: 'tick' }]);
   const left = builtInRedactor.value(mixed);
@@ -103,10 +103,10 @@ test('redacts the literals and expressions of an installation', () => {
   );
 });
 
-test('keeps field names and redacts other keys', () => {
+test('keeps keys that look like field names, and redacts other keys', () => {
   const redactor = createRedactor([], ['correlation_id', 'quartz-harbor-77-meadow']);
-  const given = { correlation_id: 'quartz-harbor-77-meadow', 'quartz-harbor-77-meadow': 1 };
-  expect(redactor.value(given)).toEqual({ correlation_id: redactionMark, [redactionMark]: 1 });
+  const input = { correlation_id: 'quartz-harbor-77-meadow', 'quartz-harbor-77-meadow': 1 };
+  expect(redactor.value(input)).toEqual({ correlation_id: redactionMark, [redactionMark]: 1 });
 });
 
 test('redacts a learned literal in every form, but not in a copy without learned literals', () => {
@@ -123,7 +123,7 @@ test('redacts a learned literal in every form, but not in a copy without learned
   );
 });
 
-test('memory grows with the number of literals and not with their length', () => {
+test('uses memory for the number of literals, not for their length', () => {
   const bytesOf = (length: number): number => {
     const before = process.memoryUsage().arrayBuffers;
     createRedactor(
@@ -135,7 +135,7 @@ test('memory grows with the number of literals and not with their length', () =>
   expect(bytesOf(64_000)).toBeLessThan(2 ** 20);
 });
 
-test('treats JSON text like the data', () => {
+test('redacts JSON text like the data that it holds', () => {
   const words = fc.constantFrom(
     token,
     'password',
@@ -154,9 +154,9 @@ test('treats JSON text like the data', () => {
   const values = fc.dictionary(fc.oneof(texts, fc.string()), fc.oneof(texts, fc.array(texts), fc.integer()));
   fc.assert(
     fc.property(values, (value) => {
-      const kept = builtInRedactor.value(value);
-      expect(JSON.parse(builtInRedactor.json(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(kept)));
-      expect(builtInRedactor.value(kept)).toEqual(kept);
+      const redacted = builtInRedactor.value(value);
+      expect(JSON.parse(builtInRedactor.json(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(redacted)));
+      expect(builtInRedactor.value(redacted)).toEqual(redacted);
     }),
   );
 });

@@ -1,7 +1,7 @@
 /**
- * Redacts secrets from everything that is stored or shown: evidence, log lines, attachments. The
- * result depends only on the text and the learned literals, so redacting twice, or in two places,
- * gives the same text.
+ * Redacts secrets from everything that is stored or shown, such as evidence, log lines and
+ * attachments. The result depends only on the text and the learned literals. Redacting twice, or in
+ * two places, gives the same text.
  */
 
 import { followKeyLines } from './key-lines.ts';
@@ -11,46 +11,47 @@ import { everyNameKeyword, isPluralName, isSecretName } from './secret-names.ts'
 
 const keywordLength = 12;
 
-/** The longest part of a literal that JSON does not escape; may be empty. */
+/** Returns the longest part of a literal that JSON does not escape. The part may be empty. */
 const plainPart = (literal: string): string =>
   (literal.match(/[ !#-[\]-~]+/g) ?? []).reduce((longest, part) => (part.length > longest.length ? part : longest), '');
 
-/** Taken from the middle: keys and certificates of one kind start and end alike. */
+/** Takes a part from the middle, since keys and certificates of one kind start and end alike. */
 function keywordOf(literal: string): string {
   const part = plainPart(literal);
   const start = Math.max(0, Math.floor((part.length - keywordLength) / 2));
   return part.slice(start, start + keywordLength);
 }
 
-/** A value as is, and as escaped in JSON. */
+/** Returns the value itself and the value as escaped in JSON. */
 const formsOf = (literal: string): string[] => [...new Set([literal, JSON.stringify(literal).slice(1, -1)])];
 
 /**
- * Finds exact secret values. The scan uses a short part of each value as keyword and compares the
- * rest afterwards, so memory grows with the number of values, not with their length. Returns a
- * replacement of the literals that a text may hold; undefined if it holds none, or if there are
- * none.
+ * Finds exact secret values. The scan uses a short part of each value as its keyword, and the whole
+ * value is compared afterwards. Memory therefore grows with the number of values, not with their
+ * length. The search returns a function that replaces the literals which a text may hold, or
+ * undefined if it holds none.
  */
 function createLiteralSearch(
   literals: readonly string[],
   mark: string,
 ): ((text: string) => ((text: string) => string) | undefined) | undefined {
   // A literal that is part of the mark would match inside earlier replacements.
-  const known = [...new Set(literals)].filter((literal) => literal !== '' && !mark.includes(literal));
-  if (known.length === 0) return undefined;
-  const byKeyword = Map.groupBy(known, (literal) => keywordOf(literal).toLowerCase());
+  const searchable = [...new Set(literals)].filter((literal) => literal !== '' && !mark.includes(literal));
+  if (searchable.length === 0) return undefined;
+  const byKeyword = Map.groupBy(searchable, (literal) => keywordOf(literal).toLowerCase());
   // A literal without a searchable part is always compared.
-  const anywhere = byKeyword.get('') ?? [];
+  const withoutKeywordPart = byKeyword.get('') ?? [];
   byKeyword.delete('');
   const groups = [...byKeyword.values()];
   const scan = createKeywordScan([...byKeyword.keys()].map((keyword) => [keyword]));
   return (text) => {
     const hits = scan(text);
-    if (!hits && anywhere.length === 0) return undefined;
-    const suspects = [...anywhere, ...(hits ?? []).flatMap((group) => groups[group] ?? [])];
-    // Longest first: one literal may be part of another.
+    if (!hits && withoutKeywordPart.length === 0) return undefined;
+    const suspects = [...withoutKeywordPart, ...(hits ?? []).flatMap((group) => groups[group] ?? [])];
+    // Replace the longest first, since one literal may be part of another.
     const forms = suspects.flatMap(formsOf).sort((a, b) => b.length - a.length);
-    return (given) => forms.reduce((left, form) => (left.includes(form) ? left.replaceAll(form, mark) : left), given);
+    return (original) =>
+      forms.reduce((result, form) => (result.includes(form) ? result.replaceAll(form, mark) : result), original);
   };
 }
 
@@ -63,7 +64,7 @@ export interface Redactor {
   text(text: string): string;
   /** Redacts every text in plain data, and all values under secret names. */
   value<T>(value: T): T;
-  /** The same for JSON text; cheap if there is nothing to redact. */
+  /** Redacts JSON text like `value`. Cheap if there is nothing to redact. */
   json(text: string): string;
   /**
    * Whether a text or JSON may hold a secret. May return false positives, never false negatives.
@@ -73,7 +74,7 @@ export interface Redactor {
 
 /** A redactor that learns further secrets while in use. */
 export interface LearningRedactor extends Redactor {
-  /** Adds literals for good: a secret that has been replaced since may still be printed. */
+  /** Adds literals that are never removed: a replaced secret may still be printed. */
   learn(literals: readonly string[]): void;
   /** A redactor with the same rules and none of the learned literals. */
   withoutLearned(): LearningRedactor;
@@ -93,8 +94,8 @@ const replacementOf =
 const replacements = patterns.map(replacementOf);
 
 /**
- * Built once: it takes milliseconds, and some redactors live for one message. Name keywords have no
- * pattern and come last.
+ * Built only once, since it takes milliseconds and some redactors live for one message. Name
+ * keywords have no pattern and come last.
  */
 const scanBuiltIn = createKeywordScan([...patterns.map(({ keywords }) => keywords), everyNameKeyword]);
 
@@ -112,12 +113,12 @@ const searchBuiltIn: Search = (text) => {
 function searchWith(expressions: readonly string[], literals: readonly string[]): Search {
   const searchLiterals = createLiteralSearch(literals, redactionMark);
   if (!searchLiterals && expressions.length === 0) return searchBuiltIn;
-  const own = expressions.map((source) => replacementOf({ find: new RegExp(source, 'g'), keywords: [] }));
+  const ownReplacements = expressions.map((source) => replacementOf({ find: new RegExp(source, 'g'), keywords: [] }));
   return (text) => {
     const literal = searchLiterals?.(text);
     const builtIn = searchBuiltIn(text);
-    if (own.length === 0 && !literal) return builtIn;
-    return [...own, ...(literal ? [literal] : []), ...(builtIn ?? [])];
+    if (ownReplacements.length === 0 && !literal) return builtIn;
+    return [...ownReplacements, ...(literal ? [literal] : []), ...(builtIn ?? [])];
   };
 }
 
@@ -135,20 +136,21 @@ export function createRedactor(
   const known = new Set(literals);
   let search = searchWith(expressions, literals);
 
-  const text = (given: string): string => {
-    const suspects = search(given);
-    if (!suspects) return given;
-    return suspects.reduce((left, replace) => replace(left), given);
+  const text = (original: string): string => {
+    const suspects = search(original);
+    if (!suspects) return original;
+    return suspects.reduce((result, replace) => replace(result), original);
   };
 
-  const secret = (name: string, value: unknown): unknown => {
+  const redactSecret = (name: string, value: unknown): unknown => {
     if (typeof value === 'string') return redactionMark;
     if (typeof value === 'number') return isPluralName(name) ? value : redactionMark;
-    return Array.isArray(value) ? value.map((each) => secret(name, each)) : walk(value);
+    return Array.isArray(value) ? value.map((each) => redactSecret(name, each)) : walk(value);
   };
-  const under = (name: string, value: unknown): unknown => (isSecretName(name) ? secret(name, value) : walk(value));
+  const redactField = (name: string, value: unknown): unknown =>
+    isSecretName(name) ? redactSecret(name, value) : walk(value);
   /** Recognizes a key spread over several lines, and the value after a secret flag. */
-  const list = (values: readonly unknown[]): unknown[] => {
+  const redactList = (values: readonly unknown[]): unknown[] => {
     const keys = followKeyLines(undefined, redactionMark);
     return values.map((value, at) => {
       if (typeof value === 'string')
@@ -164,33 +166,33 @@ export function createRedactor(
   };
   const walk = (value: unknown): unknown => {
     if (typeof value === 'string') return text(value);
-    if (Array.isArray(value)) return list(value);
+    if (Array.isArray(value)) return redactList(value);
     if (typeof value !== 'object' || value === null || value instanceof Date) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([name, inner]) => [isFieldName(name) ? name : text(name), under(name, inner)]),
+      Object.entries(value).map(([name, inner]) => [isFieldName(name) ? name : text(name), redactField(name, inner)]),
     );
   };
 
   return {
     text,
     value: <T>(value: T) => walk(value) as T,
-    json: (written) => (search(written) ? JSON.stringify(walk(JSON.parse(written))) : written),
-    mayContain: (written) => search(written) !== undefined,
+    json: (jsonText) => (search(jsonText) ? JSON.stringify(walk(JSON.parse(jsonText))) : jsonText),
+    mayContain: (original) => search(original) !== undefined,
     learn(learned) {
-      const fresh = learned.filter((literal) => !known.has(literal));
-      if (fresh.length === 0) return;
-      // Mark them as known only after the search is built, so that the caller can retry after a
+      const newLiterals = learned.filter((literal) => !known.has(literal));
+      if (newLiterals.length === 0) return;
+      // Add the literals only after the search is built, so that the caller can retry after a
       // failure.
-      search = searchWith(expressions, [...known, ...fresh]);
-      for (const literal of fresh) known.add(literal);
+      search = searchWith(expressions, [...known, ...newLiterals]);
+      for (const literal of newLiterals) known.add(literal);
     },
     withoutLearned: () => createRedactor(expressions, literals),
   };
 }
 
-/** A word of a command line after which a secret value follows. */
+/** True for a flag of a command line that is followed by a secret value. */
 const isSecretFlag = (word: unknown): boolean =>
   typeof word === 'string' && /^--?[a-z][\w-]{0,127}$/i.test(word) && isSecretName(word);
 
-/** The rules of every installation. */
+/** Has the rules of every installation, and no literals. */
 export const builtInRedactor: Redactor = createRedactor();

@@ -1,6 +1,6 @@
 /**
- * Field and variable names that mark their value as secret: `DB_PASSWORD`, `join_token`,
- * `Set-Cookie`, `AccountKey`.
+ * Recognizes field and variable names whose value is secret, such as `DB_PASSWORD`, `join_token`,
+ * `Set-Cookie` and `AccountKey`.
  */
 
 const keyKinds = [
@@ -20,12 +20,12 @@ const keyKinds = [
   'subscription',
 ];
 
-/** Parts of case-insensitive patterns. */
+/** These are parts of case-insensitive patterns. */
 export const passwordName = 'pass(?:word|wd|phrase|code)|secret';
 export const keyName = `(?:${keyKinds.join('|')})[-_]?key`;
 /**
- * For case-sensitive patterns: `bypass` and `compass` are not passwords, and `PWD` alone is the
- * working directory.
+ * This is part of case-sensitive patterns: `bypass` and `compass` are not passwords, and `PWD`
+ * alone is the working directory.
  */
 export const shortName =
   '(?<![A-Za-z])(?:pass|Pass|PASS|pwd|Pwd)|(?<=[a-z])P(?:ass|wd)|(?<=[_-])PWD|(?<=[_-])(?:pw|PW)|(?<![A-Za-z])(?:db|pg|user|my|root|DB|PG|USER|MY|ROOT)(?:pass|PASS|pwd)';
@@ -38,14 +38,14 @@ const shortSecretName = new RegExp(`(?:${shortName})$`);
 
 export const isSecretName = (name: string): boolean => longSecretName.test(name) || shortSecretName.test(name);
 
-/** Plural names hold counts: `max_tokens: 100`. */
+/** A number under a plural name is a count, as in `max_tokens: 100`. */
 export const isPluralName = (name: string): boolean => /s$/i.test(name);
 
 const shorts = ['pass', 'pwd', 'pw'];
 
 /**
- * One of these occurs wherever a secret name does, in text or in JSON, where the closing quote may
- * be escaped.
+ * Every text with a secret name contains one of these keywords. In JSON, the closing quote after a
+ * name may be escaped.
  */
 export const nameKeywords = {
   password: ['passw', 'passphrase', 'passcode', 'secret'],

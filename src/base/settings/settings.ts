@@ -1,4 +1,4 @@
-/** The server's settings: flags, each with an environment variable. Read once, at startup. */
+/** Reads the server's settings once, at startup, from flags and their environment variables. */
 import { parseArgs } from 'node:util';
 import { tokenWeakness } from '../credentials/token-weakness.ts';
 import { badProxyEntry } from '../network/trusted-proxies.ts';
@@ -12,7 +12,7 @@ export interface ServerSettings {
   public_url: string | null;
   public_ca: string | null;
   nodes_dir: string | null;
-  /** File of the keys kept outside the database; null: keys.json in the data directory. */
+  /** The file of the keys outside the database; null for keys.json in the data directory. */
   key_file: string | null;
   tls_cert: string | null;
   tls_key: string | null;
@@ -24,13 +24,13 @@ export interface ServerSettings {
   docker_cert_dir: string | null;
   docker_auth_file: string | null;
   docker_allow_host_access: boolean;
-  /** Null: the default EC2 addresses. */
+  /** Null for the default EC2 addresses. */
   ec2_endpoint: string | null;
-  /** Null: Azure's public cloud. */
+  /** Null for Azure's public cloud. */
   azure_endpoint: string | null;
   azure_allow_roles_anywhere: boolean;
   /**
-   * Heartbeats per second per replica; the assigned intervals grow with the fleet to stay below it.
+   * Heartbeats per second and replica. The assigned intervals grow with the fleet to stay below it.
    */
   beat_rate: number;
   /** A console session ends after this long without use, and this long after sign-in. */
@@ -38,16 +38,16 @@ export interface ServerSettings {
   session_max_seconds: number;
   /** Failed tokens that one address may send before it is rate-limited. */
   token_failures: number;
-  /** Lifetime of an agent's credential; 0: unlimited. */
+  /** Lifetime of an agent's credential; 0 for unlimited. */
   credential_seconds: number;
   /** How long after its expiry a credential can still be exchanged for a new one. */
   credential_grace_seconds: number;
-  /** Age at which the task signing key is rotated; 0: only on request. */
+  /** Age at which the task signing key is rotated; 0 to rotate only on request. */
   task_key_seconds: number;
   /** How long a task key is announced before it signs, and accepted after its successor signs. */
   task_key_overlap_seconds: number;
   log_level: string;
-  /** The OTLP collector of traces; null: none. */
+  /** The OTLP collector of traces, or null. */
   otlp_endpoint: string | null;
   otlp_logs_endpoint: string | null;
   loki_endpoint: string | null;
@@ -210,7 +210,7 @@ export const serverUsage = (): string =>
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
 export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
 
-/** Beyond loopback, secrets must not travel in clear text. */
+/** Secrets must not be sent in clear text over a network. */
 export function refuseOpenListening(
   settings: Pick<ServerSettings, 'host' | 'tls_cert' | 'tls_key' | 'behind_proxy'>,
 ): void {
@@ -241,14 +241,14 @@ export function httpAddress(flag: string, given: string | null): string | null {
   return given;
 }
 
-/** The request carries an account's token. */
+/** Requests to this address contain the token of a cloud account. */
 function secureAddress(flag: string, given: string | null): string | null {
   if (given !== null && URL.parse(given)?.protocol !== 'https:')
     throw new SettingsError(`--${flag} must be an https address, not ${given}`);
   return given;
 }
 
-/** Any other sender could forge the address in the audit log, so the proxies must be known. */
+/** A trusted proxy can forge addresses in the audit log, so the operator must list the proxies. */
 function proxiesFrom(given: string | null, { host, behind_proxy }: { host: string; behind_proxy: boolean }): string[] {
   if (!behind_proxy) {
     if (given !== null) throw new SettingsError('--trusted-proxies goes with --behind-proxy');
@@ -296,7 +296,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     if (flags[flag] !== undefined) return `--${flag}`;
     return environment[variableOf(flag)] === undefined ? 'default' : variableOf(flag);
   };
-  const yes = (flag: string): boolean =>
+  const isSet = (flag: string): boolean =>
     flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
   const seconds = (flag: string): number => {
     const given = Number(text(flag));
@@ -305,8 +305,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     return given;
   };
   const host = text('host') ?? '127.0.0.1';
-  const behind_proxy = yes('behind-proxy');
-  const above0 = (flag: string): number => {
+  const behind_proxy = isSet('behind-proxy');
+  const positive = (flag: string): number => {
     const given = Number(text(flag));
     if (!Number.isFinite(given) || given <= 0)
       throw new SettingsError(`--${flag} must be a number above 0, not ${text(flag)}`);
@@ -326,22 +326,22 @@ export function readSettings(argv: string[], environment: Record<string, string 
     tls_key: text('tls-key'),
     behind_proxy,
     trusted_proxies: proxiesFrom(text('trusted-proxies'), { host, behind_proxy }),
-    allow_local_driver: yes('allow-local-driver'),
+    allow_local_driver: isSet('allow-local-driver'),
     docker_host: engineAddress(text('docker-host') ?? ''),
     docker_cert_dir: text('docker-cert-dir'),
     docker_auth_file: text('docker-auth-file'),
-    docker_allow_host_access: yes('docker-allow-host-access'),
+    docker_allow_host_access: isSet('docker-allow-host-access'),
     ec2_endpoint: httpAddress('ec2-endpoint', text('ec2-endpoint')),
     azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
-    azure_allow_roles_anywhere: yes('azure-allow-roles-anywhere'),
-    beat_rate: above0('beat-rate'),
-    session_idle_seconds: above0('session-idle-seconds'),
-    session_max_seconds: above0('session-max-seconds'),
-    token_failures: above0('token-failures'),
+    azure_allow_roles_anywhere: isSet('azure-allow-roles-anywhere'),
+    beat_rate: positive('beat-rate'),
+    session_idle_seconds: positive('session-idle-seconds'),
+    session_max_seconds: positive('session-max-seconds'),
+    token_failures: positive('token-failures'),
     credential_seconds: seconds('credential-seconds'),
     credential_grace_seconds: seconds('credential-grace-seconds'),
     task_key_seconds: seconds('task-key-seconds'),
-    task_key_overlap_seconds: above0('task-key-overlap-seconds'),
+    task_key_overlap_seconds: positive('task-key-overlap-seconds'),
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

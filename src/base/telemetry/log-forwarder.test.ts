@@ -1,6 +1,6 @@
 /**
- * Lines reach a real receiver with their ids. A receiver that fails, refuses or is slow costs only
- * dropped lines, which are counted.
+ * Tests that lines reach a real receiver with their ids. If a receiver fails, refuses or is slow,
+ * lines are dropped and counted.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -11,18 +11,18 @@ import { systemClock } from '../clock.ts';
 import { createLogForwarder, type ForwardedLine, lokiReceiver, otlpReceiver } from './log-forwarder.ts';
 import { traceIdOf } from './trace.ts';
 
-interface Heard {
+interface ReceivedRequest {
   path: string;
   authorization: string | undefined;
   body: never;
 }
 
 let statuses: number[] = [];
-let heard: Heard[] = [];
+let requests: ReceivedRequest[] = [];
 const server = createServer(async (request, response) => {
   let text = '';
   for await (const chunk of request) text += chunk;
-  heard.push({
+  requests.push({
     path: request.url ?? '',
     authorization: request.headers.authorization,
     body: JSON.parse(text) as never,
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   statuses = [];
-  heard = [];
+  requests = [];
 });
 afterAll(() => server.close());
 
@@ -55,14 +55,14 @@ const line = (seq: number): ForwardedLine => ({
   line: `line ${seq}`,
   ids,
 });
-const quiet = { clock: systemClock, log: { warn: () => {} }, retries_ms: [1, 1] };
+const parts = { clock: systemClock, log: { warn: () => {} }, retries_ms: [1, 1] };
 const nanos = '1767225600250000000';
 
 test('sends Loki the five ids as structured metadata, not as labels, and the password as a header', async () => {
-  const loki = createLogForwarder({ ...quiet, receiver: lokiReceiver(`http://me:s%40cret@${address}/`) });
+  const loki = createLogForwarder({ ...parts, receiver: lokiReceiver(`http://me:s%40cret@${address}/`) });
   loki.take([line(1), { ...line(2), stream: 'stderr' }]);
   await until('the lines', () => loki.figures().sent === 2);
-  expect(heard).toEqual([
+  expect(requests).toEqual([
     {
       path: '/loki/api/v1/push',
       authorization: `Basic ${Buffer.from('me:s@cret').toString('base64')}`,
@@ -82,11 +82,11 @@ test('sends Loki the five ids as structured metadata, not as labels, and the pas
   ]);
 });
 
-test('sends a collector the ids as attributes of each record, with the trace of the request', async () => {
-  const otlp = createLogForwarder({ ...quiet, receiver: otlpReceiver(`http://${address}/otlp`) });
+test('sends an OTLP collector the ids as attributes and the trace id of each record', async () => {
+  const otlp = createLogForwarder({ ...parts, receiver: otlpReceiver(`http://${address}/otlp`) });
   otlp.take([line(1)]);
   await until('the line', () => otlp.figures().sent === 1);
-  const [{ path, body } = { path: '', body: {} as never }] = heard;
+  const [{ path, body } = { path: '', body: {} as never }] = requests;
   expect(path).toBe('/otlp/v1/logs');
   const attributes = Object.entries({ ...ids, stream: 'stdout', seq: '1' });
   expect(body).toMatchObject({
@@ -110,37 +110,39 @@ test('sends a collector the ids as attributes of each record, with the trace of 
 });
 
 test('retries temporary failures, and drops and counts permanent refusals', async () => {
-  const loki = createLogForwarder({ ...quiet, receiver: lokiReceiver(`http://${address}`) });
+  const loki = createLogForwarder({ ...parts, receiver: lokiReceiver(`http://${address}`) });
   statuses = [503, 429, 204, 400];
   loki.take([line(1)]);
   await until('the line', () => loki.figures().sent === 1);
-  expect(heard).toHaveLength(3);
+  expect(requests).toHaveLength(3);
   loki.take([line(2)]);
   await until('the drop', () => loki.figures().dropped === 1);
-  expect(heard).toHaveLength(4);
+  expect(requests).toHaveLength(4);
   statuses = [500, 500, 500];
   loki.take([line(3)]);
   await until('the drop', () => loki.figures().dropped === 2);
   expect(loki.figures()).toEqual({ receiver: 'loki', sent: 1, dropped: 2, waiting: 0 });
 });
 
-test('bounds the queue, and neither callers nor stop() wait for an absent receiver', async () => {
-  const gone = createLogForwarder({
-    ...quiet,
+test('drops lines beyond the queue, and makes no caller wait for an absent receiver', async () => {
+  const forwarder = createLogForwarder({
+    ...parts,
     retries_ms: [60_000],
-    most_waiting: 10,
+    max_waiting: 10,
     receiver: lokiReceiver('http://127.0.0.1:9'),
   });
-  gone.take([line(1)]);
-  gone.take(Array.from({ length: 30 }, (_, i) => line(i + 2)));
-  expect(gone.figures()).toMatchObject({ waiting: 10, dropped: 20 });
-  await gone.stop();
-  expect(gone.figures()).toEqual({ receiver: 'loki', sent: 0, dropped: 31, waiting: 0 });
+  forwarder.take([line(1)]);
+  forwarder.take(Array.from({ length: 30 }, (_, i) => line(i + 2)));
+  expect(forwarder.figures()).toMatchObject({ waiting: 10, dropped: 20 });
+  await forwarder.stop();
+  expect(forwarder.figures()).toEqual({ receiver: 'loki', sent: 0, dropped: 31, waiting: 0 });
 });
 
-test('clamps times centuries ahead, so that they do not fail the whole batch', () => {
-  const ahead = { ...line(1), at: '2999-12-31T23:59:59.000Z' };
-  const most = (2n ** 63n - 1n).toString();
-  expect(lokiReceiver('http://h').write([ahead])).toMatchObject({ streams: [{ values: [[most, 'line 1', {}]] }] });
-  expect(JSON.stringify(otlpReceiver('http://h').write([ahead]))).toContain(`"timeUnixNano":"${most}"`);
+test('clamps times that are centuries ahead, since a receiver would refuse the whole batch', () => {
+  const futureLine = { ...line(1), at: '2999-12-31T23:59:59.000Z' };
+  const maxNanos = (2n ** 63n - 1n).toString();
+  expect(lokiReceiver('http://h').write([futureLine])).toMatchObject({
+    streams: [{ values: [[maxNanos, 'line 1', {}]] }],
+  });
+  expect(JSON.stringify(otlpReceiver('http://h').write([futureLine]))).toContain(`"timeUnixNano":"${maxNanos}"`);
 });

@@ -1,6 +1,6 @@
 /**
- * Forwards stored node logs to Loki or an OTLP collector. The store already has the lines, so
- * nothing waits for this: the queue is bounded, and lines that do not fit or are refused are
+ * Forwards stored node logs to Loki or an OTLP collector. The store already has the lines, so no
+ * caller waits for the receiver. The queue is limited, and lines that do not fit or are refused are
  * dropped and counted.
  */
 import { type Clock, pause } from '../clock.ts';
@@ -13,7 +13,7 @@ export interface ForwardedLine {
   at: string;
   stream: string;
   line: string;
-  /** The five ids, as far as known. */
+  /** The five ids, as far as they are known. */
   ids: Readonly<Record<string, string>>;
 }
 
@@ -42,24 +42,24 @@ export interface ForwarderParts {
   receiver: LogReceiver;
   clock: Clock;
   log: Pick<Log, 'warn'>;
-  most_waiting?: number;
-  /** Pauses between the attempts of a batch; after the last, it is dropped. */
+  max_waiting?: number;
+  /** Pauses between the attempts to send a batch. After the last attempt the batch is dropped. */
   retries_ms?: readonly number[];
 }
 
 const batchLines = 2_000;
-const answerWithinMs = 10_000;
-const usualRetriesMs = [500, 2_000, 5_000, 10_000];
+const requestTimeoutMs = 10_000;
+const defaultRetriesMs = [500, 2_000, 5_000, 10_000];
 
-/** Worth a retry: no answer, or the receiver cannot take it now. */
+/** Whether a retry may help: no answer, or the receiver cannot take lines now. */
 const isTemporary = (status: number | null) => status === null || status === 429 || status >= 500;
 
 export function createLogForwarder({
   receiver,
   clock,
   log,
-  most_waiting = 50_000,
-  retries_ms = usualRetriesMs,
+  max_waiting = 50_000,
+  retries_ms = defaultRetriesMs,
 }: ForwarderParts): LogForwarder {
   const waiting: ForwardedLine[] = [];
   const stopping = new AbortController();
@@ -67,13 +67,13 @@ export function createLogForwarder({
   let dropped = 0;
   let running: Promise<void> | null = null;
 
-  /** The status of the answer; null if there was none. */
+  /** Returns the status of the answer, or null if there was none. */
   const post = async (body: string): Promise<number | null> => {
-    const late = new AbortController();
-    const cancel = clock.after(answerWithinMs, () => late.abort());
+    const timeout = new AbortController();
+    const cancel = clock.after(requestTimeoutMs, () => timeout.abort());
     const headers = { 'content-type': 'application/json', ...receiver.headers };
     try {
-      const answer = await fetch(receiver.url, { method: 'POST', headers, body, signal: late.signal });
+      const answer = await fetch(receiver.url, { method: 'POST', headers, body, signal: timeout.signal });
       await answer.arrayBuffer();
       return answer.status;
     } catch (error) {
@@ -94,7 +94,7 @@ export function createLogForwarder({
       }
       if (!isTemporary(status) || wait === null || stopping.signal.aborted) {
         dropped += batch.length;
-        // On stop, do not wait for a receiver that takes nothing.
+        // On stop, do not try the other batches after one has failed.
         if (stopping.signal.aborted) dropped += waiting.splice(0).length;
         const facts = { receiver: receiver.name, status, lines: batch.length, dropped };
         log.warn(facts, 'log lines could not be forwarded; our own store has them');
@@ -111,7 +111,7 @@ export function createLogForwarder({
 
   return {
     take(lines) {
-      const room = Math.max(0, most_waiting - waiting.length);
+      const room = Math.max(0, max_waiting - waiting.length);
       for (const line of lines.slice(0, room)) waiting.push(line);
       dropped += Math.max(0, lines.length - room);
       running ??= run();
@@ -124,17 +124,17 @@ export function createLogForwarder({
   };
 }
 
-/** The latest time of both formats. A receiver refuses a whole batch because of one later time. */
-const latest = 2n ** 63n - 1n;
+/** The latest time of both formats. One later time makes a receiver refuse the whole batch. */
+const maxNanos = 2n ** 63n - 1n;
 
 function nanosOf(at: string): string {
   const nanos = BigInt(Date.parse(at)) * 1_000_000n;
-  return `${nanos < latest ? nanos : latest}`;
+  return `${nanos < maxNanos ? nanos : maxNanos}`;
 }
 
 /**
- * Credentials in the address become a header: `fetch` rejects them in URLs, and they must not be
- * logged.
+ * Moves credentials from the address to a header, since `fetch` rejects them in URLs and they must
+ * not be logged.
  */
 function addressOf(endpoint: string, path: string): Pick<LogReceiver, 'url' | 'headers'> {
   const url = new URL(endpoint);
@@ -155,9 +155,9 @@ export const lokiReceiver = (endpoint: string): LogReceiver => ({
   name: 'loki',
   ...addressOf(endpoint, '/loki/api/v1/push'),
   write: (lines) => ({
-    streams: [...byStream(lines)].map(([stream, mine]) => ({
+    streams: [...byStream(lines)].map(([stream, streamLines]) => ({
       stream: { service_name: 'slipway-node', stream },
-      values: mine.map(({ at, line, seq, ids }) => [nanosOf(at), line, { ...ids, seq: String(seq) }]),
+      values: streamLines.map(({ at, line, seq, ids }) => [nanosOf(at), line, { ...ids, seq: String(seq) }]),
     })),
   }),
 });
@@ -190,11 +190,14 @@ export const otlpReceiver = (endpoint: string): LogReceiver => ({
   }),
 });
 
-type Named = Pick<ServerSettings, 'loki_endpoint' | 'otlp_logs_endpoint'>;
+type ForwarderSettings = Pick<ServerSettings, 'loki_endpoint' | 'otlp_logs_endpoint'>;
 
-/** Opens the log forwarders that the settings name. */
-export function openLogForwarders(named: Named, parts: Omit<ForwarderParts, 'receiver'>): LogForwarder[] {
-  const { loki_endpoint: loki, otlp_logs_endpoint: otlp } = named;
+/** Opens a forwarder for each endpoint in the settings. */
+export function openLogForwarders(
+  settings: ForwarderSettings,
+  parts: Omit<ForwarderParts, 'receiver'>,
+): LogForwarder[] {
+  const { loki_endpoint: loki, otlp_logs_endpoint: otlp } = settings;
   const receivers = [...(loki ? [lokiReceiver(loki)] : []), ...(otlp ? [otlpReceiver(otlp)] : [])];
   return receivers.map((receiver) => createLogForwarder({ ...parts, receiver }));
 }

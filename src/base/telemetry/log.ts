@@ -1,11 +1,12 @@
-/** Structured logs: JSON lines with the five ids, secrets redacted. */
+/** Creates the structured log: JSON lines with the five ids and redacted secrets. */
 import pino from 'pino';
 import { builtInRedactor, type Redactor } from '../redaction/redact.ts';
 
 export type Log = pino.Logger;
 
 /**
- * Logs only the essential fields: libraries attach whole connections, with their keys, to errors.
+ * Logs only the essential fields of an error: libraries attach whole connections, with their keys,
+ * to errors.
  */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

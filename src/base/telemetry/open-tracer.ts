@@ -1,4 +1,4 @@
-/** Opens the tracer if a collector is configured; its code is loaded only then. */
+/** Opens the tracer if a collector is configured. Its code is loaded only then. */
 import type { OtlpParts } from './otlp-tracer.ts';
 import type { Tracer } from './trace.ts';
 

@@ -1,4 +1,4 @@
-/** A collector that fails costs only spans. */
+/** Tests that a failing collector only loses spans, and that the log reports how many. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -31,7 +31,7 @@ const destination = new Writable({
     done();
   },
 });
-const tracer = () =>
+const openTestTracer = () =>
   otlpTracer({
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     version: '1',
@@ -49,13 +49,13 @@ const span: Span = {
   start_ms: 1_000.5,
   end_ms: 2_000,
   attributes: { whole: 3, part: 0.5, yes: true, none: null },
-  error: 'it said password=hunter2',
+  error: 'the driver failed with password=hunter2',
 };
 
 test('sends queued spans before it stops, with secrets redacted', async () => {
-  const one = tracer();
-  one.record([span]);
-  await one.stop();
+  const tracer = openTestTracer();
+  tracer.record([span]);
+  await tracer.stop();
   const [sent] = JSON.parse(bodies.at(-1) ?? '').resourceSpans[0].scopeSpans[0].spans;
   expect(sent).toMatchObject({ startTimeUnixNano: '1000500000', endTimeUnixNano: '2000000000', kind: 1 });
   expect(sent.status).toMatchObject({ code: 2, message: expect.not.stringContaining('hunter2') });
@@ -68,8 +68,8 @@ test('sends queued spans before it stops, with secrets redacted', async () => {
 
 test('logs how many spans were lost to a failing collector or a full queue', async () => {
   status = 500;
-  const one = tracer();
-  one.record(Array.from({ length: 6_000 }, () => span));
-  await one.stop();
+  const tracer = openTestTracer();
+  tracer.record(Array.from({ length: 6_000 }, () => span));
+  await tracer.stop();
   expect(JSON.parse(lines.at(-1) ?? '{}')).toMatchObject({ level: 'warn', lost: 1_512 });
 });

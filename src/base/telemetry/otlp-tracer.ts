@@ -1,6 +1,7 @@
 /**
- * Sends spans to a collector in batches: OTLP over HTTP, as JSON. It blocks nothing: the queue is
- * bounded, a refused batch is dropped, and the log says how many spans were lost.
+ * Sends spans to a collector in batches, by OTLP over HTTP as JSON. No caller waits for the
+ * collector: the queue is limited, a refused batch is dropped, and the log reports how many spans
+ * were lost.
  */
 import { type Clock, pause } from '../clock.ts';
 import type { Redactor } from '../redaction/redact.ts';
@@ -10,17 +11,17 @@ import type { Span, Tracer } from './trace.ts';
 const maxQueued = 5_000;
 const batchSize = 512;
 const everyMs = 1_000;
-const answerWithinMs = 5_000;
+const requestTimeoutMs = 5_000;
 const kinds = { internal: 1, server: 2 } as const;
 const failedStatus = 2;
 
 export interface OtlpParts {
-  /** Of the collector, like http://localhost:4318; `/v1/traces` is appended. */
+  /** The collector's address, like http://localhost:4318; `/v1/traces` is appended. */
   endpoint: string;
   version: string;
   /** The service name; the server's by default. */
   service?: string;
-  /** The replica, or the agent's instance. */
+  /** The id of the replica, or of the agent's instance. */
   replica_id: string;
   clock: Clock;
   log: Pick<Log, 'warn'>;
@@ -75,11 +76,11 @@ export function otlpTracer({
     const scopeSpans = [{ scope: { name: 'slipway', version }, spans: spans.map(spanWire) }];
     const resourceSpans = [{ resource: { attributes: resource }, scopeSpans }];
     const body = redact.json(JSON.stringify({ resourceSpans }));
-    const late = new AbortController();
-    const cancel = clock.after(answerWithinMs, () => late.abort());
+    const timeout = new AbortController();
+    const cancel = clock.after(requestTimeoutMs, () => timeout.abort());
     try {
       const headers = { 'content-type': 'application/json' };
-      const answer = await fetch(url, { method: 'POST', headers, body, signal: late.signal });
+      const answer = await fetch(url, { method: 'POST', headers, body, signal: timeout.signal });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the collector answered ${answer.status}`);
     } finally {

@@ -18,18 +18,18 @@ test.for([
   `00-${'0'.repeat(32)}-${span_id}-01`,
   `00-${trace_id}-${'0'.repeat(16)}-01`,
   `00-${trace_id.toUpperCase()}-${span_id}-01`,
-])('rejects %j', (text) => {
+])('returns null for the invalid trace context %j', (text) => {
   expect(parseTraceparent(text)).toBeNull();
 });
 
-test('uses our correlation id as the trace id, and derives a stable one from any other', () => {
+test('uses a generated correlation id as the trace id, and hashes any other to a stable one', () => {
   expect(traceIdOf(trace_id)).toBe(trace_id);
   expect(traceIdOf('ticket-4711')).toMatch(/^[0-9a-f]{32}$/);
   expect(traceIdOf('ticket-4711')).toBe(traceIdOf('ticket-4711'));
   expect(traceIdOf('ticket-4712')).not.toBe(traceIdOf('ticket-4711'));
 });
 
-test('puts a task under the span of its operation', () => {
+test('makes the span of its operation the parent of a task', () => {
   const task = { task_id: 'task_1', correlation_id: trace_id, workflow_id: 'op_1' };
   expect(parseTraceparent(traceparentOfTask(task))).toEqual({
     trace_id,

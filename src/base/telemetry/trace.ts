@@ -1,7 +1,6 @@
 /**
- * W3C trace context derived from our own ids: a correlation id is a trace, and an operation's span
- * id follows from the operation's id, so a task can name its parent without stored state. Pure,
- * apart from new span ids.
+ * Derives W3C trace contexts from our own ids. A correlation id is a trace id. An operation's span
+ * id follows from the operation's id, so a task can refer to its parent without stored state.
  */
 import { createHash } from 'node:crypto';
 import { randomHex } from '../random-hex.ts';
@@ -16,7 +15,7 @@ const header = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
 const traceId = /^[0-9a-f]{32}$/;
 const zeros = /^0+$/;
 
-/** Null for an invalid context, or one with zero ids. */
+/** Returns null for an invalid context, or one whose ids are zero. */
 export function parseTraceparent(text: unknown): TraceParent | null {
   const [, trace_id = '', span_id = '', flags = ''] = typeof text === 'string' ? (header.exec(text) ?? []) : [];
   if (trace_id === '' || zeros.test(trace_id) || zeros.test(span_id)) return null;
@@ -28,7 +27,7 @@ export const traceparentOf = ({ trace_id, span_id, sampled }: TraceParent): stri
 
 const digest = (text: string, length: number) => createHash('sha256').update(text).digest('hex').slice(0, length);
 
-/** A correlation id that we generated is a trace id; any other is hashed to a stable one. */
+/** A generated correlation id is a trace id. Any other is hashed to a stable trace id. */
 export const traceIdOf = (correlation_id: string): string =>
   traceId.test(correlation_id) && !zeros.test(correlation_id) ? correlation_id : digest(correlation_id, 32);
 
@@ -38,7 +37,7 @@ export const operationSpanId = (workflow_id: string): string => digest(workflow_
 export const stepSpanId = (workflow_id: string, step: string): string => digest(`${workflow_id}/${step}`, 16);
 export const taskSpanId = (task_id: string): string => digest(task_id, 16);
 
-/** The trace context of a task: its operation, or the task itself if no operation created it. */
+/** The parent of a task is its operation, or the task itself if no operation created it. */
 export const traceparentOfTask = (task: {
   task_id: string;
   correlation_id: string | null;

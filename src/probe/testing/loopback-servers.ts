@@ -12,16 +12,16 @@ export interface LoopbackServer {
   open(): number;
 }
 
-interface Place {
+interface ListenOptions {
   host?: string;
   port?: number;
 }
 
-async function listening(server: Server, { host = '127.0.0.1', port = 0 }: Place): Promise<LoopbackServer> {
+async function startServer(server: Server, { host = '127.0.0.1', port = 0 }: ListenOptions): Promise<LoopbackServer> {
   const connections: Socket[] = [];
   server.on('connection', (socket: Socket) => {
     connections.push(socket);
-    // Probes hang up in the middle of many exchanges, on purpose.
+    // Many tests make the probe close its connection in the middle of a response.
     socket.on('error', () => {});
   });
   server.listen(port, host);
@@ -32,25 +32,25 @@ async function listening(server: Server, { host = '127.0.0.1', port = 0 }: Place
     await closed;
   });
   const address = server.address();
-  if (!address || typeof address === 'string') throw new Error('no port was given');
+  if (!address || typeof address === 'string') throw new Error('the server has no port');
   return { port: address.port, connections, open: () => connections.filter((socket) => !socket.closed).length };
 }
 
-export const httpServer = (answer: RequestListener, place: Place = {}) => listening(createServer(answer), place);
+export const httpServer = (answer: RequestListener, at: ListenOptions = {}) => startServer(createServer(answer), at);
 
-export const tlsServer = (options: ServerOptions, answer: RequestListener, place: Place = {}) =>
-  listening(createTlsServer(options, answer), place);
+export const tlsServer = (options: ServerOptions, answer: RequestListener, at: ListenOptions = {}) =>
+  startServer(createTlsServer(options, answer), at);
 
-/** Calls `talk` when the first bytes of a request arrive. */
-export const rawServer = (talk: (socket: Socket) => void, place: Place = {}) =>
-  listening(
+/** Calls `respond` when the first bytes of a request arrive. */
+export const rawServer = (respond: (socket: Socket) => void, at: ListenOptions = {}) =>
+  startServer(
     createTcpServer((socket) => {
-      socket.once('data', () => talk(socket));
+      socket.once('data', () => respond(socket));
     }),
-    place,
+    at,
   );
 
-/** Writes `piece` as fast as the peer reads, until it hangs up. */
+/** Writes `piece` as fast as the peer reads, until the peer closes the connection. */
 export function pour(socket: Socket, piece: string): void {
   const more = () => {
     while (!socket.destroyed && socket.write(piece));

@@ -1,6 +1,6 @@
 /**
- * Makes certificates at run time, self-signed or by an authority, so that the repository holds no
- * key and none expires.
+ * Creates certificates at run time, self-signed or by an authority. The repository then holds no
+ * keys, and no certificate expires.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
@@ -38,16 +38,22 @@ export interface Certificate {
   cert: string;
 }
 
-interface Made {
+interface CertificateFields {
   subject: string;
   issuer: string;
   extensions: Buffer[];
   /** Self-signed if there is no signer. */
   signer?: KeyObject;
-  ends?: string;
+  endTime?: string;
 }
 
-function made({ subject, issuer, extensions, signer, ends = '491231235959Z' }: Made): Certificate & { own: KeyObject } {
+function createCertificate({
+  subject,
+  issuer,
+  extensions,
+  signer,
+  endTime = '491231235959Z',
+}: CertificateFields): Certificate & { privateKeyObject: KeyObject } {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const content = sequence(
     der(0xa0, integer(2)),
@@ -55,7 +61,7 @@ function made({ subject, issuer, extensions, signer, ends = '491231235959Z' }: M
     der(0x02, Buffer.concat([Buffer.from([0x01]), randomBytes(8)])),
     ed25519,
     distinguished(issuer),
-    sequence(time('200101000000Z'), time(ends)),
+    sequence(time('200101000000Z'), time(endTime)),
     distinguished(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...extensions)),
@@ -67,12 +73,12 @@ function made({ subject, issuer, extensions, signer, ends = '491231235959Z' }: M
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
-    own: privateKey,
+    privateKeyObject: privateKey,
   };
 }
 
 export function selfSigned(...names: [string, ...string[]]): Certificate {
-  const { key, cert } = made({ subject: names[0], issuer: names[0], extensions: [alternatives(names)] });
+  const { key, cert } = createCertificate({ subject: names[0], issuer: names[0], extensions: [alternatives(names)] });
   return { key, cert };
 }
 
@@ -88,16 +94,20 @@ export interface Authority {
  * Each authority is distinct, even under the same name, so that a client that trusts two cannot
  * confuse them.
  */
-export function certificateAuthority(called: string): Authority {
-  const name = `${called} ${randomBytes(4).toString('hex')}`;
-  const { cert, own } = made({ subject: name, issuer: name, extensions: [authorityExtension] });
-  const issue = (names: [string, ...string[]], ends?: string): Certificate => {
-    const leaf = made({
+export function certificateAuthority(label: string): Authority {
+  const name = `${label} ${randomBytes(4).toString('hex')}`;
+  const { cert, privateKeyObject } = createCertificate({
+    subject: name,
+    issuer: name,
+    extensions: [authorityExtension],
+  });
+  const issue = (names: [string, ...string[]], endTime?: string): Certificate => {
+    const leaf = createCertificate({
       subject: names[0],
       issuer: name,
       extensions: [alternatives(names)],
-      signer: own,
-      ...(ends && { ends }),
+      signer: privateKeyObject,
+      ...(endTime && { endTime }),
     });
     return { key: leaf.key, cert: leaf.cert };
   };

@@ -1,13 +1,13 @@
 /**
- * A port that answers no connection, like a host behind a dropping firewall: its accept queue is
- * full.
+ * Opens a port that answers no connection, like a host behind a firewall that drops packets. Its
+ * accept queue is full.
  */
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { onTestFinished } from 'vitest';
 
-/** Listens, posts its port and blocks, so the kernel fills the accept queue and drops the rest. */
-const deafListener = `
+/** Listens, posts its port and blocks, so that the kernel drops connections beyond the queue. */
+const blockedListener = `
   const { parentPort } = require('node:worker_threads');
   const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
     parentPort.postMessage(server.address().port);
@@ -19,7 +19,7 @@ const deafListener = `
 const queue_length = 2;
 
 export async function silentPort(): Promise<number> {
-  const worker = new Worker(deafListener, { eval: true });
+  const worker = new Worker(blockedListener, { eval: true });
   const port = await new Promise<number>((resolve) => worker.once('message', resolve));
   const queued: Socket[] = [];
   onTestFinished(async () => {

@@ -67,7 +67,7 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
       for (const { node_instance_id } of targets) pending.add(node_instance_id);
       void probeMany(targets, {
         clock,
-        answered: ({ node_id, node_instance_id }, answer) =>
+        onAnswer: ({ node_id, node_instance_id }, answer) =>
           addAnswer({ node_id, node_instance_id, ok: answer.ok, detail: describeAnswer(answer) }),
       });
       if (writeError) {

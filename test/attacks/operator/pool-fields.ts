@@ -133,7 +133,9 @@ export const poolFieldAttacks: Attack[] = [
   },
   {
     name: 'finds a stored secret in the audit after a person pasted it',
-    without: [{ file: 'src/base/redaction/redact.ts', find: 'if (fresh.length === 0) return;', replace: 'return;' }],
+    without: [
+      { file: 'src/base/redaction/redact.ts', find: 'if (newLiterals.length === 0) return;', replace: 'return;' },
+    ],
     async succeeds(server) {
       const value = `${fresh('juniper')} over the water`;
       await server.client.call('secret-put', { params: { name: fresh('secret') }, body: { value } });

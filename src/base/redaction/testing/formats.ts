@@ -1,6 +1,7 @@
 /**
- * Real formats of secrets with made-up values, written from the issuers' descriptions and not from
- * the patterns under test. Assembled at run time so that secret scanners do not flag this file.
+ * Samples of real secret formats with made-up values. They follow the issuers' descriptions, not
+ * the patterns under test. They are assembled at run time, so that secret scanners do not flag this
+ * file.
  */
 
 const alphabets = {
@@ -12,17 +13,17 @@ const alphabets = {
   digits: '0123456789',
 } as const;
 
-/** Deterministic, and different for each format. */
+/** Returns the same tail for the same seed, and another for each format. */
 export function tail(kind: keyof typeof alphabets, length: number, seed: number): string {
   const letters = alphabets[kind];
   let state = (seed + 1) * 2_654_435_761;
-  let made = '';
+  let text = '';
   for (let at = 0; at < length; at++) {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    made += letters.charAt((state >>> 16) % letters.length);
+    text += letters.charAt((state >>> 16) % letters.length);
   }
-  // A tail that ends in a separator could be cut there; issuers end in letters.
-  return made.replace(/^[-_]/, 'a').replace(/[-_]$/, 'z');
+  // Real tokens end in a letter or digit. A pattern could stop before a separator at the end.
+  return text.replace(/^[-_]/, 'a').replace(/[-_]$/, 'z');
 }
 
 type Format = readonly [name: string, prefix: string, kind: keyof typeof alphabets, length: number];

@@ -1,6 +1,6 @@
 /**
- * Texts that must stay unchanged: ids, hashes, versions, messages about secrets, commands without
- * any.
+ * Texts that the redactor must not change: ids, hashes, versions, messages about secrets, and
+ * commands without secrets.
  */
 import { tail } from './formats.ts';
 
