@@ -17,7 +17,7 @@ export const probeAttacks: Attack[] = [
       {
         file: 'src/api/compat/restart.ts',
         find: '(probesByToken.get(join_token_id) ?? 0) >= maxProbesOfToken',
-        replace: '(ofToken.get(join_token_id) ?? 0) < 0',
+        replace: '(probesByToken.get(join_token_id) ?? 0) < 0',
       },
     ],
     async succeeds(server) {
