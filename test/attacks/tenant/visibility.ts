@@ -147,7 +147,11 @@ export const visibilityAttacks: Attack[] = [
   lists(
     'tenancy: reads the timeline of an allocation of another tenant',
     'timeline-get',
-    edit(nodes, 'readTimeline(query, person().visibility, services);', "readTimeline(query, { kind: 'fleet' }, services);"),
+    edit(
+      nodes,
+      'readTimeline(query, person().visibility, services);',
+      "readTimeline(query, { kind: 'fleet' }, services);",
+    ),
     ({ allocation_id }) => ({ query: { allocation_id } }),
   ),
   lists(
