@@ -8,7 +8,7 @@ function createServe(badKeys: number[]) {
     calls.push([...keys]);
     const badKey = keys.find((key) => badKeys.includes(key));
     if (badKey !== undefined) throw new Error(`cannot serve ${badKey}`);
-    return keys.map((key) => `calls ${key}`);
+    return keys.map((key) => `served ${key}`);
   };
   return { serve, calls };
 }
@@ -26,7 +26,7 @@ test('isolates the keys that fail and answers the others in order', async () => 
   const { serve, calls } = createServe([2, 7]);
   const keys = [1, 2, 3, 4, 5, 6, 7, 8];
   const answers = results(await bisect(keys, serve, () => false));
-  expect(answers).toEqual(keys.map((key) => (key === 2 || key === 7 ? `cannot serve ${key}` : `calls ${key}`)));
+  expect(answers).toEqual(keys.map((key) => (key === 2 || key === 7 ? `cannot serve ${key}` : `served ${key}`)));
   expect(calls.filter((some) => some.length > 1 && !some.includes(2) && !some.includes(7))).toEqual([
     [3, 4],
     [5, 6],

@@ -3,5 +3,5 @@ import { createHash, randomBytes } from 'node:crypto';
 
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(32).toString('base64url')}`;
 
-/** Nobody can guess 256 random bits, so a plain hash is enough. */
+/** 256 random bits cannot be guessed, so a plain hash is enough. */
 export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();
