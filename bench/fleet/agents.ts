@@ -5,7 +5,7 @@
 import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
-/** What an agent does when its next heartbeat is due. */
+/** The action of an agent when its next heartbeat is due. */
 export const doing = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
 
 export interface Agents {

@@ -11,7 +11,7 @@ export interface Extras {
   fingerprint?: string;
 }
 
-/** What the server predicts from a dry run of the action. */
+/** The result that the server predicts in a dry run of the action. */
 export interface Prediction {
   text: string;
   transition?:

@@ -38,7 +38,7 @@ export function headline(progress: SparseProgress, elapsed_seconds: number): str
   return [position(progress), what, elapsed(elapsed_seconds)].filter(Boolean).join(' · ');
 }
 
-/** What to expect: next try, stall, time left, comparison with earlier runs. Empty if unknown. */
+/** Lists next try, stall, time left and comparison with earlier runs, as far as they are known. */
 export function outlook(progress: SparseProgress, since_receipt_seconds: number): string[] {
   if (hasEnded(progress)) return [];
   const { eta_seconds, slower_than, stalled, retry_after_seconds } = progress;
