@@ -95,7 +95,7 @@ export async function readBootStages(
        ${andAll(ownStages(visibility, node, instance, bind))}
      order by stage.ordinal`,
     values,
-    { often: true },
+    { prepared: true },
   );
   return rows.map(({ started_at, starts_seconds, parent, ...stage }) => ({
     ...stage,

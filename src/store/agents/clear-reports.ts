@@ -37,7 +37,7 @@ export async function clearReports(tx: Transaction, nodes: readonly NodeRow[], n
   const cleared = await tx.query<{ node_instance_id: string; reported: Record<string, unknown> }>(
     clearSql,
     [instances, now],
-    { often: true },
+    { prepared: true },
   );
   const reports = new Map(cleared.map(({ node_instance_id, reported }) => [node_instance_id, reported]));
   await recordEvidence(

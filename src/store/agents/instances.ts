@@ -112,14 +112,14 @@ export async function createRegisteredInstances(
         instances.map(({ credential, ...row }) => ({ ...row, hash: hashSecret(credential).toString('hex') })),
       ),
     ],
-    { often: true },
+    { prepared: true },
   );
 }
 
 export async function instanceRow(db: Queryable, id: string, lock?: 'for update'): Promise<InstanceRow | undefined> {
   return (
     await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id], {
-      often: true,
+      prepared: true,
     })
   )[0];
 }
@@ -145,7 +145,7 @@ export async function instanceStandings(
      from instances
      where ${anyOf('node_instance_id', '$1::text[]')}`,
     [ids],
-    { often: true },
+    { prepared: true },
   );
   return new Map(
     rows.map(({ node_instance_id, fenced_at, fence_reason, agentless, key_unproven }) => [
@@ -218,7 +218,7 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
      left join heartbeats beat on beat.node_instance_id = instance.node_instance_id
      where instance.node_instance_id = $1`,
     [id, now],
-    { often: true },
+    { prepared: true },
   );
   return row?.fresh ?? false;
 }

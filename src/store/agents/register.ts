@@ -198,7 +198,7 @@ async function registerWithJoinToken(
        and status <> 'retired'
      for no key update`,
     [join.pool, request.name],
-    { often: true },
+    { prepared: true },
   );
   const joinRequest = { ...request, name: request.name, join_token: token };
   if (!existing) {

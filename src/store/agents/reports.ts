@@ -84,7 +84,7 @@ export function recordReport(
     const [locked] = await tx.query<NodeRow>(
       'select * from nodes where node_id = $1 for no key update',
       [ids.node_id],
-      { often: true },
+      { prepared: true },
     );
     if (!locked || locked.node_instance_id !== ids.node_instance_id) return { fenced: true };
     if (await isOfFormerTenant(tx, reporter)) return { fenced: false, ...stateOf(locked) };

@@ -104,7 +104,7 @@ export async function queueTask(tx: Transaction, newTask: NewTask, now: Date): P
 }
 
 export async function taskRow(db: Queryable, id: string): Promise<TaskRow | undefined> {
-  return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id], { often: true }))[0];
+  return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id], { prepared: true }))[0];
 }
 
 /** Finds the open ping that an operator asked for, so that a second request reuses it. */
@@ -190,7 +190,7 @@ export async function leaseNext(
             for update skip locked))
       returning *`,
     [id, now, fenced, polled_at, idle, maxRedeliveries],
-    { often: true },
+    { prepared: true },
   );
   if (task && task.redeliveries === 0)
     await recordEvidence(tx, [

@@ -77,7 +77,7 @@ export async function keepBootSamples(
      from jsonb_populate_recordset(null::boot_samples, $1::jsonb)
      ${onSampleConflict}`,
     [JSON.stringify(present)],
-    { often: true },
+    { prepared: true },
   );
 }
 

@@ -44,7 +44,7 @@ async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin
   if (facts.length === 0) return;
   const rows = redactedFacts(db.redact, facts);
   db.account?.charge(facts.length, Buffer.byteLength(rows));
-  await db.query(insertSql, [rows], { often: true });
+  await db.query(insertSql, [rows], { prepared: true });
   db.evidenceWritten();
 }
 
@@ -152,7 +152,7 @@ export async function readAfter(
     values,
     // Prepared, because this runs after every commit, and planning over all partitions takes ten
     // times as long as reading.
-    { often: true },
+    { prepared: true },
   );
   const settled = rows.filter((row) => row.settled);
   return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
@@ -221,7 +221,7 @@ export async function readVisibleAfter(
      from last left join visible on true
      order by visible.xid, visible.seq`,
     values,
-    { often: true },
+    { prepared: true },
   );
   const [first] = rows;
   if (!first) return { items: [], reached: cursor, more: false };
@@ -385,7 +385,7 @@ export async function readTimelines(db: Queryable, filters: readonly EvidenceFil
     (filter, index) =>
       `(select ${index} as part, * from (${timelineSql(filter, filter.limit, (value) => `$${values.push(value)}`)}) part_${index})`,
   );
-  const rows = await db.query<EvidenceRow & { part: number }>(parts.join(' union all '), values, { often: true });
+  const rows = await db.query<EvidenceRow & { part: number }>(parts.join(' union all '), values, { prepared: true });
   return filters.map((_, index) =>
     rows.filter(({ part }) => part === index).map(({ part: _part, ...row }) => toWire(row)),
   );

@@ -38,6 +38,6 @@ export async function expectBeats(
      order by node_instance_id
      on conflict do nothing`,
     [JSON.stringify(beats)],
-    { often: true },
+    { prepared: true },
   );
 }

@@ -51,7 +51,7 @@ export async function tryLockChain(tx: Transaction): Promise<boolean> {
        set_config('enable_bitmapscan', 'off', true),
        set_config('enable_sort', 'off', true)`,
     [chainLock],
-    { often: true },
+    { prepared: true },
   );
   return row?.locked ?? false;
 }
@@ -73,7 +73,7 @@ export async function chainEnd(db: Queryable): Promise<ChainEnd> {
   const [row] = await db.query<{ body: string }>(
     'select body from evidence_checkpoints order by position desc limit 1',
     [],
-    { often: true },
+    { prepared: true },
   );
   return row ? endOf(row.body) : start;
 }
@@ -91,7 +91,7 @@ async function headsOf(tx: Transaction, layers: string[]): Promise<Map<string, {
      ) newest
      join evidence_checkpoints checkpoint on checkpoint.position = newest.checkpoint`,
     [layers],
-    { often: true },
+    { prepared: true },
   );
   return new Map(
     rows.flatMap(({ layer, body }) => {
@@ -145,7 +145,7 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
       `insert into evidence_checkpoints (position, kind, through_xid, through_seq, body, signature)
        values ($1, $2, $3::xid8, $4::bigint, $5, $6)`,
       [body.position, body.kind, through.xid, through.seq, text, signCheckpoint(text, key.private_key)],
-      { often: true },
+      { prepared: true },
     );
     return { position: body.position, hash: checkpointHash(text), through };
   };
@@ -224,7 +224,7 @@ export function chainWriter(signer: EvidenceSigner, installation: Pick<Installat
            select layer, $1, entries
            from unnest($2::text[], $3::bytea[]) as each(layer, entries)`,
           [written.position, [...draft.entries.keys()], packed],
-          { often: true },
+          { prepared: true },
         );
       return written;
     },

@@ -81,7 +81,7 @@ export function createSealer(options: {
         if (!(await tryLockChain(tx))) return { rows: 0, more: false };
         const start = await chain.begin(tx);
         const { through } = start.end;
-        const read = await tx.query<RowText>(settledAfter, [through.xid, through.seq], { often: true });
+        const read = await tx.query<RowText>(settledAfter, [through.xid, through.seq], { prepared: true });
         const rows = wholeCursors(read);
         const last = rows.at(-1);
         // Report a lost checkpoint at once, even if there is nothing new to seal.

@@ -122,7 +122,7 @@ export async function addChunks(db: Queryable, chunks: readonly ShippedChunk[]):
     Buffer.concat(ofChunks(({ content }) => content)),
     lengths,
   ];
-  return db.query<AddedChunk>(addAfterEnd, values, { often: true });
+  return db.query<AddedChunk>(addAfterEnd, values, { prepared: true });
 }
 
 /** Adds the lines that are not stored yet. Returns the number of the last stored line. */

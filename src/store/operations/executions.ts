@@ -106,7 +106,7 @@ export async function lockAsExecutor(
        and epoch = $2
      for update`,
     [workflow_id, executor.epoch],
-    { often: true },
+    { prepared: true },
   );
   if (!row) throw new ExecutionSuperseded(workflow_id);
   return row;
@@ -125,7 +125,7 @@ export const lockManyAsExecutor = (
        and epoch = $2
      for update skip locked`,
     [ids, executor.epoch],
-    { often: true },
+    { prepared: true },
   );
 
 /**
@@ -148,7 +148,7 @@ export function runOnce<T>(
        where workflow_id = $1
          and receipt = $2`,
       [workflow_id, receipt],
-      { often: true },
+      { prepared: true },
     );
     if (earlier) return earlier.result;
     const result = await work(tx, row);
@@ -156,7 +156,7 @@ export function runOnce<T>(
       `insert into step_receipts (workflow_id, receipt, result, at)
        values ($1, $2, $3, $4)`,
       [workflow_id, receipt, JSON.stringify(result ?? null), now],
-      { often: true },
+      { prepared: true },
     );
     return result;
   });
@@ -256,7 +256,7 @@ export function runningHere(
   concern: { node_id?: string | null; allocation_id?: string | null } | 'waiting',
 ): Promise<{ workflow_id: WorkflowId; attempt: number }[]> {
   if (concern === 'waiting') return db.query(runningBy('node_id is null'), [replica_id]);
-  return db.query(runningOn, [replica_id, concern.node_id ?? null, concern.allocation_id ?? null], { often: true });
+  return db.query(runningOn, [replica_id, concern.node_id ?? null, concern.allocation_id ?? null], { prepared: true });
 }
 
 /** Cancels operations whose present step is past its deadline, and records why. */

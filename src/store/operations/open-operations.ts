@@ -62,7 +62,7 @@ const openTeardowns = (db: Queryable, node_ids: readonly string[]): Promise<Oper
        and kind in ('node-retire', 'node-reimage', 'residue-delete')
      order by workflow_id`,
     [node_ids],
-    { often: true },
+    { prepared: true },
   );
 
 export const openTeardownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>

@@ -64,7 +64,7 @@ const lockOperations = (tx: Transaction, ids: WorkflowId[], mode: LockMode): Pro
      where workflow_id = any($1)
      for update ${mode === 'wait' ? '' : mode}`,
     [ids],
-    { often: true },
+    { prepared: true },
   );
 
 /** Share-locks the replicas, so that none is declared dead before the commit. */
@@ -78,7 +78,7 @@ async function lockEpochs(tx: Transaction, updates: readonly AnyUpdate[]): Promi
        and ended_at is null
      for share`,
     [[...needed]],
-    { often: true },
+    { prepared: true },
   );
   return new Set(live.map(({ epoch }) => epoch));
 }
@@ -98,7 +98,7 @@ async function readDrafts(
      where workflow_id = any($1)
      order by ordinal`,
     [ids],
-    { often: true },
+    { prepared: true },
   );
   const stepsByOperation = Map.groupBy(steps, (step) => step.workflow_id);
   const { redact } = tx;
@@ -139,7 +139,7 @@ async function writeOperations(tx: Transaction, rows: OperationRow[]): Promise<v
        -- Lets the planner use the index.
        and target.workflow_id = any($2)`,
     [JSON.stringify(rows.map(operationColumns)), rows.map(({ workflow_id }) => workflow_id)],
-    { often: true },
+    { prepared: true },
   );
 }
 
@@ -162,7 +162,7 @@ async function writeSteps(tx: Transaction, steps: DraftStep[]): Promise<void> {
        -- Lets the planner use the index.
        and target.workflow_id = any($2)`,
     [JSON.stringify(steps.map(stepColumns)), [...new Set(steps.map(({ workflow_id }) => workflow_id))]],
-    { often: true },
+    { prepared: true },
   );
 }
 

@@ -39,7 +39,7 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
      where workflow_id = any($1)
      order by workflow_id, ordinal`,
     [rows.map((row) => row.workflow_id)],
-    { often: true },
+    { prepared: true },
   );
   const stepsByOperation = Map.groupBy(steps, (step) => step.workflow_id);
   return rows.map((row) => {
@@ -79,7 +79,7 @@ export async function readOperations(
      where workflow_id = any(${bind(ids)})
        ${andAll(ownRows(visibility, 'operations', bind))}`,
     values,
-    { often: true },
+    { prepared: true },
   );
   return toWire(db, rows, now);
 }
@@ -101,7 +101,7 @@ export async function operationRow(db: Queryable, id: string, lock?: 'for update
        where workflow_id = $1
        ${lock ?? ''}`,
       [id],
-      { often: true },
+      { prepared: true },
     )
   )[0];
 }
@@ -113,7 +113,7 @@ export const stepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRo
      where workflow_id = $1
      order by ordinal`,
     [workflow_id],
-    { often: true },
+    { prepared: true },
   );
 
 export interface OperationFilter {
@@ -192,7 +192,7 @@ export async function bindOperationsToNodes(
       bound.map(({ node }) => node.node_id),
       bound.map(({ node }) => node.node_instance_id),
     ],
-    { often: true },
+    { prepared: true },
   );
 }
 

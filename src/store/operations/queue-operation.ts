@@ -46,7 +46,7 @@ export async function queueOperations(tx: Transaction, operations: NewOperation[
        workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
        allocation_id text, tenant text, correlation_id text, actor jsonb, params jsonb)`,
     [queued, now],
-    { often: true },
+    { prepared: true },
   );
   await tx.query(
     `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds, expected)
@@ -58,7 +58,7 @@ export async function queueOperations(tx: Transaction, operations: NewOperation[
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
        jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
     [queued],
-    { often: true },
+    { prepared: true },
   );
   await setExpectedDurations(
     tx,

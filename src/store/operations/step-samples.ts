@@ -24,7 +24,7 @@ export async function saveStepSamples(tx: Transaction, samples: StepSample[]): P
        workflow_id text, step text, pool text, seconds double precision, at timestamptz)
      on conflict do nothing`,
     [JSON.stringify(samples)],
-    { often: true },
+    { prepared: true },
   );
 }
 
@@ -62,7 +62,7 @@ export async function setExpectedDurations(tx: Transaction, queued: WorkflowId[]
      where steps.workflow_id = planned.workflow_id
        and steps.ordinal = planned.ordinal`,
     [queued, quantileShares, maxSamples],
-    { often: true },
+    { prepared: true },
   );
 }
 

@@ -8,13 +8,13 @@ export interface ByIds {
   condition: string;
   /** The value of the condition's parameter. */
   value: unknown;
-  options: { often: boolean };
+  options: { prepared: boolean };
 }
 
 export const byIds = (column: string, parameter: `$${number}`, ids: readonly unknown[]): ByIds =>
   ids.length === 1
-    ? { condition: `${column} = ${parameter}`, value: ids[0], options: { often: true } }
-    : { condition: `${column} = any(${parameter})`, value: ids, options: { often: false } };
+    ? { condition: `${column} = ${parameter}`, value: ids[0], options: { prepared: true } }
+    : { condition: `${column} = any(${parameter})`, value: ids, options: { prepared: false } };
 
 /**
  * A condition for a list of any length in a prepared statement. The subquery hides the list from

@@ -21,7 +21,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const readThings = (on: Queryable) => on.query('select * from things where thing = $1', [1], { often: true });
+const readThings = (on: Queryable) => on.query('select * from things where thing = $1', [1], { prepared: true });
 
 test('prepares a frequent statement once per connection', async () => {
   await db.transaction(async (tx) => {

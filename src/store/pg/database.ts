@@ -13,11 +13,11 @@ export type Row = object;
 /** Runs statements on the pool or in an open transaction. */
 export interface Queryable {
   /**
-   * With `often`, the statement is prepared, so that PostgreSQL parses and plans it once per
-   * connection. The plan does not know the values, so they must not decide which plan is best: pass
-   * one id instead of a list of ids, and write a limit into the text.
+   * A `prepared` statement is parsed and planned once per connection. The plan does not know the
+   * values, so they must not decide which plan is best: pass one id instead of a list of ids, and
+   * write a limit into the text.
    */
-  query<R extends Row>(text: string, values?: unknown[], options?: { often?: boolean }): Promise<R[]>;
+  query<R extends Row>(text: string, values?: unknown[], options?: { prepared?: boolean }): Promise<R[]>;
   /** Set if all statements share one connection, which runs one at a time. */
   readonly one_connection?: true;
   /** Redacts text from machines and people before it is stored in rows or evidence. */
@@ -134,7 +134,7 @@ export function openDatabase(options: {
    */
   const nameOf = (text: string): string => {
     const name =
-      statementNames.get(text) ?? `often_${generation}_${createHash('md5').update(text).digest('base64url')}`;
+      statementNames.get(text) ?? `prepared_${generation}_${createHash('md5').update(text).digest('base64url')}`;
     statementNames.set(text, name);
     return name;
   };
@@ -143,10 +143,10 @@ export function openDatabase(options: {
     connection: pg.Pool | pg.PoolClient,
     text: string,
     values: unknown[] = [],
-    { often = false }: { often?: boolean } = {},
+    { prepared = false }: { prepared?: boolean } = {},
   ): Promise<R[]> => {
     try {
-      return (await connection.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
+      return (await connection.query({ text, values, ...(prepared && { name: nameOf(text) }) })).rows as R[];
     } catch (error) {
       // New names make every connection prepare its statements again.
       if (isStalePlan(error)) {

@@ -62,7 +62,7 @@ export async function readWalk<R extends object>(
     [...values, ...whereValues],
     // Only the default size is prepared. Nearly all callers use it, and planning takes as long as
     // reading; each other size would be another plan to keep.
-    { often: where.length === 0 && limit === defaultPageSize },
+    { prepared: where.length === 0 && limit === defaultPageSize },
   );
   const keyOf = (row: object | undefined): string | null => (row ? String(row[key as keyof typeof row]) : null);
   if (matches.length > limit) return { rows: matches.slice(0, limit), next_cursor: keyOf(matches[limit - 1]) };

@@ -132,7 +132,7 @@ function joinedRows(db: Queryable, id: string, visibility: Visibility): Promise<
     `${joinedAllocations}
      where allocation.allocation_id = ${bind(id)} ${andAll(ownRows(visibility, 'allocation', bind))}`,
     values,
-    { often: true },
+    { prepared: true },
   );
 }
 
@@ -164,7 +164,7 @@ export async function readHolder(db: Queryable, id: string, visibility: Visibili
 
 export async function allocationRow(db: Queryable, id: string): Promise<AllocationRow | undefined> {
   return (
-    await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id], { often: true })
+    await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id], { prepared: true })
   )[0];
 }
 
@@ -173,7 +173,7 @@ export async function statusesOf(db: Queryable, ids: readonly string[]): Promise
   const rows = await db.query<Pick<AllocationRow, 'allocation_id' | 'status'>>(
     `select allocation_id, status from allocations where ${anyOf('allocation_id', '$1::text[]')}`,
     [ids],
-    { often: true },
+    { prepared: true },
   );
   return new Map(rows.map(({ allocation_id, status }) => [allocation_id, status]));
 }
@@ -258,7 +258,7 @@ export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<Nod
   const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId | null }>(
     `select wanted.node_id, ${holderOf('wanted.node_id')} as allocation_id from ${wanted}`,
     [isOne ? nodes[0] : nodes],
-    { often: true },
+    { prepared: true },
   );
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
@@ -289,7 +289,7 @@ export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation
 
 /** Returns the rows in no particular order. */
 export const allocationRows = (db: Queryable, ids: readonly AllocationId[]): Promise<AllocationRow[]> =>
-  db.query<AllocationRow>('select * from allocations where allocation_id = any($1)', [ids], { often: true });
+  db.query<AllocationRow>('select * from allocations where allocation_id = any($1)', [ids], { prepared: true });
 
 /**
  * Counts, for each of these allocations, the earlier allocations of the pool that wait for a
@@ -346,7 +346,7 @@ export async function countWaitingBefore(
 export async function lockAllocation(tx: Transaction, id: string): Promise<AllocationRow | undefined> {
   return (
     await tx.query<AllocationRow>('select * from allocations where allocation_id = $1 for no key update', [id], {
-      often: true,
+      prepared: true,
     })
   )[0];
 }

@@ -216,7 +216,7 @@ export const openFindingsOf = (
        and status = 'open'
      order by finding_id`,
     [node_id, bootSubjects],
-    { often: true },
+    { prepared: true },
   );
 
 export async function findingRow(db: Queryable, id: string): Promise<FindingRow | undefined> {

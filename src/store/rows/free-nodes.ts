@@ -49,7 +49,7 @@ export async function lockFreeNodes(
        for no key update of node skip locked`,
       [pool, since],
       // Prepared for a single node, because planning takes longer than finding it.
-      { often: limit === 1 },
+      { prepared: limit === 1 },
     );
   const hint = hints.get(pool);
   if (hint && now < hint.until) {
@@ -72,7 +72,7 @@ export async function countFree(db: Queryable, pool: string, limit: number): Pro
      where ${isFree}
      limit $2`,
     [pool, limit],
-    { often: true },
+    { prepared: true },
   );
   return rows.length;
 }

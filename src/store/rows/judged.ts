@@ -135,7 +135,7 @@ export async function readJudged<N extends JudgedNode>(
        ${from}
      ) judged`,
     values,
-    { often: true },
+    { prepared: true },
   );
   const cellsOf = (name: string) => (columns[name] ?? []) as Cell[];
   const onceValues = Object.keys(once).map((name): [string, unknown] => [name, columns[name]]);

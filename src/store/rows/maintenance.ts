@@ -25,7 +25,7 @@ export const activeWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[
        and ends_at > $1
      order by ends_at desc`,
     [now],
-    { often: true },
+    { prepared: true },
   );
 
 /** Lists present and future windows. */

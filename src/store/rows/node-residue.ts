@@ -48,7 +48,7 @@ export async function openResidueOf(db: Queryable, node_id: string): Promise<str
        and why = 'force-release'
      order by residue_id`,
     [node_id],
-    { often: true },
+    { prepared: true },
   );
   return rows.map((row) => row.residue_id);
 }

@@ -180,7 +180,7 @@ export async function joinedRow(db: Queryable, id: string, visibility: Visibilit
     `${joinedNodes}
      where node.node_id = ${bind(id)} ${andAll(heldNodes(visibility, bind))}`,
     values,
-    { often: true },
+    { prepared: true },
   );
   return row;
 }
@@ -209,7 +209,7 @@ export async function readProtocolNodes(
 }
 
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
-  return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { often: true }))[0];
+  return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { prepared: true }))[0];
 }
 
 /**
@@ -270,7 +270,7 @@ export function countNeverReady(
 
 export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | undefined> {
   return (
-    await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id], { often: true })
+    await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id], { prepared: true })
   )[0];
 }
 
@@ -283,7 +283,7 @@ export async function countLiveNodes(db: Queryable, pool: string): Promise<numbe
        and pool = $1
        and status <> 'retired'`,
     [pool],
-    { often: true },
+    { prepared: true },
   );
   return row?.live ?? 0;
 }

@@ -47,7 +47,7 @@ export async function currentPool(
   name: string,
   lock?: 'for update of pool' | 'for share of pool',
 ): Promise<PoolRow | undefined> {
-  return (await db.query<PoolRow>(`${currentPools} and pool.name = $1 ${lock ?? ''}`, [name], { often: true }))[0];
+  return (await db.query<PoolRow>(`${currentPools} and pool.name = $1 ${lock ?? ''}`, [name], { prepared: true }))[0];
 }
 
 /** Arbitrary, but must never change: replicas of different versions must agree on it. */
@@ -59,7 +59,7 @@ const assignmentLock = 718_202_605;
  * declaring, pausing or deleting the pool does.
  */
 export async function lockPoolForAssignment(tx: Transaction, name: string): Promise<PoolRow | undefined> {
-  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [assignmentLock, name], { often: true });
+  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [assignmentLock, name], { prepared: true });
   return currentPool(tx, name, 'for share of pool');
 }
 
@@ -91,7 +91,7 @@ export async function poolGeneration(
      where pool = $1
        and generation = $2`,
     [name, generation],
-    { often: true },
+    { prepared: true },
   );
   return row?.document;
 }
@@ -116,7 +116,7 @@ export async function poolGenerations(
      join pool_generations generation
        on generation.pool = wanted.pool and generation.generation = wanted.generation`,
     [[...distinct.values()].map(({ pool }) => pool), [...distinct.values()].map((node) => node.pool_generation)],
-    { often: true },
+    { prepared: true },
   );
   return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
 }

@@ -63,7 +63,7 @@ export async function createToken(
 
 export async function tokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
   return (
-    await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)], { often: true })
+    await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)], { prepared: true })
   )[0];
 }
 
@@ -152,7 +152,7 @@ export async function createJoinToken(
 export async function joinTokenBySecret(db: Queryable, secret: string): Promise<JoinTokenRow | undefined> {
   return (
     await db.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)], {
-      often: true,
+      prepared: true,
     })
   )[0];
 }
@@ -174,7 +174,7 @@ export async function spendJoinToken(tx: Transaction, id: TokenId, uses: number)
        and (max_uses is null or uses + $2 <= max_uses)
      returning token_id`,
     [id, uses],
-    { often: true },
+    { prepared: true },
   );
   return rows.length > 0;
 }

@@ -99,7 +99,7 @@ export async function tallyVerdicts(tx: Transaction, rule: string, counts: Scope
      select $1, $2, pool, zone, count
      from jsonb_to_recordset($3::jsonb) as counted(pool text, zone text, count integer)`,
     [now, rule, JSON.stringify(counts)],
-    { often: true },
+    { prepared: true },
   );
 }
 
@@ -150,7 +150,7 @@ export async function populationsUpTo(
      from unnest($1::text[], $2::text[], $3::int[]) with ordinality as wanted(scope, name, max, place)
      order by wanted.place`,
     [scopes.map(({ scope }) => scope), scopes.map(({ name }) => name), scopes.map(({ max }) => max), phase],
-    { often: true },
+    { prepared: true },
   );
   return rows.map((row) => row.count);
 }
@@ -202,7 +202,7 @@ export async function readBrakeState(db: Queryable, rule: string, since: Date, p
           where pool.name = any($3)) policy) as policies,
        exists (select 1 from brake_holds where ended_at is null and rule = $1) as holds`,
     [rule, since, pools],
-    { often: true },
+    { prepared: true },
   );
   return {
     recent: row?.recent ?? [],

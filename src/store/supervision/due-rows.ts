@@ -121,7 +121,7 @@ export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): P
      where status = $1
        and deadline_at > $2`,
     [status, now],
-    { often: true },
+    { prepared: true },
   );
   return row?.next ?? null;
 }

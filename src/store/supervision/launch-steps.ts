@@ -35,7 +35,7 @@ export async function openLaunchSteps(
        order by steps.ordinal
        limit 1) step`,
     [launched.map(({ node_id }) => node_id), launched.map(({ workflow_id }) => workflow_id)],
-    { often: true },
+    { prepared: true },
   );
   return new Map(rows.map(({ node_id, ...step }) => [node_id, step]));
 }

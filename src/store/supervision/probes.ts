@@ -66,7 +66,7 @@ export async function nodesToProbe(
   const starting = await db.query<ProbedNode>(
     toProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
     [now],
-    { often: true },
+    { prepared: true },
   );
   if (suspects.length === 0) return starting;
   const silent = await db.query<ProbedNode>(

@@ -247,7 +247,7 @@ async function insertUnlessNamed(tx: Transaction, rows: readonly NodeRow[]): Pro
      on conflict (pool, name) where status <> 'retired' do nothing
      returning node_id`,
     [redactedRows(tx.redact, rows, wordColumns)],
-    { often: true },
+    { prepared: true },
   );
   return inserted.map(({ node_id }) => node_id);
 }

@@ -169,6 +169,6 @@ export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' |
      select ${columns}
      from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
     [redactedRows(tx.redact, [row], wordColumns)],
-    { often: true },
+    { prepared: true },
   );
 }

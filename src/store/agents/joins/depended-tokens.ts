@@ -30,7 +30,7 @@ export const dependedTokens = (db: Queryable, expires_before: Date): Promise<Dep
      group by token.token_id
      order by token.expires_at`,
     [expires_before],
-    { often: true },
+    { prepared: true },
   );
 
 /** Finds open contests without a registration since a time, or without a node. */

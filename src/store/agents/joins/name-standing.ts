@@ -58,7 +58,7 @@ export async function nameStanding(
        and node.name = $2
        and node.status <> 'retired'`,
     [pool, name],
-    { often: true },
+    { prepared: true },
   );
   return row;
 }

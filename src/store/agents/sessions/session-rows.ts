@@ -104,7 +104,7 @@ async function rowsByHash(db: Queryable, sent: readonly SentCredential[]): Promi
     const missing = sent.flatMap(({ hash }) => (rows.has(keyOf(hash)) ? [] : hash));
     if (missing.length === 0) break;
     const select = selectWhere(anyOf(`instance.${column}`, '$1::bytea[]'));
-    for (const row of await db.query<SessionRow>(select, [missing], { often: true })) {
+    for (const row of await db.query<SessionRow>(select, [missing], { prepared: true })) {
       const hash = row[column];
       if (hash) rows.set(keyOf(hash), row);
     }
@@ -157,13 +157,13 @@ export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise
        limit ${limit})`)}
      order by instance.node_instance_id`,
     [cursor],
-    { often: true },
+    { prepared: true },
   );
 
 /** Returns the rows in the order of the ids. */
 export async function rowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
   const select = selectWhere(anyOf('instance.node_instance_id', '$1::text[]'));
-  const rows = await db.query<SessionRow>(select, [ids], { often: true });
+  const rows = await db.query<SessionRow>(select, [ids], { prepared: true });
   const rowOf = new Map(rows.map((row) => [row.node_instance_id as string, row]));
   return ids.map((id) => rowOf.get(id));
 }

@@ -50,5 +50,5 @@ export const expiringTokens = (db: Queryable, query: ExpiringQuery): Promise<Exp
          and used.last_used_at > $3)
      order by token.expires_at, token.token_id`,
     [query.now, query.expires_until, query.used_after, query.token_ids],
-    { often: true },
+    { prepared: true },
   );

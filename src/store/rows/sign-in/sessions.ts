@@ -86,7 +86,7 @@ export async function sessionBySecret(db: Queryable, secret: string): Promise<Fo
      join tokens t using (token_id)
      where s.secret_hash = $1`,
     [hashSecret(secret)],
-    { often: true },
+    { prepared: true },
   );
   return session;
 }
@@ -102,7 +102,7 @@ export async function isSessionOpen(db: Queryable, id: string, idleSince: Date):
        and s.last_used_at > $2
        and t.revoked_at is null`,
     [id, idleSince],
-    { often: true },
+    { prepared: true },
   );
   return rows.length > 0;
 }

@@ -103,6 +103,6 @@ export async function movePaired(tx: Transaction, groups: readonly PairedGroup[]
     JSON.stringify(kinds),
     now,
   ];
-  await tx.query(writeSql, values, { often: true });
+  await tx.query(writeSql, values, { prepared: true });
   tx.evidenceWritten();
 }

@@ -212,7 +212,7 @@ async function writeNodes(
     evidenceLayerOf(by),
     tallied ? by : null,
   ];
-  const [{ moved } = { moved: 0 }] = await tx.query<{ moved: number }>(writeSql, values, { often: true });
+  const [{ moved } = { moved: 0 }] = await tx.query<{ moved: number }>(writeSql, values, { prepared: true });
   if (moved !== all.length)
     throw new Error(`${by} read ${all.length} nodes, but ${moved} still had the status that it read`);
   tx.evidenceWritten();
