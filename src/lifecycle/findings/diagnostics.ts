@@ -27,7 +27,7 @@ function hostOf(value: unknown): Diagnostics['host'] {
 }
 
 /**
- * The attachment with log lines that the agent spoolFile but never sent. The provider reads it from
+ * The attachment with log lines that the agent spooled but never sent. The provider reads it from
  * the machine's disk; each line is a JSON record.
  */
 const spoolFile = 'node.log';

@@ -12,7 +12,7 @@ const step = (overrides: Partial<LaunchStep> = {}): LaunchStep => ({
 const error = { code: 'engine_away', owner_layer: 'operator', message: 'the engine is away' };
 
 describe('a passed deadline is owned', () => {
-  test('by the node, if no operation neverRegistered it or the operation waited for it to register', () => {
+  test('by the node, if no operation followed its boot or the operation waited for it to register', () => {
     const neverRegistered = {
       step: 'register',
       code: null,

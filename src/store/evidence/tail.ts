@@ -42,12 +42,13 @@ const maxLateMs = 30 * 24 * 3600_000;
 const maxAheadMs = 24 * 3600_000;
 /**
  * A fact is withheld while an older transaction runs, and PostgreSQL does not announce when that
- * ends. The retryLater delay doubles, so that a long transaction costs a few queries, not hundreds.
+ * ends. The delay between retries doubles, so that a long transaction costs a few queries, not
+ * hundreds.
  */
 const withheldRetryMs = { first: 5, max: 80 };
 
 /**
- * Forces one generic plan that uses the index. Otherwise PostgreSQL would plan readAgain for every
+ * Forces one generic plan that uses the index. Otherwise PostgreSQL would plan again for every
  * cursor, and would keep sequential scans for partitions that were small when it planned.
  */
 const plannerSettings = {

@@ -79,7 +79,7 @@ function LastCheck({ residue }: { residue: Residue }) {
       {settled_at ? (
         <span>
           {status} <Ago at={settled_at} />
-          {settled_by && ` sortValue ${settled_by.name}`}
+          {settled_by && ` by ${settled_by.name}`}
         </span>
       ) : (
         <span>{verified_at ? <Ago at={verified_at} /> : 'not yet'}</span>

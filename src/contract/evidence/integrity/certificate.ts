@@ -1,5 +1,5 @@
 /**
- * A release certificate: a small signedText file about one allocation. It is valid only with its
+ * A release certificate: a small signed file about one allocation. It is valid only with its
  * exact bytes.
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
@@ -30,7 +30,7 @@ const fields: readonly (keyof Certificate)[] = [
 
 const signatureBytes = 64;
 
-/** The prefix distinguishes certificates from other texts that are signedText with the same key. */
+/** The prefix distinguishes certificates from other texts that are signed with the same key. */
 const signedText = (body: Omit<Certificate, 'signature'>): Buffer =>
   Buffer.from(`slipway certificate\n${canonicalJson(body)}`);
 
