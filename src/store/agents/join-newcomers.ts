@@ -13,10 +13,10 @@ import { type Database, StoreUnavailable, type Transaction } from '../pg/databas
 import { currentPool, type PoolRow } from '../rows/pools.ts';
 import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from '../rows/tokens.ts';
 import { createNewcomers } from '../transitions/node-transition.ts';
+import { replyOf, startMove } from './apply-registration.ts';
 import { createRegisteredInstances } from './instances.ts';
 import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
 import { hasExpired, spentProblem } from './joins/token-validity.ts';
-import { replyOf, startMove } from './registration-steps.ts';
 import type { Registration, RegistrationContext } from './registration-types.ts';
 
 export interface JoinRequest extends RegisterRequest {

@@ -16,6 +16,7 @@ import { transition } from '../transitions/node-transition.ts';
 import { budgetOf, requireMoved } from '../transitions/transition-rules.ts';
 import { changeKey, restoreKey } from './agent-keys/key-change.ts';
 import { provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
+import { applyRegistration, fencedProblem, issueCredential, readReply } from './apply-registration.ts';
 import { createInstance, fenceInstance, type InstanceRow, instanceRow } from './instances.ts';
 import { admitNewcomers, type JoinRequest, joinInBatch } from './join-newcomers.ts';
 import { keepArrival, keepEarlierToken } from './joins/client-arrival.ts';
@@ -24,7 +25,6 @@ import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
 import { nameHeld, requireUnchangedName, spendUnlessKnown, unprovenProblem } from './joins/known-names.ts';
 import { joinsBeyondLimit, poolFull } from './joins/pool-limit.ts';
 import { isSpent, requireValid, spentProblem } from './joins/token-validity.ts';
-import { applyRegistration, fencedProblem, issueCredential, readReply } from './registration-steps.ts';
 import type { Registration, RegistrationContext } from './registration-types.ts';
 
 /**

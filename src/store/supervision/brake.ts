@@ -9,7 +9,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import { coversNodeNow } from '../rows/maintenance.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type AmendedNode, amendNodes } from '../transitions/amend-node.ts';
-import type { ScopeCount } from './due-rows.ts';
+import type { ScopeCount } from './past-deadline.ts';
 
 export interface Scope {
   scope: 'pool' | 'zone';

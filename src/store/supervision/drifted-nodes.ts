@@ -4,7 +4,7 @@ import type { Queryable, Transaction } from '../pg/database.ts';
 import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { isRecordedOnly } from '../transitions/would-have.ts';
-import type { ScopeCount } from './due-rows.ts';
+import type { ScopeCount } from './past-deadline.ts';
 
 export interface DriftedNode extends JudgedNode {
   finding_id: string;

@@ -10,8 +10,8 @@ import { type JudgedNode, readJudged } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { listOf } from '../transitions/transition-rules.ts';
 import { isRecordedOnly } from '../transitions/would-have.ts';
-import type { ScopeCount } from './due-rows.ts';
 import { storedThrough } from './ingest-gaps.ts';
+import type { ScopeCount } from './past-deadline.ts';
 
 export type SilentNode = JudgedNode & {
   last_seen_at: Date;

@@ -11,7 +11,7 @@ import {
   type DueNode,
   lockDueNodes,
   nextDueAt,
-} from '../../store/supervision/due-rows.ts';
+} from '../../store/supervision/past-deadline.ts';
 import { ownerOfRefusal, refusedInWords } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

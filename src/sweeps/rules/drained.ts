@@ -3,7 +3,7 @@
  * drain began.
  */
 import { retireAllIn } from '../../operations/release/node-retire.ts';
-import { lockEmptyNodes } from '../../store/supervision/due-rows.ts';
+import { lockEmptyNodes } from '../../store/supervision/past-deadline.ts';
 import { transition } from '../../store/transitions/node-transition.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
 import type { SweepServices } from '../runner/services.ts';

@@ -1,5 +1,5 @@
 /** `offline-deadline`: offline → failed, if a node does not return by its deadline. */
-import type { DueNode } from '../../store/supervision/due-rows.ts';
+import type { DueNode } from '../../store/supervision/past-deadline.ts';
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
 

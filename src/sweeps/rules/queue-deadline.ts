@@ -1,6 +1,6 @@
 /** `queue-deadline`: requested → failed, if an allocation gets no machine by its deadline. */
 import { secondsBetween } from '../../base/clock.ts';
-import { lockDueAllocations } from '../../store/supervision/due-rows.ts';
+import { lockDueAllocations } from '../../store/supervision/past-deadline.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

@@ -3,7 +3,7 @@
  * without an outcome. `release-retry` continues from there.
  */
 import { secondsBetween } from '../../base/clock.ts';
-import { lockLostReleases } from '../../store/supervision/due-rows.ts';
+import { lockLostReleases } from '../../store/supervision/past-deadline.ts';
 import { moveAllocations } from '../../store/transitions/allocation-transition.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';

@@ -2,7 +2,7 @@
 import { newCorrelationId } from '../../base/ids.ts';
 import { wholeFleet } from '../../lifecycle/visibility.ts';
 import { releaseIn } from '../../operations/release/release-requests.ts';
-import { lockRetryableReleases } from '../../store/supervision/due-rows.ts';
+import { lockRetryableReleases } from '../../store/supervision/past-deadline.ts';
 import type { SweepServices } from '../runner/services.ts';
 import type { Sweep } from '../runner/sweep.ts';
 

@@ -27,7 +27,7 @@ import {
   rulesWithRecentVerdicts,
   type Scope,
 } from '../../store/supervision/brake.ts';
-import type { ScopeCount } from '../../store/supervision/due-rows.ts';
+import type { ScopeCount } from '../../store/supervision/past-deadline.ts';
 import type { TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 
 export interface Candidate {

@@ -10,7 +10,7 @@ import { recordEvidence } from '../../store/evidence/evidence.ts';
 import { StoreUnavailable, type Transaction } from '../../store/pg/database.ts';
 import type { JudgedNode } from '../../store/rows/judged.ts';
 import { holdNodes, tallyVerdicts } from '../../store/supervision/brake.ts';
-import type { ScopeCount } from '../../store/supervision/due-rows.ts';
+import type { ScopeCount } from '../../store/supervision/past-deadline.ts';
 import type { NodeVerdict } from '../../store/transitions/bulk/node-verdict.ts';
 import { writeVerdicts } from '../../store/transitions/bulk/verdicts.ts';
 import { applyBrake, countByScope } from './apply-brake.ts';

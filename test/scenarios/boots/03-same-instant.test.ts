@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { expect } from 'vitest';
 import { pause, secondsLater, systemClock } from '../../../src/base/clock.ts';
 import type { Composition } from '../../../src/server/opening.ts';
-import { lockDueNodes } from '../../../src/store/supervision/due-rows.ts';
+import { lockDueNodes } from '../../../src/store/supervision/past-deadline.ts';
 import { transition } from '../../../src/store/transitions/node-transition.ts';
 import type { SweepServices } from '../../../src/sweeps/runner/services.ts';
 import type { Sweep } from '../../../src/sweeps/runner/sweep.ts';

@@ -28,7 +28,7 @@ import { listPools } from '../rows/pools.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { transition } from '../transitions/node-transition.ts';
 import { agentlessMachinesToInspect } from './agentless-machines.ts';
-import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due-rows.ts';
+import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './past-deadline.ts';
 import { nodesToProbe } from './probes.ts';
 
 let store: TestStore;
