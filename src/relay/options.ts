@@ -23,7 +23,7 @@ export interface RelayOptions {
 
 export const relayUsage = `Usage: slipway relay --server URL [options]
 
-  --server URL           address of the control plane; may be values several times
+  --server URL           address of the control plane; may be given several times
   --token-file FILE      holds the token of a relay (- reads standard input): batches then go by one stream; also read from SLIPWAY_RELAY_TOKEN
   --ca FILE              an authority that vouches for the control plane (PEM)
   --allow-insecure-http  pass credentials on to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP

@@ -1,4 +1,7 @@
-/** The effect of a registration on a node, by its status. */
+/**
+ * The effect of a registration on a node, by its status. store/agents/apply-registration.ts carries
+ * it out.
+ */
 import type { NodeStatus } from './states.ts';
 
 /**

@@ -1,4 +1,7 @@
-/** Turns the declaration of a deadline rule into a sweep. */
+/**
+ * Turns the declaration of a deadline rule into a sweep. The comparison with the deadline is `isDue`
+ * in store/supervision/past-deadline.ts.
+ */
 import { moment, secondsBetween } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
 import type { Blame } from '../../lifecycle/findings/launch-blame.ts';

@@ -1,6 +1,7 @@
 /**
- * `provision-deadline`: provisioning → failed, if the deadline passes before the machine registers.
- * The verdict names the unfinished step.
+ * `provision-deadline`: provisioning → failed. The boot overran: the deadline passed before the
+ * machine registered. The verdict names the unfinished step. The comparison with the deadline is
+ * `isDue` in store/supervision/past-deadline.ts, for every deadline rule.
  */
 import type { Driver } from '../../drivers/driver.ts';
 import { blameFor } from '../../lifecycle/findings/launch-blame.ts';

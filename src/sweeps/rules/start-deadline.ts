@@ -1,6 +1,6 @@
 /**
- * `start-deadline`: starting → failed, if start-up is overdue and the heartbeat is stale, or the
- * prerequisites are not confirmed.
+ * `start-deadline`: starting → failed, if start-up after registration is overdue and the heartbeat
+ * is stale, or the prerequisites are not confirmed.
  */
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import type { SweepServices } from '../runner/services.ts';

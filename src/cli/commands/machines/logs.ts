@@ -142,7 +142,7 @@ async function printFromProvider(session: Session, node_id: string, filter: LogF
 export const makeLogs: MakeCommand = (cli) =>
   new SlipwayCommand('logs')
     .description(
-      'PrintLogLines the logs of a node: its setup, its agent and its command, for every instance, even after the machine is gone.',
+      'Show the logs of a node: its setup, its agent and its command, for every instance, even after the machine is gone.',
     )
     .argument(
       '<id>',
