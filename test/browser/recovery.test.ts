@@ -194,7 +194,7 @@ it('lists what needs a person on the start page, worst first, and reorders it as
   const shelves = async () => (await page.locator('section h2').allInnerTexts()).map((words) => words.trim());
   const order = ['Quarantined machines', 'Left behind', 'Releases being retried'];
   expect((await shelves()).filter((title) => order.includes(title))).toEqual(order);
-  await shelf(/^Set aside/)
+  await shelf(/^Quarantined machines/)
     .getByText('It is loud again.')
     .waitFor();
   const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /^Attention/ });
@@ -209,7 +209,7 @@ it('lists what needs a person on the start page, worst first, and reorders it as
     params: { id: machine(1), action: 'quarantine' },
     body: { reason: 'to be seen at once' },
   });
-  await shelf(/^Set aside/)
+  await shelf(/^Quarantined machines/)
     .getByText('To be seen at once.')
     .waitFor();
   await place.getByText(String(counted + 1)).waitFor();

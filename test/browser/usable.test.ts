@@ -44,11 +44,11 @@ beforeAll(async () => {
     '/residue': 'Nothing is left behind',
     '/drift': 'Both sides agree',
     '/boots?pool=staged': 'arrived in time',
-    '/boots?pool=local': 'No boot is on record',
+    '/boots?pool=local': 'No boots recorded',
     '/audit': 'pool.declared',
     '/audit?actor=nobody': 'No record matches',
     '/settings': 'when revoked',
-    '/settings?dialog=token': 'What it may do',
+    '/settings?dialog=token': 'Recorded with every action',
     '/nowhere': 'There is nothing at this address',
   };
 });

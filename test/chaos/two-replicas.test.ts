@@ -204,7 +204,7 @@ it('makes a frozen replica that resumes change nothing more and exit', async () 
     until('the frozen replica to exit', () => undefined, { seconds: 60 }),
   ]);
   expect(ended).toBe(1);
-  expect(frozen.output()).toContain('declared dead');
+  expect(frozen.output()).toContain('declared this one dead');
   await release(living.client, id);
   await waitForStatus(living.client, id, 'released');
   await expectNothingLeft(db, elder.nodes_dir, 1);
