@@ -105,7 +105,7 @@ describe('on the command line', () => {
     });
     expect(ofTenant).not.toMatch(/has \d machines|globex/);
     expect(await explained(fixture.token)).toContain(
-      `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Slipway does not launch its machines`,
+      `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Slipway does not launch machines for this pool`,
     );
     await client.call('allocation-release', { params: { id } });
   });
