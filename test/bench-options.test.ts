@@ -94,7 +94,9 @@ test('a program with --help or an unknown option exits without running the bench
     spawnSync(process.execPath, [fileURLToPath(new URL(name, bench)), word], { encoding: 'utf8' });
   const help = run('fleet.ts', '--help');
   expect(help).toMatchObject({ status: 0, stderr: '' });
-  expect(help.stdout).toMatch(/^node bench\/fleet\.ts\n\n[\s\S]*a million agents[\s\S]*\n\nIt takes [\s\S]*--story NAME/);
+  expect(help.stdout).toMatch(
+    /^node bench\/fleet\.ts\n\n[\s\S]*a million agents[\s\S]*\n\nIt takes [\s\S]*--story NAME/,
+  );
   const wrong = run('scale-page.ts', '--form');
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(/^node bench\/scale-page\.ts: unknown option --form\nIt has:\n[\s\S]*--from PATH/);

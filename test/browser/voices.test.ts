@@ -33,7 +33,7 @@ it('marks the statements of others, and none of its own', async () => {
   const row = (summary: string) => page.locator('summary', { hasText: summary }).first();
   await row('a 502').waitFor();
   if (process.env.SLIPWAY_TEST_SHOT) await page.screenshot({ path: process.env.SLIPWAY_TEST_SHOT, fullPage: true });
-  await expect.poll(() => row('a call failed').innerText()).toContain('machine says');
+  await expect.poll(() => row('a call failed').innerText(), { timeout: 45_000 }).toContain('machine says');
   expect(await row('a 502').innerText()).toContain('reported by');
   expect(await row('provisioning → starting').innerText()).not.toMatch(/machine says|reported by/);
   expect(complaints).toEqual([]);

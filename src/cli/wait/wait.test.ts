@@ -336,19 +336,19 @@ describe('on a screen', () => {
     expect(screen.lines()[0]).toBe('Step 1/3 · Launching · 0s');
     expect(screen.cursorHidden()).toBe(true);
 
-    await expect.poll(() => server.callsOf('operation-get').length).toBeGreaterThan(0);
+    await expect.poll(() => server.callsOf('operation-get').length, { timeout: 30_000 }).toBeGreaterThan(0);
     publishProgress({
       ...registering,
       message: 'waiting for the first call',
       parts: [{ name: 'agent', kind: 'agent', state: 'starting', tone: 'busy' }],
     });
-    await expect.poll(() => screen.lines()[0]).toMatch(/^Step 2\/3/);
+    await expect.poll(() => screen.lines()[0], { timeout: 30_000 }).toMatch(/^Step 2\/3/);
     const [, bar, message, chips, ...nothing] = screen.lines();
     expect(bar).toMatch(/^━{15}─{15} {2}50 % {2}\ds so far$/);
     expect([message, chips, nothing]).toEqual(['waiting for the first call', '◐ agent starting', []]);
 
     publishProgress({ ...registering, percent: 30 });
-    await expect.poll(() => screen.lines().length).toBe(2);
+    await expect.poll(() => screen.lines().length, { timeout: 30_000 }).toBe(2);
     expect(screen.lines()[1]).toContain('50 %');
 
     const [launch, ...later] = operation.steps;

@@ -258,7 +258,7 @@ describe('reports a checkpoint', () => {
       installation: { installation_id: 'slipway-test' },
     });
     await store.facts(1);
-    await expect.poll(() => stranger.sealBatch(now)).toEqual({ rows: 1, more: false });
+    await expect.poll(() => stranger.sealBatch(now), { timeout: 60_000 }).toEqual({ rows: 1, more: false });
     const { faults } = await store.verify();
     expect(faults.map(({ code }) => code)).toEqual(['checkpoint_unsigned', 'checkpoint_unsigned']);
   });
@@ -303,7 +303,7 @@ test('accepts checkpoints of a new key that a trusted key introduced', async () 
     };
     await own.facts(1);
     const second = createSealer({ db: own.db, key_ring: rotated, installation: { installation_id: 'slipway-test' } });
-    await expect.poll(() => second.sealBatch(now)).toEqual({ rows: 1, more: false });
+    await expect.poll(() => second.sealBatch(now), { timeout: 60_000 }).toEqual({ rows: 1, more: false });
     expect((await own.verify()).faults).toEqual([]);
   } finally {
     await own.close();

@@ -99,7 +99,7 @@ export const formerTenantAttacks: Attack[] = [
         file: 'src/store/agents/clear-reports.ts',
         find: 'then clock_timestamp()\n        else $2::timestamptz',
         replace:
-          'then least(kept.reports_since, $2::timestamptz)\n        else least(kept.reports_since, $2::timestamptz)',
+          'then least(beat.reports_since, $2::timestamptz)\n        else least(beat.reports_since, $2::timestamptz)',
       },
     ],
     succeeds: (server) => readsOfFormer(server, 'undated', ['node-boot', 'node-explain']),

@@ -219,7 +219,9 @@ it('rescues a machine that registers after its deadline but within its rescue wi
   });
   const id = await allocate(server.client, 'late');
   const failed = await waitForStatus(server.client, id, 'failed');
-  expect(failed.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool(, deadline moved by \d+ s)?\)$/);
+  expect(failed.reason).toMatch(
+    /^provisioning timed out.* \(waited \d+ s, budget from pool(, deadline moved by \d+ s)?\)$/,
+  );
   await touch('awake');
   const active = await waitForStatus(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);
