@@ -1,6 +1,6 @@
 /**
- * Turns the declaration of a deadline rule into a sweep. The comparison with the deadline is `isDue`
- * in store/supervision/past-deadline.ts.
+ * Turns the declaration of a deadline rule into a sweep. The comparison with the deadline is
+ * `isDue` in store/supervision/past-deadline.ts.
  */
 import { moment, secondsBetween } from '../../base/clock.ts';
 import type { Evidence } from '../../contract/evidence/evidence.ts';
