@@ -156,7 +156,7 @@ export async function actOnNode(
     const node = await requireAllowed(services.db, id, action);
     return requestOnAllocation(services, node, action, onAllocation, request, caller);
   }
-  if (!isDirect(action)) throw new Error(`the node action ${action} is not implemented`);
+  if (!isDirect(action)) throw new Error(`no handler for the node action ${action}`);
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     const node = await lockNode(tx, id);
