@@ -1,52 +1,52 @@
-/**
- * How a container's agent ended: by its own exit file if there is one, else as the engine reports
- * it.
- */
+/** Reads why a container's agent ended: from the agent's exit file, or else from the engine. */
 import { inContainer } from './agent-files.ts';
 import type { ContainerEnd, Engine } from './engine.ts';
 
 export interface AgentEnd {
-  /** It ended by itself and would do so again; it was not ended from outside. */
-  by_itself: boolean;
+  /** True if the agent exited by itself, so that a restart would end the same way. */
+  exited_by_itself: boolean;
   summary: string;
-  /** The agent's own code. */
+  /** The error code from the agent's exit file, or `out_of_memory`. */
   code?: string;
 }
 
 /**
- * Exit codes that do not mean that the agent failed: clean exit, SIGKILL, SIGTERM, and 255, which
- * Docker reports for a container that was gone when the daemon came back, as after a reboot. Its
- * real exit code is unknown.
+ * Exit codes that do not mean that the agent failed: clean exit, SIGKILL, SIGTERM, and 255. Docker
+ * reports 255 if it does not know the exit code because the container ended while the daemon was
+ * down, for example in a reboot.
  */
-const fromOutside = [0, 137, 143, 255];
+const externalExitCodes = [0, 137, 143, 255];
 
-function exitFileFrom(text: string | null): { code?: string; reason?: string } | null {
+function parseExitFile(text: string | null): { code?: string; reason?: string } | null {
   if (text === null) return null;
   try {
-    const said: unknown = JSON.parse(text);
-    return typeof said === 'object' ? said : null;
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === 'object' ? parsed : null;
   } catch {
-    // Cut short by the container's end; ignore it.
+    // The container ended while the agent wrote the file, so the file is incomplete.
     return null;
   }
 }
 
-function seenByEngine({ exit_code, out_of_memory, error }: ContainerEnd): AgentEnd {
+function endFromEngine({ exit_code, out_of_memory, error }: ContainerEnd): AgentEnd {
   const why = error ? `: ${error}` : '';
   if (out_of_memory)
-    return { by_itself: true, summary: `the container ran out of memory${why}`, code: 'out_of_memory' };
-  return { by_itself: !fromOutside.includes(exit_code), summary: `the container exited with code ${exit_code}${why}` };
+    return { exited_by_itself: true, summary: `the container ran out of memory${why}`, code: 'out_of_memory' };
+  return {
+    exited_by_itself: !externalExitCodes.includes(exit_code),
+    summary: `the container exited with code ${exit_code}${why}`,
+  };
 }
 
-export async function agentEnd(engine: Engine, container: string): Promise<AgentEnd | null> {
-  const end = await engine.endOf(container);
+export async function readAgentEnd(engine: Engine, container: string): Promise<AgentEnd | null> {
+  const end = await engine.readEnd(container);
   if (!end) return null;
-  const seen = seenByEngine(end);
-  const said = exitFileFrom(await engine.fileIn(container, inContainer.exit));
-  if (!said?.code) return seen;
+  const reportedEnd = endFromEngine(end);
+  const exitFile = parseExitFile(await engine.readFileFrom(container, inContainer.exit));
+  if (!exitFile?.code) return reportedEnd;
   return {
-    by_itself: true,
-    summary: `${said.reason ?? 'no reason given'} (the agent gave up: ${said.code})`,
-    code: said.code,
+    exited_by_itself: true,
+    summary: `${exitFile.reason ?? 'no reason given'} (the agent gave up: ${exitFile.code})`,
+    code: exitFile.code,
   };
 }

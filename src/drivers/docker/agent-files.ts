@@ -1,6 +1,6 @@
 /**
- * The files that a container gets before it starts: the agent's configuration with its enrolment
- * token, which no `inspect` shows.
+ * The files that are copied into a container before it starts: the agent's directories and its
+ * configuration. The configuration holds the enrolment token, which must not show in `inspect`.
  */
 
 import { join } from 'node:path/posix';
@@ -38,8 +38,8 @@ function agentConfig(target: EnsureTarget) {
 }
 
 /**
- * With a numeric user the file can be private. A user name is defined only inside the image, so
- * everybody in the container may read it.
+ * A numeric user can own the files, so they are private. A user name is defined only inside the
+ * image and its uid is unknown here, so the files must be readable by every user in the container.
  */
 function modesFor(user: string): { file: number; directory: number; owner?: Entry['owner'] } {
   const [, uid, gid] = /^(\d+)(?::(\d+))?$/.exec(user || '0') ?? [];
@@ -47,14 +47,14 @@ function modesFor(user: string): { file: number; directory: number; owner?: Entr
   return { file: 0o600, directory: 0o700, owner: { uid: Number(uid), gid: Number(gid ?? 0) } };
 }
 
-const nothing = Buffer.alloc(0);
+const emptyBody = Buffer.alloc(0);
 
-/** Unpacked at the container's root. `user` is the image's user. */
+/** Returns a tar archive to unpack at the container's root. `user` is the user of the image. */
 export function agentFiles(target: EnsureTarget, user: string): Buffer {
   const { file: mode, directory, owner } = modesFor(user);
   const directories = [inContainer.dir, inContainer.temporary, inContainer.work].map((path) => ({
     name: `${path.slice(1)}/`,
-    body: nothing,
+    body: emptyBody,
     directory: true,
     mode: directory,
     ...(owner && { owner }),
@@ -62,7 +62,7 @@ export function agentFiles(target: EnsureTarget, user: string): Buffer {
   const body = Buffer.from(JSON.stringify(agentConfig(target)));
   const parents = ['var/', 'var/lib/', 'var/lib/slipway/'].map((name) => ({
     name,
-    body: nothing,
+    body: emptyBody,
     directory: true,
     mode: 0o755,
   }));

@@ -1,6 +1,6 @@
 /**
- * Nodes as containers of a Docker engine (or Podman, which has the same API), each with the real
- * agent.
+ * Runs each node as a container of a Docker engine, or of Podman, which has the same API. The
+ * container runs the same agent as every other machine.
  *
  * An instance is found by the labels of its container, so a crash between any two steps loses
  * nothing. The engine's client is loaded at first use.
@@ -13,7 +13,7 @@ import { openOnce, sharedLists } from '../open-once.ts';
 import { addressOf, type DockerHost } from './docker-host.ts';
 import { type ContainerRow, type Engine, openEngine } from './engine.ts';
 import { messageOf } from './engine-error.ts';
-import { engineAway, engineFailure } from './engine-failure.ts';
+import { engineFailure, engineUnavailable } from './engine-failure.ts';
 import { ensure } from './ensure.ts';
 import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import { labelNames } from './labels.ts';
@@ -22,9 +22,9 @@ import { dockerSpecSchema } from './spec.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface DockerDriverOptions {
-  /** The engine of pools that name none. */
+  /** The engine of pools without a `docker_host`. */
   docker_host: string;
-  /** For engines with TLS: the directory of ca.pem, cert.pem and key.pem. */
+  /** The directory of ca.pem, cert.pem and key.pem, for engines with TLS. */
   cert_dir: string | null;
   /** Registry credentials, in the format of `docker login`. */
   auth_file: string | null;
@@ -33,7 +33,7 @@ export interface DockerDriverOptions {
   agent_files: DockerHost['agent_files'];
   host_id: string;
   clock: Clock;
-  /** The `docker_host` of each pool, null for none; empty if no pool uses this driver. */
+  /** The `docker_host` of each pool, null if it has none; empty if no pool uses this driver. */
   addressesInUse: DockerHost['addressesInUse'];
   stop_grace_seconds?: number;
 }
@@ -47,7 +47,7 @@ const plan = (): PlannedStep[] => [
 export function createDockerDriver(options: DockerDriverOptions): Driver {
   const { clock, host_id } = options;
   const engineAt = openOnce((address) => openEngine(address, options));
-  const listOwn = (engine: Engine, installation_id: string): Promise<ContainerRow[]> =>
+  const listInstallation = (engine: Engine, installation_id: string): Promise<ContainerRow[]> =>
     engine.list({ [labelNames.installation_id]: installation_id });
   const host: DockerHost = {
     host_id,
@@ -57,13 +57,16 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     pulls: createPulls(options.auth_file),
     engineAt: (address = options.docker_host) => engineAt(address),
     addressesInUse: options.addressesInUse,
-    list: sharedLists(clock, ({ address }: Engine) => address, listOwn),
+    list: sharedLists(clock, ({ address }: Engine) => address, listInstallation),
     redact: (text) => builtInRedactor.text(text),
   };
 
   const placeOf = (target: DriverTarget) => addressOf(target) ?? options.docker_host;
 
-  /** A socket on another host leads to other containers; this host would see nothing. */
+  /**
+   * A container behind another host's socket cannot be seen from here. Without this check it would
+   * look absent.
+   */
   const wrongHost = ({ state }: DriverTarget): DriverFailure | null =>
     typeof state.host_id !== 'string' || state.host_id === host_id
       ? null
@@ -71,7 +74,7 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
           outcome: 'failed',
           owner_layer: 'provider',
           code: 'wrong_host',
-          message: `this container belongs to the engine of host ${state.host_id}, and this is host ${host_id}`,
+          message: `the container runs on the engine of host ${state.host_id}; this is host ${host_id}`,
           retryable: true,
         };
 
@@ -80,7 +83,7 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     clock,
     upstream: 'the container engine',
     failureOf: (error, target) => engineFailure(error, placeOf(target), host.redact),
-    timeoutOf: (target) => engineAway(placeOf(target), 'no answer in time'),
+    timeoutOf: (target) => engineUnavailable(placeOf(target), 'no answer in time'),
     refuse: wrongHost,
     describe: (error) => host.redact(messageOf(error)),
   });
@@ -89,7 +92,7 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     name: 'docker',
     supervision: 'agent',
     launches: true,
-    // Permission to start containers on an engine is full control of its host.
+    // Anyone who may start containers on an engine controls its host.
     host_bound: true,
     host_id,
     final_proof: 'absent',

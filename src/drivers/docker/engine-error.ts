@@ -1,8 +1,8 @@
 /**
- * Interprets an engine's refusal. Docker uses statuses; Podman's compatible API reports some cases
- * only as a 500 with a message.
+ * Classifies an engine's errors. Docker uses HTTP statuses; Podman's compatible API reports some
+ * cases only as a 500 with a message.
  */
-import { codeOf, statusOf, unanswered } from '../upstream-error.ts';
+import { codeOf, statusOf, unansweredCodes } from '../upstream-error.ts';
 
 /** The engine's own message, without the client's prefix. */
 export function messageOf(error: unknown): string {
@@ -14,7 +14,7 @@ export function messageOf(error: unknown): string {
 }
 
 /**
- * For streaming requests dockerode does not parse the body. It prefixes the engine's message with
+ * For streaming requests dockerode does not parse the body, but prefixes the engine's message with
  * the status.
  */
 function withoutClientPrefix(error: Error): string {
@@ -24,27 +24,35 @@ function withoutClientPrefix(error: Error): string {
 }
 
 /** Matches an invalid image name, reported by the engine or by the registry. */
-export const invalidName = /invalid reference|must be lowercase|name invalid/i;
+export const invalidNameMessage = /invalid reference|must be lowercase|name invalid/i;
 
-const says = (error: unknown, words: RegExp) => statusOf(error) === 500 && words.test(messageOf(error));
+const isServerErrorWith = (error: unknown, message: RegExp) =>
+  statusOf(error) === 500 && message.test(messageOf(error));
 
 /** Docker answers 400 to an invalid image name, Podman 500. */
 export const isInvalidName = (error: unknown): boolean =>
-  [400, 500].includes(statusOf(error) ?? 0) && invalidName.test(messageOf(error));
+  [400, 500].includes(statusOf(error) ?? 0) && invalidNameMessage.test(messageOf(error));
 
 export const isMissing = (error: unknown): boolean => statusOf(error) === 404;
 
 export const isConflict = (error: unknown): boolean =>
-  statusOf(error) === 409 || says(error, /already in use|removal of container .* is already in progress/i);
+  statusOf(error) === 409 || isServerErrorWith(error, /already in use|removal of container .* is already in progress/i);
 
 export const isNotRunning = (error: unknown): boolean =>
-  statusOf(error) === 409 || says(error, /container state improper|is not running/i);
+  statusOf(error) === 409 || isServerErrorWith(error, /container state improper|is not running/i);
 
-const away = new Set<string>([...unanswered, 'ENOENT']);
-const busy = [429, 502, 503, 504];
+const unreachableCodes = new Set<string>([...unansweredCodes, 'ENOENT']);
+const busyStatuses = [429, 502, 503, 504];
 
-/** No answer, or an answer to retry later: nothing about the request was wrong. */
-export function isAway(error: unknown): boolean {
+/**
+ * Another call unpacked the same files at the same time: each call replaces the files of the other
+ * while it sets their owner and mode.
+ */
+export const isUnpackCollision = (error: unknown): boolean =>
+  isServerErrorWith(error, /no such file or directory|file exists/i);
+
+/** The engine did not answer or asks to retry later: the request itself was not rejected. */
+export function isUnavailable(error: unknown): boolean {
   const status = statusOf(error);
-  return status === null ? away.has(codeOf(error) ?? '') : busy.includes(status);
+  return status === null ? unreachableCodes.has(codeOf(error) ?? '') : busyStatuses.includes(status);
 }

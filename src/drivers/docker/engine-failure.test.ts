@@ -1,9 +1,9 @@
-/** How an engine's refusal is answered: its owner, and whether a retry can help. */
+/** Which driver outcome, owner and retry an engine error leads to. */
 import { expect, it } from 'vitest';
 import { engineFailure } from './engine-failure.ts';
 
-const refusal = (facts: object, message = 'as the client says it') => Object.assign(new Error(message), facts);
-const plain = (text: string) => text;
+const errorWith = (facts: object, message = 'message of the client') => Object.assign(new Error(message), facts);
+const keepText = (text: string) => text;
 
 it.each([
   [{ code: 'ECONNREFUSED' }, { outcome: 'wait' }],
@@ -15,25 +15,25 @@ it.each([
   [{ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }, { outcome: 'failed', code: 'engine_error', retryable: true }],
   [{ statusCode: 500 }, { outcome: 'failed', code: 'engine_error', retryable: true }],
   [{ statusCode: 400 }, { outcome: 'failed', code: 'engine_refused_spec', retryable: false }],
-])('answers %o with %o', (facts, answer) => {
+])('turns an error with %o into %o', (facts, expected) => {
   const failure = engineFailure(
-    refusal({ ...facts, json: { message: 'in its own words' } }),
+    errorWith({ ...facts, json: { message: 'message of the engine' } }),
     'unix:///engine.sock',
-    plain,
+    keepText,
   );
-  expect(failure).toMatchObject(answer);
-  expect(failure.message).toContain('in its own words');
+  expect(failure).toMatchObject(expected);
+  expect(failure.message).toContain('message of the engine');
   expect(failure.message).toContain('unix:///engine.sock');
 });
 
-it('rethrows a bug of ours', () => {
-  expect(() => engineFailure(new TypeError('undefined is not a container'), 'unix:///engine.sock', plain)).toThrow(
+it('rethrows an error that is a bug in the driver', () => {
+  expect(() => engineFailure(new TypeError('undefined is not a container'), 'unix:///engine.sock', keepText)).toThrow(
     TypeError,
   );
 });
 
 it("redacts secrets from the engine's message", () => {
-  const redacted = engineFailure(refusal({ statusCode: 500 }, 'no such key: abc'), 'a', (text) =>
+  const redacted = engineFailure(errorWith({ statusCode: 500 }, 'no such key: abc'), 'a', (text) =>
     text.replace('abc', '…'),
   );
   expect(redacted.message).not.toContain('abc');

@@ -1,36 +1,36 @@
-/** Turns an engine's refusal into a driver's answer: its owner, and whether a retry can help. */
+/** Turns an engine error into a driver outcome with an owner, retryable or not. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import { codeOf, statusOf } from '../upstream-error.ts';
-import { isAway, messageOf } from './engine-error.ts';
+import { isUnavailable, messageOf } from './engine-error.ts';
 
-export const away_seconds = 5;
+export const unavailable_retry_seconds = 5;
 
-export const engineAway = (address: string, because: string): DriverWait => ({
+export const engineUnavailable = (address: string, because: string): DriverWait => ({
   outcome: 'wait',
-  retry_seconds: away_seconds,
-  message: `the container engine at ${address} does not answer (${because}); it is asked again`,
+  retry_seconds: unavailable_retry_seconds,
+  message: `the container engine at ${address} is unavailable (${because}); retrying`,
   put_off: true,
   error: { code: 'engine_away', owner_layer: 'provider' },
 });
 
-/** An operational error becomes a value; anything else is a bug and is rethrown. */
+/** Returns an outcome for an operational error. Rethrows any other error, which is a bug. */
 export function engineFailure(
   error: unknown,
   address: string,
   redact: (text: string) => string,
 ): DriverFailure | DriverWait {
-  const words = redact(messageOf(error));
-  if (isAway(error)) return engineAway(address, words);
+  const message = redact(messageOf(error));
+  if (isUnavailable(error)) return engineUnavailable(address, message);
   const failed = (code: string, retryable: boolean): DriverFailure => ({
     outcome: 'failed',
     owner_layer: 'provider',
     code,
-    message: `the container engine at ${address} refused: ${words}`,
+    message: `the container engine at ${address} refused: ${message}`,
     retryable,
   });
-  const denied = ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
-  // Somebody can restore the permission; nothing about the request is wrong.
-  if (denied) return failed('engine_permission_denied', true);
+  const isDenied = ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
+  // Retryable, because an operator can restore the permission without changing the spec.
+  if (isDenied) return failed('engine_permission_denied', true);
   const status = statusOf(error);
   if (status === null && codeOf(error) === null) throw error;
   if (status === 400) return failed('engine_refused_spec', false);

@@ -1,5 +1,5 @@
 /**
- * The driver's interface to a Docker engine. The only file that uses dockerode, which is loaded at
+ * The driver's interface to a Docker engine. Only this file uses dockerode, which is loaded at
  * first use.
  */
 
@@ -8,21 +8,22 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import { firstFile } from '../../base/files/tar.ts';
 import { statusOf } from '../upstream-error.ts';
-import { isConflict, isInvalidName, isMissing, isNotRunning } from './engine-error.ts';
+import { isConflict, isInvalidName, isMissing, isNotRunning, isUnpackCollision, messageOf } from './engine-error.ts';
 import type { Labels } from './labels.ts';
 import type { RegistryAuth } from './registry-auth.ts';
 
-const frameHead = 8;
-const isFramed = (bytes: Buffer) => bytes.length >= frameHead && (bytes[0] ?? 3) <= 2 && bytes.readUIntBE(1, 3) === 0;
+const frameHeaderBytes = 8;
+const hasFrames = (bytes: Buffer) =>
+  bytes.length >= frameHeaderBytes && (bytes[0] ?? 3) <= 2 && bytes.readUIntBE(1, 3) === 0;
 
-/** Decodes output of a container: frames (stream, length, bytes) unless it has a terminal. */
-function linesOf(bytes: Buffer): string {
-  if (!isFramed(bytes)) return bytes.toString('utf8');
+/** Decodes container output. It comes in frames unless the container has a terminal. */
+function decodeOutput(bytes: Buffer): string {
+  if (!hasFrames(bytes)) return bytes.toString('utf8');
   const parts: Buffer[] = [];
-  for (let at = 0; at + frameHead <= bytes.length; ) {
-    const length = bytes.readUInt32BE(at + 4);
-    parts.push(bytes.subarray(at + frameHead, at + frameHead + length));
-    at += frameHead + length;
+  for (let offset = 0; offset + frameHeaderBytes <= bytes.length; ) {
+    const length = bytes.readUInt32BE(offset + 4);
+    parts.push(bytes.subarray(offset + frameHeaderBytes, offset + frameHeaderBytes + length));
+    offset += frameHeaderBytes + length;
   }
   return Buffer.concat(parts).toString('utf8');
 }
@@ -30,9 +31,9 @@ function linesOf(bytes: Buffer): string {
 export interface ContainerRow {
   id: string;
   labels: Labels;
-  /** The engine's own word: created, running, exited … */
+  /** The engine's name of the state: created, running, exited … */
   state: string;
-  /** The same for people: "Up 3 minutes". */
+  /** The state as readable text, like "Up 3 minutes". */
   status: string;
 }
 
@@ -53,35 +54,35 @@ export interface PullEvent {
 export interface Engine {
   readonly address: string;
   /**
-   * Reached by a socket of this host: its containers can mount files of this host, and no other
-   * host sees them.
+   * The engine is reached by a socket of this host. Its containers can mount files of this host,
+   * and no other host can see them.
    */
   readonly on_this_host: boolean;
   list(labels: Labels): Promise<ContainerRow[]>;
-  /** Null if there is none. Takes an id or a name. */
-  labelsOf(container: string): Promise<Labels | null>;
-  endOf(container: string): Promise<ContainerEnd | null>;
+  /** Takes an id or a name. Returns null if there is no such container. */
+  readLabels(container: string): Promise<Labels | null>;
+  readEnd(container: string): Promise<ContainerEnd | null>;
   /** The user of the image's containers; null if the engine does not have the image. */
-  userOf(image: string): Promise<string | null>;
+  readImageUser(image: string): Promise<string | null>;
   pull(
     image: string,
     auth: RegistryAuth | null,
     onEvent: (event: PullEvent) => void,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Returns false if the name is taken. */
+  /** Returns false if a container has the name already. */
   create(options: Docker.ContainerCreateOptions): Promise<boolean>;
-  /** Unpacks an archive at the container's root. */
-  put(container: string, archive: Buffer): Promise<void>;
-  /** Does nothing if it runs already. */
+  /** Unpacks an archive at the container's root. Returns a message if another call interfered. */
+  put(container: string, archive: Buffer): Promise<string | null>;
+  /** Does nothing if the container runs already. */
   start(container: string): Promise<void>;
-  /** Does nothing if it does not run or is gone. */
+  /** Does nothing if the container does not run or does not exist. */
   kill(container: string, signal: NodeJS.Signals): Promise<void>;
-  /** Does nothing if it is gone or being removed. */
+  /** Does nothing if the container does not exist or is being removed. */
   remove(container: string): Promise<void>;
   lastLines(container: string, count: number): Promise<string>;
   /** Null if there is no such file. */
-  fileIn(container: string, path: string): Promise<string | null>;
+  readFileFrom(container: string, path: string): Promise<string | null>;
 }
 
 export interface EngineOptions {
@@ -89,12 +90,12 @@ export interface EngineOptions {
   cert_dir: string | null;
 }
 
-/** Closes connections to an engine that hangs; callers have timed out long before. */
-const silent_ms = 60_000;
-/** Unpacking a layer can be silent for minutes. */
-const silent_pull_ms = 900_000;
+/** Closes connections to an engine that hangs. Callers time out much earlier. */
+const idle_timeout_ms = 60_000;
+/** While the engine unpacks a layer, it can send nothing for minutes. */
+const pull_idle_timeout_ms = 900_000;
 
-async function connection(address: string, { cert_dir }: EngineOptions): Promise<Docker.DockerOptions> {
+async function connectionOptions(address: string, { cert_dir }: EngineOptions): Promise<Docker.DockerOptions> {
   if (address.startsWith('unix://')) return { socketPath: address.slice('unix://'.length) };
   const { hostname, port, protocol } = new URL(address);
   const secure = protocol === 'https:' || (protocol === 'tcp:' && cert_dir !== null);
@@ -105,15 +106,15 @@ async function connection(address: string, { cert_dir }: EngineOptions): Promise
   return { host, port: port || 2376, protocol: 'https', ...(ca && cert && key && { ca, cert, key }) };
 }
 
-const none = (): null => null;
+const returnNull = (): null => null;
 
-/** Returns null if the engine has none; other refusals are rethrown. */
-const orNull = <T>(answer: Promise<T>): Promise<T | null> => answer.catch(orThrow(isMissing, none));
+/** Returns null if the engine answers 404. Rethrows other errors. */
+const orNull = <T>(answer: Promise<T>): Promise<T | null> => answer.catch(orThrow(isMissing, returnNull));
 
-function orThrow<T>(expected: (error: unknown) => boolean, answer: () => T) {
+function orThrow<T>(expected: (error: unknown) => boolean, answer: (error: unknown) => T) {
   return (error: unknown): T => {
     if (!expected(error)) throw error;
-    return answer();
+    return answer(error);
   };
 }
 
@@ -123,14 +124,14 @@ async function bytesOf(stream: NodeJS.ReadableStream): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-interface WirePull {
+interface WirePullEvent {
   id?: string;
   status?: string;
   progressDetail?: { current?: number; total?: number };
   error?: string;
 }
 
-const eventOf = ({ id, status = '', progressDetail }: WirePull): PullEvent => ({
+const eventOf = ({ id, status = '', progressDetail }: WirePullEvent): PullEvent => ({
   layer: id ?? null,
   status,
   current: progressDetail?.current ?? null,
@@ -138,11 +139,11 @@ const eventOf = ({ id, status = '', progressDetail }: WirePull): PullEvent => ({
 });
 
 export async function openEngine(address: string, options: EngineOptions): Promise<Engine> {
-  // Loaded only if a pool uses this driver, for start-up time and memory.
+  // Loaded only if a pool uses this driver, which saves start-up time and memory.
   const { default: Client } = await import('dockerode');
-  const connect = await connection(address, options);
-  const docker = new Client({ ...connect, timeout: silent_ms });
-  const puller = new Client({ ...connect, timeout: silent_pull_ms });
+  const connection = await connectionOptions(address, options);
+  const docker = new Client({ ...connection, timeout: idle_timeout_ms });
+  const puller = new Client({ ...connection, timeout: pull_idle_timeout_ms });
   const container = (id: string) => docker.getContainer(id);
   return {
     address,
@@ -157,39 +158,39 @@ export async function openEngine(address: string, options: EngineOptions): Promi
         status: Status,
       }));
     },
-    async labelsOf(id) {
-      const seen = await orNull(container(id).inspect());
-      return seen && (seen.Config.Labels ?? {});
+    async readLabels(id) {
+      const details = await orNull(container(id).inspect());
+      return details && (details.Config.Labels ?? {});
     },
-    async endOf(id) {
-      const seen = await orNull(container(id).inspect());
-      if (!seen) return null;
-      const { ExitCode, OOMKilled, Error: error, FinishedAt } = seen.State;
+    async readEnd(id) {
+      const details = await orNull(container(id).inspect());
+      if (!details) return null;
+      const { ExitCode, OOMKilled, Error: error, FinishedAt } = details.State;
       return { exit_code: ExitCode, out_of_memory: OOMKilled, error, finished_at: FinishedAt };
     },
-    async userOf(image) {
-      // No engine has an image under an invalid name. The pull then fails, and says so.
-      const seen = await docker
+    async readImageUser(image) {
+      // An invalid name means that the engine has no such image. The pull reports the invalid name.
+      const details = await docker
         .getImage(image)
         .inspect()
-        .catch(orThrow((error) => isMissing(error) || isInvalidName(error), none));
-      return seen && (seen.Config?.User ?? '');
+        .catch(orThrow((error) => isMissing(error) || isInvalidName(error), returnNull));
+      return details && (details.Config?.User ?? '');
     },
     async pull(image, auth, onEvent, signal) {
       const stream = await puller.pull(image, { abortSignal: signal, ...(auth && { authconfig: auth }) });
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       // The stream reports a registry error in an event and then ends normally.
-      let refused: string | null = null;
+      let registryError: string | null = null;
       puller.modem.followProgress(
         stream,
         (error) => (error ? reject(error) : resolve()),
-        (event: WirePull) => {
-          refused = event.error ?? refused;
+        (event: WirePullEvent) => {
+          registryError = event.error ?? registryError;
           onEvent(eventOf(event));
         },
       );
       await promise;
-      if (refused !== null) throw new Error(refused);
+      if (registryError !== null) throw new Error(registryError);
     },
     create: (request) =>
       docker.createContainer(request).then(
@@ -197,27 +198,27 @@ export async function openEngine(address: string, options: EngineOptions): Promi
         orThrow(isConflict, () => false),
       ),
     async put(id, archive) {
-      await container(id).putArchive(archive, { path: '/' });
+      return container(id).putArchive(archive, { path: '/' }).then(returnNull, orThrow(isUnpackCollision, messageOf));
     },
     async start(id) {
       await container(id)
         .start()
-        .catch(orThrow((error) => statusOf(error) === 304, none));
+        .catch(orThrow((error) => statusOf(error) === 304, returnNull));
     },
     async kill(id, signal) {
       await container(id)
         .kill({ signal })
-        .catch(orThrow((error) => isMissing(error) || isNotRunning(error), none));
+        .catch(orThrow((error) => isMissing(error) || isNotRunning(error), returnNull));
     },
     async remove(id) {
       await container(id)
         .remove({ force: true, v: true })
-        .catch(orThrow((error) => isMissing(error) || isConflict(error), none));
+        .catch(orThrow((error) => isMissing(error) || isConflict(error), returnNull));
     },
     async lastLines(id, tail) {
-      return linesOf(await container(id).logs({ stdout: true, stderr: true, follow: false, tail }));
+      return decodeOutput(await container(id).logs({ stdout: true, stderr: true, follow: false, tail }));
     },
-    async fileIn(id, path) {
+    async readFileFrom(id, path) {
       const stream = await orNull(container(id).getArchive({ path }));
       return stream && (firstFile(await bytesOf(stream))?.toString('utf8') ?? null);
     },

@@ -1,19 +1,21 @@
 /**
- * Starts an instance's container, once: image, container, agent files, start. Earlier work is found
- * by the labels. A container whose agent ended by itself is not restarted: the pool's `attempts`
- * decide about another instance. One that was ended from outside (killed, host rebooted) is
- * restarted a few times.
+ * Brings an instance's container up: pulls the image, creates the container, copies the agent's
+ * files and starts it. The labels lead a repeated call to the container of the earlier call.
+ *
+ * A container whose agent exited by itself is not restarted: the pool's `attempts` decide whether
+ * another instance follows. A container that was killed, or that a host reboot ended, is restarted
+ * a few times.
  */
 
 import type Docker from 'dockerode';
 import { isLoopbackUrl } from '../../base/network/insecure-http.ts';
 import { permanentFailure } from '../answers.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget, EnsureTarget } from '../driver.ts';
-import { agentEnd } from './agent-end.ts';
+import { readAgentEnd } from './agent-end.ts';
 import { agentFiles, inContainer } from './agent-files.ts';
-import { addressOf, type DockerHost, ownOn } from './docker-host.ts';
+import { addressOf, type DockerHost, listInstanceOn } from './docker-host.ts';
 import type { ContainerRow, Engine } from './engine.ts';
-import { carries, containerName, instanceLabels, labelsOf } from './labels.ts';
+import { containerName, hasLabels, instanceLabels, labelsOf } from './labels.ts';
 import { type DockerSpec, dockerSpec } from './spec.ts';
 
 const bind = (Source: string, Target: string, ReadOnly: boolean) => ({
@@ -25,27 +27,29 @@ const bind = (Source: string, Target: string, ReadOnly: boolean) => ({
 
 const megabyte = 1024 * 1024;
 
-/** The create request. It holds no secret, because the engine shows it to all its users. */
+/** Builds the create request. It holds no secret, because every user of the engine can read it. */
 export function containerOptions(
   { agent_files }: Pick<DockerHost, 'agent_files'>,
   target: DriverTarget,
   spec: DockerSpec,
 ): Docker.ContainerCreateOptions {
-  const mounted = (spec.agent ?? 'mounted') === 'mounted';
-  const ours = mounted
+  const isMounted = (spec.agent ?? 'mounted') === 'mounted';
+  const agentMounts = isMounted
     ? [bind(agent_files.node, inContainer.node, true), bind(agent_files.bundle, inContainer.bundle, true)]
     : [];
-  const theirs = (spec.mounts ?? []).map(({ source, target: at, read_only = true }) => bind(source, at, read_only));
+  const poolMounts = (spec.mounts ?? []).map(({ source, target: path, read_only = true }) =>
+    bind(source, path, read_only),
+  );
   return {
     name: containerName(target),
     Image: spec.image,
     Labels: labelsOf(target),
-    // The default places for a tenant's files are the ones that the agent empties.
+    // The agent empties these directories, so a tenant's files go there by default.
     Env: [`HOME=${inContainer.work}`, `TMPDIR=${inContainer.temporary}`],
-    ...(mounted && { Entrypoint: [inContainer.node, inContainer.bundle, '--config', inContainer.config], Cmd: [] }),
+    ...(isMounted && { Entrypoint: [inContainer.node, inContainer.bundle, '--config', inContainer.config], Cmd: [] }),
     HostConfig: {
-      Mounts: [...ours, ...theirs],
-      // The control plane decides whether an ended machine comes back, not the engine.
+      Mounts: [...agentMounts, ...poolMounts],
+      // The control plane, not the engine, decides whether an ended machine is restarted.
       RestartPolicy: { Name: 'no' },
       ...(spec.network !== undefined && { NetworkMode: spec.network }),
       ...(spec.memory_mb !== undefined && { Memory: spec.memory_mb * megabyte }),
@@ -56,14 +60,14 @@ export function containerOptions(
 }
 
 const max_starts = 3;
-const soon_seconds = 0.2;
+const poll_seconds = 0.2;
 
-/** Fails before anything is created if the machine could never register. */
-function cannotWork(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpec): DriverFailure | null {
+/** Finds a reason why the machine could never register, before anything is created. */
+function findLaunchProblem(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpec): DriverFailure | null {
   if ((spec.agent ?? 'mounted') === 'mounted' && !engine.on_this_host)
     return permanentFailure(
       'agent_not_mountable',
-      `the engine at ${engine.address} is not reached by a socket of this host, so this host's agent cannot be mounted: use an image that brings it, with \`agent: image\``,
+      `the engine at ${engine.address} is not reached by a socket of this host, so this host's agent cannot be mounted: use an image that contains the agent, with \`agent: image\``,
     );
   if (spec.network !== 'host' && isLoopbackUrl(bootstrap.server_url))
     return permanentFailure(
@@ -77,30 +81,30 @@ function cannotWork(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpe
 export async function ensure(host: DockerHost, target: EnsureTarget): Promise<DriverOutcome> {
   const spec = dockerSpec(target.spec);
   const engine = await host.engineAt(addressOf(target));
-  const [row] = await ownOn(engine, target);
-  if (row?.state === 'running') return running(host, engine, target, row, startsOf(target));
+  const [row] = await listInstanceOn(engine, target);
+  if (row?.state === 'running') return runningOutcome(host, engine, target, row, startsOf(target));
   if (row && row.state !== 'created') return restart(host, engine, target, row);
-  const problem = cannotWork(engine, target, spec);
+  const problem = findLaunchProblem(engine, target, spec);
   if (problem) return problem;
-  const user = await engine.userOf(spec.image);
-  if (user === null) return pulled(host, engine, target, spec);
-  host.pulls.forget(target.node_instance_id);
+  const user = await engine.readImageUser(spec.image);
+  if (user === null) return pullImage(host, engine, target, spec);
+  host.pulls.stopWaiting(target.node_instance_id);
   return row ? start(host, engine, target, row, user) : create(host, engine, target, spec, user);
 }
 
-async function pulled(
+async function pullImage(
   host: DockerHost,
   engine: Engine,
   target: EnsureTarget,
   { image }: DockerSpec,
 ): Promise<DriverOutcome> {
-  const answer = await host.pulls.ask(engine, image, target.node_instance_id);
-  if (answer) return answer;
-  if ((await engine.userOf(image)) !== null)
+  const outcome = await host.pulls.poll(engine, image, target.node_instance_id);
+  if (outcome) return outcome;
+  if ((await engine.readImageUser(image)) !== null)
     return { outcome: 'wait', retry_seconds: 0, message: `image ${image} was pulled`, phase: 'create' };
   return permanentFailure(
     'image_missing',
-    `image ${image} was pulled, and the engine at ${engine.address} does not have it`,
+    `image ${image} was pulled, but the engine at ${engine.address} does not have it`,
     {
       phase: 'pull_image',
     },
@@ -115,28 +119,28 @@ async function create(
   user: string,
 ): Promise<DriverOutcome> {
   const created = await engine.create(containerOptions(host, target, spec));
-  const [row] = await ownOn(engine, target);
+  const [row] = await listInstanceOn(engine, target);
   if (row?.state === 'created') return start(host, engine, target, row, user);
   if (row)
     return {
       outcome: 'wait',
-      retry_seconds: soon_seconds,
+      retry_seconds: poll_seconds,
       message: 'another process is creating this container',
       phase: 'create',
     };
   const name = containerName(target);
-  const theirs = created ? null : await engine.labelsOf(name);
-  if (theirs && !carries(theirs, instanceLabels(target)))
+  const conflictingLabels = created ? null : await engine.readLabels(name);
+  if (conflictingLabels && !hasLabels(conflictingLabels, instanceLabels(target)))
     return permanentFailure(
       'name_of_another',
-      `a container ${name} that is not ours exists on the engine at ${engine.address} and was left alone`,
+      `the engine at ${engine.address} has a container ${name} that this installation did not create; it was not touched`,
       {
         phase: 'create',
       },
     );
   return {
     outcome: 'wait',
-    retry_seconds: soon_seconds,
+    retry_seconds: poll_seconds,
     message: `container ${name} is being created`,
     phase: 'create',
   };
@@ -152,12 +156,20 @@ async function start(
   user: string,
   starts = 1,
 ): Promise<DriverOutcome> {
-  await engine.put(row.id, agentFiles(target, user));
+  const collision = await engine.put(row.id, agentFiles(target, user));
+  if (collision !== null)
+    return {
+      outcome: 'wait',
+      retry_seconds: poll_seconds,
+      message: `the agent's files are not in the container yet: ${host.redact(collision)}`,
+      phase: 'create',
+      error: { code: 'engine_error', owner_layer: 'provider' },
+    };
   await engine.start(row.id);
-  return running(host, engine, target, row, starts);
+  return runningOutcome(host, engine, target, row, starts);
 }
 
-function running(
+function runningOutcome(
   host: DockerHost,
   engine: Engine,
   target: EnsureTarget,
@@ -173,17 +185,18 @@ function running(
       docker_host: engine.address,
       container_id: row.id,
       starts,
-      // Only for an engine of this host: every replica can reach one over the network.
+      // An engine on the network is reachable from every replica, so only a local one binds the
+      // host.
       ...(engine.on_this_host && { host_id: host.host_id }),
     },
   };
 }
 
 /**
- * Not `stopped`: Podman uses it for an ended container whose files cannot be read until it is
- * cleaned up.
+ * Podman's `stopped` is not among these states: the files of such a container cannot be read until
+ * Podman has cleaned up.
  */
-const ended = ['exited', 'dead'];
+const endedStates = ['exited', 'dead'];
 
 async function restart(
   host: DockerHost,
@@ -191,23 +204,23 @@ async function restart(
   target: EnsureTarget,
   row: ContainerRow,
 ): Promise<DriverOutcome> {
-  if (!ended.includes(row.state))
+  if (!endedStates.includes(row.state))
     return {
       outcome: 'wait',
       retry_seconds: 1,
       message: `the engine shows the container as ${row.state}`,
       phase: 'start',
     };
-  const end = await agentEnd(engine, row.id);
+  const end = await readAgentEnd(engine, row.id);
   const starts = startsOf(target) + 1;
   const summary = host.redact(end?.summary ?? 'the container is gone');
   const code = end?.code === 'out_of_memory' ? end.code : 'agent_exited';
-  if (end?.by_itself) return permanentFailure(code, summary, { owner_layer: 'node', phase: 'start' });
+  if (end?.exited_by_itself) return permanentFailure(code, summary, { owner_layer: 'node', phase: 'start' });
   if (starts > max_starts)
     return permanentFailure('agent_exited', `${summary}, after ${starts - 1} starts`, {
       owner_layer: 'node',
       phase: 'start',
     });
-  const user = (await engine.userOf(dockerSpec(target.spec).image)) ?? '';
+  const user = (await engine.readImageUser(dockerSpec(target.spec).image)) ?? '';
   return start(host, engine, target, row, user, starts);
 }

@@ -1,11 +1,11 @@
 /**
- * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
- * everything of ours (`list_owned`).
+ * The driver's read-only calls: the state of an instance (`observe`), proof of its absence
+ * (`prove`), all containers of the installation (`list_owned`), and `diagnose`.
  */
 import { onlyProvesAbsence } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
-import { agentEnd } from './agent-end.ts';
-import { addressOf, type DockerHost, ownAnywhere } from './docker-host.ts';
+import { readAgentEnd } from './agent-end.ts';
+import { addressOf, type DockerHost, findInstance } from './docker-host.ts';
 import { idsIn, labelNames } from './labels.ts';
 
 export async function observe(host: DockerHost, target: DriverTarget): Promise<Observation> {
@@ -22,21 +22,21 @@ export async function prove(
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
   if (kind !== 'absent') return onlyProvesAbsence('docker', kind);
-  const { engines, found } = await ownAnywhere(host, target);
-  if (found.length > 0) {
-    const left = found
+  const { engines, containers } = await findInstance(host, target);
+  if (containers.length > 0) {
+    const remaining = containers
       .map(({ engine, row }) => `container ${row.id.slice(0, 12)} (${row.state}) on ${engine.address}`)
       .join(' and ');
     return {
       outcome: 'failed',
       owner_layer: 'provider',
       code: 'not_absent',
-      message: `still there: ${left}`,
+      message: `still there: ${remaining}`,
       retryable: true,
     };
   }
   const checked = engines.map(({ address, on_this_host }) => ({
-    what: `containers, running or not, of the engine at ${address}${on_this_host ? ` on host ${host.host_id}` : ''} that carry ${labelNames.node_instance_id}=${target.node_instance_id}`,
+    what: `containers, running or not, of the engine at ${address}${on_this_host ? ` on host ${host.host_id}` : ''} with the label ${labelNames.node_instance_id}=${target.node_instance_id}`,
     seen: 'none',
   }));
   return { outcome: 'done', proof: { kind, nonce, checked } };
@@ -54,22 +54,22 @@ export async function listOwned(host: DockerHost, installation_id: string): Prom
 const max_lines = 100;
 
 /**
- * Collects what only the engine has: how the container ended, and its last lines. Works on a dead
- * container too.
+ * Collects what only the engine knows: how the container ended, and its last lines. Works on an
+ * ended container too.
  */
 export async function diagnose(host: DockerHost, target: DriverTarget): Promise<Diagnosis> {
-  const [placed] = (await ownAnywhere(host, target)).found;
+  const [placed] = (await findInstance(host, target)).containers;
   if (!placed) return { summary: 'no container of this instance exists', certain: false, attachments: [] };
   const { engine, row } = placed;
   const text = host.redact(await engine.lastLines(row.id, max_lines));
   const attachments = text ? [{ name: 'container.log', text }] : [];
-  const shown = `container ${row.id.slice(0, 12)} is ${row.state} (${row.status})`;
-  if (row.state !== 'exited' && row.state !== 'dead') return { summary: shown, certain: false, attachments };
-  const end = await agentEnd(engine, row.id);
+  const stateText = `container ${row.id.slice(0, 12)} is ${row.state} (${row.status})`;
+  if (row.state !== 'exited' && row.state !== 'dead') return { summary: stateText, certain: false, attachments };
+  const end = await readAgentEnd(engine, row.id);
   return {
-    summary: host.redact(end?.summary ?? shown),
-    // Nothing restarts a container while its registration is awaited, so waiting longer cannot
-    // help.
+    summary: host.redact(end?.summary ?? stateText),
+    // Nothing restarts a container while the control plane waits for its registration, so a
+    // longer wait cannot help.
     certain: typeof target.state.stop_asked_at_ms !== 'number',
     ...(end?.code && { code: end.code }),
     attachments,

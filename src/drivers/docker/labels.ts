@@ -1,6 +1,6 @@
 /**
- * The labels by which our containers are found. They are part of the create request, so no
- * container exists without them.
+ * The labels by which an installation finds its containers. They are part of the create request,
+ * so no container exists without them.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget } from '../driver.ts';
@@ -21,14 +21,14 @@ export const labelsOf = ({ installation_id, pool, node_id, node_instance_id }: D
   [labelNames.node_instance_id]: node_instance_id,
 });
 
-/** Identifies one instance of this installation. */
+/** The labels that identify one instance of this installation. */
 export const instanceLabels = ({ installation_id, node_instance_id }: DriverTarget): Labels => ({
   [labelNames.installation_id]: installation_id,
   [labelNames.node_instance_id]: node_instance_id,
 });
 
-export const carries = (labels: Labels, wanted: Labels): boolean =>
-  Object.entries(wanted).every(([name, value]) => labels[name] === value);
+export const hasLabels = (labels: Labels, expected: Labels): boolean =>
+  Object.entries(expected).every(([name, value]) => labels[name] === value);
 
 export const idsIn = (labels: Labels) => ({
   node_id: (labels[labelNames.node_id] ?? null) as NodeId | null,
@@ -36,7 +36,7 @@ export const idsIn = (labels: Labels) => ({
 });
 
 /**
- * Names are unique per engine, so two concurrent creates make one container. Never used for
- * lookups.
+ * Names are unique per engine, so two concurrent creates make one container. Lookups use labels,
+ * never the name.
  */
 export const containerName = ({ node_instance_id }: DriverTarget): string => `slipway-${node_instance_id}`;

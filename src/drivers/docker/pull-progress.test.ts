@@ -8,7 +8,7 @@ const event = (layer: string | null, status: string, current: number | null = nu
   total,
 });
 
-it('counts layers and bytes, and never goes back', () => {
+it('counts finished layers and bytes, and never decreases when a layer is unpacked', () => {
   const progress = pullProgress('worker:1');
   expect(progress.message()).toBe('pulling image worker:1');
   progress.onEvent(event('1', 'Pulling from library/worker'));
@@ -17,7 +17,7 @@ it('counts layers and bytes, and never goes back', () => {
   progress.onEvent(event('ccc', 'Downloading', 150, 300));
   expect(progress.message()).toBe('pulling image worker:1: 1 of 3 layers, 45 %');
   progress.onEvent(event('ccc', 'Extracting', 10, 300));
-  expect(progress.message(), 'unpacking begins anew').toBe('pulling image worker:1: 1 of 3 layers, 45 %');
+  expect(progress.message(), 'unpacking counts from zero again').toBe('pulling image worker:1: 1 of 3 layers, 45 %');
   progress.onEvent(event('bbb', 'Pull complete'));
   expect(progress.message()).toBe('pulling image worker:1: 2 of 3 layers, 62 %');
   expect(progress.parts()).toEqual([

@@ -1,4 +1,4 @@
-/** One pull serves all machines that wait for it, and its messages reveal no credentials. */
+/** One pull serves all machines that wait for its image, and no message contains credentials. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,12 +8,12 @@ import { systemClock } from '../../base/clock.ts';
 import { newNodeInstanceId } from '../../base/ids.ts';
 import type { Engine } from './engine.ts';
 import { createPulls } from './pull.ts';
-import { registryAuth, registryOf, secretsOf } from './registry-auth.ts';
+import { readRegistryAuth, registryOf, secretsOf } from './registry-auth.ts';
 
 const engine = (pull: Engine['pull']) => ({ address: 'unix:///engine.sock', pull }) as Engine;
 const newWaiter = () => newNodeInstanceId(systemClock);
 
-it('pulls once for all waiting machines, reports the end to each, and starts again for later ones', async () => {
+it('pulls once for all waiting machines, and starts a new pull for a machine that comes later', async () => {
   let pulls = 0;
   let finish = () => {};
   const slow = engine(() => {
@@ -22,61 +22,61 @@ it('pulls once for all waiting machines, reports the end to each, and starts aga
       finish = resolve;
     });
   });
-  const { ask } = createPulls(null);
+  const { poll } = createPulls(null);
   const [one, two] = [newWaiter(), newWaiter()];
-  expect(await ask(slow, 'worker', one)).toMatchObject({ outcome: 'wait' });
-  expect(await ask(slow, 'worker', two)).toMatchObject({ outcome: 'wait' });
+  expect(await poll(slow, 'worker', one)).toMatchObject({ outcome: 'wait' });
+  expect(await poll(slow, 'worker', two)).toMatchObject({ outcome: 'wait' });
   finish();
-  await until('the pull to end', async () => ((await ask(slow, 'worker', one)) === null ? true : undefined));
-  expect(await ask(slow, 'worker', newWaiter()), 'another waits for a pull of its own').toMatchObject({
+  await until('the pull to end', async () => ((await poll(slow, 'worker', one)) === null ? true : undefined));
+  expect(await poll(slow, 'worker', newWaiter()), 'a machine that comes later waits for a new pull').toMatchObject({
     outcome: 'wait',
   });
   expect(pulls).toBe(2);
 });
 
-it('cancels a pull when its last machine gives up, and no other', async () => {
+it('cancels a pull only when its last machine stops waiting', async () => {
   const signals: AbortSignal[] = [];
   const endless = engine((_image, _auth, _onEvent, signal) => {
     signals.push(signal);
     return new Promise(() => {});
   });
-  const { ask, forget } = createPulls(null);
+  const { poll, stopWaiting } = createPulls(null);
   const [one, two] = [newWaiter(), newWaiter()];
-  for (const each of [one, two]) await ask(endless, 'worker', each);
+  for (const each of [one, two]) await poll(endless, 'worker', each);
   await until('the pull to begin', () => (signals.length === 1 ? true : undefined));
-  forget(one);
+  stopWaiting(one);
   expect(signals[0]?.aborted).toBe(false);
-  forget(two);
+  stopWaiting(two);
   expect(signals[0]?.aborted).toBe(true);
 });
 
 const password = 'correct-horse-battery';
 const auth = Buffer.from(`slipway:${password}`).toString('base64');
 
-it('reveals no registry credentials, whatever the engine repeats', async () => {
+it('redacts registry credentials that the engine or the login file repeats', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
   const file = join(directory, 'config.json');
   writeFileSync(file, JSON.stringify({ auths: { 'registry.example.com': { auth } } }));
-  const known = await registryAuth(file, 'registry.example.com/team/worker:1');
-  expect(known).toEqual({ serveraddress: 'registry.example.com', username: 'slipway', password });
-  const secrets = secretsOf(known);
+  const credentials = await readRegistryAuth(file, 'registry.example.com/team/worker:1');
+  expect(credentials).toEqual({ serveraddress: 'registry.example.com', username: 'slipway', password });
+  const secrets = secretsOf(credentials);
   expect(secrets).toEqual(expect.arrayContaining([password, auth]));
-  const talkative = engine(async () => {
+  const leakyEngine = engine(async () => {
     throw new Error(`unauthorized: ${secrets.join(' or ')} will not do`);
   });
-  const { ask } = createPulls(file);
-  const who = newWaiter();
-  const answer = await until('an answer', async () => {
-    const given = await ask(talkative, 'registry.example.com/team/worker:1', who);
-    return given?.outcome === 'failed' ? given : undefined;
+  const { poll } = createPulls(file);
+  const waiter = newWaiter();
+  const answer = await until('a failed pull', async () => {
+    const outcome = await poll(leakyEngine, 'registry.example.com/team/worker:1', waiter);
+    return outcome?.outcome === 'failed' ? outcome : undefined;
   });
   expect(answer).toMatchObject({ code: 'image_denied', owner_layer: 'provider' });
   for (const secret of secrets) expect(answer.message).not.toContain(secret);
 
   writeFileSync(file, `{"auths": ${auth}`);
-  const unreadable = await until('an answer', async () => {
-    const given = await ask(talkative, 'worker', who);
-    return given?.outcome === 'failed' ? given : undefined;
+  const unreadable = await until('a failed pull', async () => {
+    const outcome = await poll(leakyEngine, 'worker', waiter);
+    return outcome?.outcome === 'failed' ? outcome : undefined;
   });
   expect(unreadable).toMatchObject({ code: 'registry_auth_unreadable', owner_layer: 'control_plane' });
   expect(unreadable.message).not.toContain(auth);
@@ -89,6 +89,6 @@ it.each([
   ['localhost/worker', 'localhost'],
   ['registry:5000/worker', 'registry:5000'],
   ['registry.example.com/a/b@sha256:0', 'registry.example.com'],
-])('%s is at %s', (image, registry) => {
+])('finds image %s at registry %s', (image, registry) => {
   expect(registryOf(image)).toBe(registry);
 });

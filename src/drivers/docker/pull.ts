@@ -1,6 +1,7 @@
 /**
- * Pulls run between the driver's calls, one per image and engine however many machines wait for it.
- * A server crash loses nothing: the next call pulls again, and the engine keeps the layers it has.
+ * Pulls images in the background, between the driver's calls. All machines that wait for the same
+ * image on the same engine share one pull. After a server crash the next call pulls again, and the
+ * engine keeps the layers that it has.
  */
 
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -8,9 +9,9 @@ import { createRedactor } from '../../base/redaction/redact.ts';
 import type { ProgressPart } from '../../contract/progress.ts';
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import type { Engine, PullEvent } from './engine.ts';
-import { invalidName, isAway, messageOf } from './engine-error.ts';
-import { away_seconds, engineAway } from './engine-failure.ts';
-import { type RegistryAuth, registryAuth, secretsOf } from './registry-auth.ts';
+import { invalidNameMessage, isUnavailable, messageOf } from './engine-error.ts';
+import { engineUnavailable, unavailable_retry_seconds } from './engine-failure.ts';
+import { type RegistryAuth, readRegistryAuth, secretsOf } from './registry-auth.ts';
 
 interface Layer {
   status: string;
@@ -31,18 +32,19 @@ const isLayer = (event: PullEvent): event is PullEvent & { layer: string } =>
 
 const max_parts = 12;
 
-/** Computes the progress of a pull from the engine's events about layers. Pure. */
+/** Computes the progress of a pull from the engine's layer events. */
 export function pullProgress(image: string): PullProgress {
   const layers = new Map<string, Layer>();
-  const sum = (of: (layer: Layer) => number) => [...layers.values()].reduce((total, layer) => total + of(layer), 0);
+  const sum = (amountOf: (layer: Layer) => number) =>
+    [...layers.values()].reduce((total, layer) => total + amountOf(layer), 0);
   return {
     onEvent(event) {
       if (!isLayer(event)) return;
-      const before = layers.get(event.layer) ?? { status: '', current: 0, total: 0, done: false };
-      const total = event.total ?? before.total;
-      const done = before.done || isDone(event.status);
-      // Unpacking counts bytes from zero again; progress must not go back.
-      const current = done ? total : Math.max(before.current, event.current ?? 0);
+      const previous = layers.get(event.layer) ?? { status: '', current: 0, total: 0, done: false };
+      const total = event.total ?? previous.total;
+      const done = previous.done || isDone(event.status);
+      // Unpacking counts bytes from zero again; the progress must not decrease.
+      const current = done ? total : Math.max(previous.current, event.current ?? 0);
       layers.set(event.layer, { status: event.status, current, total, done });
     },
     message() {
@@ -70,15 +72,15 @@ interface Pull {
   progress: PullProgress;
   waiters: Set<NodeInstanceId>;
   abort: AbortController;
-  /** How it ended; undefined while it runs, null on success. */
-  ended: DriverFailure | DriverWait | null | undefined;
+  /** Undefined while the pull runs, null after success. */
+  result: DriverFailure | DriverWait | null | undefined;
 }
 
 export interface Pulls {
-  /** Returns null once the pull has succeeded, else the driver's answer. */
-  ask(engine: Engine, image: string, waiter: NodeInstanceId): Promise<DriverFailure | DriverWait | null>;
-  /** Cancels a pull that no machine waits for any more. */
-  forget(waiter: NodeInstanceId): void;
+  /** Starts a pull or joins a running one. Returns null once the pull has succeeded. */
+  poll(engine: Engine, image: string, waiter: NodeInstanceId): Promise<DriverFailure | DriverWait | null>;
+  /** Removes a machine from all pulls, and cancels a pull that no other machine waits for. */
+  stopWaiting(waiter: NodeInstanceId): void;
 }
 
 const failed = (
@@ -94,24 +96,27 @@ const failed = (
   phase,
 });
 
-const saysMissing = /manifest unknown|name unknown|not found|no such image|image not known|does not exist|short-name/i;
-const saysDenied = /denied|unauthorized|authentication required|forbidden/i;
+const missingMessage =
+  /manifest unknown|name unknown|not found|no such image|image not known|does not exist|short-name/i;
+const deniedMessage = /denied|unauthorized|authentication required|forbidden/i;
 
-/** A wrong image name or missing permission stays wrong; an unavailable registry comes back. */
-function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAuth | null): DriverFailure | DriverWait {
-  const words = createRedactor([], secretsOf(auth)).text(messageOf(error));
-  if (isAway(error)) return { ...engineAway(engine.address, words), phase };
-  if (saysDenied.test(words))
-    return failed(
-      'image_denied',
-      `the registry does not give image ${image} to the engine at ${engine.address}: ${words}`,
-    );
-  if (saysMissing.test(words) || invalidName.test(words))
-    return failed('image_missing', `there is no image ${image} for the engine at ${engine.address}: ${words}`);
+/** A wrong image name or a missing permission is permanent; other errors are retried. */
+function pullFailure(
+  engine: Engine,
+  image: string,
+  error: unknown,
+  auth: RegistryAuth | null,
+): DriverFailure | DriverWait {
+  const message = createRedactor([], secretsOf(auth)).text(messageOf(error));
+  if (isUnavailable(error)) return { ...engineUnavailable(engine.address, message), phase };
+  if (deniedMessage.test(message))
+    return failed('image_denied', `the registry denies image ${image} to the engine at ${engine.address}: ${message}`);
+  if (missingMessage.test(message) || invalidNameMessage.test(message))
+    return failed('image_missing', `there is no image ${image} for the engine at ${engine.address}: ${message}`);
   return {
     outcome: 'wait',
-    retry_seconds: away_seconds,
-    message: `image ${image} could not be pulled (${words}); it is tried again`,
+    retry_seconds: unavailable_retry_seconds,
+    message: `image ${image} could not be pulled (${message}); retrying`,
     error: { code: 'image_pull_failed', owner_layer: 'provider' },
     phase,
   };
@@ -120,8 +125,8 @@ function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAu
 export function createPulls(auth_file: string | null): Pulls {
   const pulls = new Map<string, Pull>();
   /**
-   * The failure of a machine's last try. Repeated until the next try gets further, so that a
-   * deadline names it.
+   * Holds the failure of a machine's last pull. It is reported until the next pull makes progress,
+   * so that an operation that reaches its deadline names the failure.
    */
   const failures = new Map<NodeInstanceId, DriverWait>();
   const keyOf = (engine: Engine, image: string) => `${engine.address} ${image}`;
@@ -129,20 +134,20 @@ export function createPulls(auth_file: string | null): Pulls {
   const run = async (engine: Engine, image: string, pull: Pull) => {
     let auth: RegistryAuth | null = null;
     try {
-      auth = await registryAuth(auth_file, image);
+      auth = await readRegistryAuth(auth_file, image);
     } catch (error) {
-      pull.ended = failed(
+      pull.result = failed(
         'registry_auth_unreadable',
-        `--docker-auth-file cannot be read: ${codeOnly(error)}`,
+        `--docker-auth-file cannot be read: ${unreadableReason(error)}`,
         'control_plane',
       );
       return;
     }
     try {
       await engine.pull(image, auth, (event) => pull.progress.onEvent(event), pull.abort.signal);
-      pull.ended = null;
+      pull.result = null;
     } catch (error) {
-      pull.ended = refusal(engine, image, error, auth);
+      pull.result = pullFailure(engine, image, error, auth);
     }
   };
 
@@ -151,7 +156,7 @@ export function createPulls(auth_file: string | null): Pulls {
       progress: pullProgress(image),
       waiters: new Set(),
       abort: new AbortController(),
-      ended: undefined,
+      result: undefined,
     };
     pulls.set(keyOf(engine, image), pull);
     void run(engine, image, pull);
@@ -159,15 +164,17 @@ export function createPulls(auth_file: string | null): Pulls {
   };
 
   return {
-    async ask(engine, image, waiter) {
-      const before = pulls.get(keyOf(engine, image));
-      // A finished pull counts only for machines that waited for it; for others it may be long ago.
-      const pull = before && (before.ended === undefined || before.waiters.has(waiter)) ? before : begin(engine, image);
+    async poll(engine, image, waiter) {
+      const existing = pulls.get(keyOf(engine, image));
+      // A finished pull counts only for the machines that waited for it: it may be old, and the
+      // engine may have removed the image since.
+      const pull =
+        existing && (existing.result === undefined || existing.waiters.has(waiter)) ? existing : begin(engine, image);
       pull.waiters.add(waiter);
-      if (pull.ended === undefined) {
+      if (pull.result === undefined) {
         const { progress } = pull;
-        const last = failures.get(waiter);
-        if (last && progress.parts().length === 0) return { ...last, retry_seconds: poll_seconds };
+        const lastFailure = failures.get(waiter);
+        if (lastFailure && progress.parts().length === 0) return { ...lastFailure, retry_seconds: poll_seconds };
         failures.delete(waiter);
         return {
           outcome: 'wait',
@@ -178,12 +185,12 @@ export function createPulls(auth_file: string | null): Pulls {
         };
       }
       pull.waiters.delete(waiter);
-      if (pull.waiters.size === 0 && pull === before) pulls.delete(keyOf(engine, image));
-      if (pull.ended?.outcome === 'wait') failures.set(waiter, pull.ended);
+      if (pull.waiters.size === 0 && pull === existing) pulls.delete(keyOf(engine, image));
+      if (pull.result?.outcome === 'wait') failures.set(waiter, pull.result);
       else failures.delete(waiter);
-      return pull.ended;
+      return pull.result;
     },
-    forget(waiter) {
+    stopWaiting(waiter) {
       failures.delete(waiter);
       for (const [key, pull] of pulls) {
         if (!pull.waiters.delete(waiter) || pull.waiters.size > 0) continue;
@@ -195,7 +202,7 @@ export function createPulls(auth_file: string | null): Pulls {
 }
 
 /**
- * The parser's message would quote the secrets file, so report only its path and the system's code.
+ * The JSON parser's message would quote the secrets in the file, so only a system code is named.
  */
-const codeOnly = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? `${error.code}` : 'it is not the JSON that `docker login` writes';
+const unreadableReason = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? `${error.code}` : 'the file is not the JSON that `docker login` writes';

@@ -1,7 +1,6 @@
 /**
- * Registry credentials from a file that the server was started with, in the format of `docker
- * login`. They go to the engine with the pull and nowhere else; the engine's messages about the
- * pull are redacted.
+ * Reads registry credentials from the server's --docker-auth-file, in the format of `docker login`.
+ * They are sent only to the engine, with a pull, and are redacted from its messages.
  */
 import { readFile } from 'node:fs/promises';
 
@@ -12,25 +11,25 @@ export interface RegistryAuth {
   identitytoken?: string;
 }
 
-/** As in `docker pull`: the first part is a registry if it looks like a host. */
+/** Follows `docker pull`: the first part of the name is a registry if it looks like a host. */
 export function registryOf(image: string): string {
   const [first = '', ...rest] = image.split('/');
   return rest.length > 0 && /[.:]|^localhost$/.test(first) ? first : 'docker.io';
 }
 
-const namesOf = (registry: string): string[] =>
+const authKeysOf = (registry: string): string[] =>
   registry === 'docker.io'
     ? ['docker.io', 'index.docker.io', 'https://index.docker.io/v1/']
     : [registry, `https://${registry}`];
 
-interface Entry {
+interface AuthEntry {
   auth?: string;
   username?: string;
   password?: string;
   identitytoken?: string;
 }
 
-function authFrom(serveraddress: string, { auth, username, password, identitytoken }: Entry): RegistryAuth {
+function authFrom(serveraddress: string, { auth, username, password, identitytoken }: AuthEntry): RegistryAuth {
   const [user, ...secret] = auth ? Buffer.from(auth, 'base64').toString('utf8').split(':') : [username, password ?? ''];
   return {
     serveraddress,
@@ -38,16 +37,16 @@ function authFrom(serveraddress: string, { auth, username, password, identitytok
   };
 }
 
-export async function registryAuth(auth_file: string | null, image: string): Promise<RegistryAuth | null> {
+export async function readRegistryAuth(auth_file: string | null, image: string): Promise<RegistryAuth | null> {
   if (auth_file === null) return null;
-  const { auths = {} } = JSON.parse(await readFile(auth_file, 'utf8')) as { auths?: Record<string, Entry> };
+  const { auths = {} } = JSON.parse(await readFile(auth_file, 'utf8')) as { auths?: Record<string, AuthEntry> };
   const registry = registryOf(image);
-  const name = namesOf(registry).find((each) => Object.hasOwn(auths, each));
+  const name = authKeysOf(registry).find((key) => Object.hasOwn(auths, key));
   const entry = name === undefined ? undefined : auths[name];
   return entry ? authFrom(registry, entry) : null;
 }
 
-/** Every form in which the secret could appear in a message. */
+/** Lists every form in which the credentials could appear in a message. */
 export function secretsOf(auth: RegistryAuth | null): string[] {
   if (!auth) return [];
   const { username, password, identitytoken } = auth;

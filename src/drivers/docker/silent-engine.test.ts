@@ -1,6 +1,6 @@
 /**
- * With an engine that hangs or is gone, every call answers in time for a cancel, and nothing is
- * called absent.
+ * If an engine hangs or does not exist, every call returns early enough for a cancel to take
+ * effect, and no call reports a container as absent.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { type SilentListener, silentListener } from '../../../test/support/silen
 import { systemClock } from '../../base/clock.ts';
 import { createDockerDriver } from './docker-driver.ts';
 
-const cancelHeardWithinMs = 5_000;
+const maxCallMs = 5_000;
 
 let directory: string;
 let server: SilentListener | undefined;
@@ -36,41 +36,44 @@ afterEach(async () => {
 
 describe.each([
   ['hangs', hangingEngine],
-  ['is not there', absentEngine],
+  ['does not exist', absentEngine],
 ])('an engine that %s', (_, engine) => {
-  it('delays no call longer than a cancel may wait', async () => {
+  it('every call returns within 5 s and waits instead of reporting absence', async () => {
     const docker_host = await engine();
     const open = () => createDockerDriver(driverOptions(docker_host));
     const target = newTarget('installation-a', { image: 'worker', network: 'host', agent: 'image' });
-    const again = { ...target, node_instance_id: newTarget('installation-a', { image: 'worker' }).node_instance_id };
+    const otherTarget = {
+      ...target,
+      node_instance_id: newTarget('installation-a', { image: 'worker' }).node_instance_id,
+    };
     const driver = open();
     const startedMs = systemClock.monotonicMs();
-    const [outcomes, proof, seen, diagnosis, listed] = await Promise.all([
+    const [outcomes, proof, observation, diagnosis, listError] = await Promise.all([
       Promise.all([
         driver.ensure(target),
         driver.abort(target),
-        open().stop(again),
-        open().destroy(again),
-        open().abort(again),
+        open().stop(otherTarget),
+        open().destroy(otherTarget),
+        open().abort(otherTarget),
       ]),
       driver.prove(target, { kind: 'absent', nonce: 'asked' }),
       driver.observe(target),
       driver.diagnose(target),
       driver.list_owned('installation-a').catch((error: Error) => error.message),
     ]);
-    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(cancelHeardWithinMs);
+    expect(systemClock.monotonicMs() - startedMs).toBeLessThan(maxCallMs);
     for (const outcome of [...outcomes, proof]) expect(outcome).toMatchObject({ outcome: 'wait' });
-    expect(seen).toMatchObject({ present: true, unseen: true });
+    expect(observation).toMatchObject({ present: true, unseen: true });
     expect(diagnosis).toMatchObject({ certain: false });
-    expect(listed).toMatch(/engine/);
+    expect(listError).toMatch(/engine/);
   });
 });
 
-it('names the host of an engine behind a socket, and looks at no other', async () => {
+it('fails with wrong_host for a container of another host, and does not report it as absent', async () => {
   const driver = createDockerDriver(driverOptions(await absentEngine()));
   const target = { ...newTarget('installation-a', { image: 'worker' }), state: { host_id: 'host-b' } };
-  const elsewhere = { outcome: 'failed', code: 'wrong_host', retryable: true };
-  expect(await driver.destroy(target)).toMatchObject(elsewhere);
-  expect(await driver.prove(target, { kind: 'absent', nonce: 'asked' })).toMatchObject(elsewhere);
+  const wrongHost = { outcome: 'failed', code: 'wrong_host', retryable: true };
+  expect(await driver.destroy(target)).toMatchObject(wrongHost);
+  expect(await driver.prove(target, { kind: 'absent', nonce: 'asked' })).toMatchObject(wrongHost);
   expect(await driver.observe(target)).toMatchObject({ present: true, unseen: true });
 });

@@ -2,10 +2,10 @@ import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
 import { dockerSpecSchema } from './spec.ts';
 
-const usual = Compile(dockerSpecSchema({ allow_host_access: false }));
-const allowed = Compile(dockerSpecSchema({ allow_host_access: true }));
+const restricted = Compile(dockerSpecSchema({ allow_host_access: false }));
+const unrestricted = Compile(dockerSpecSchema({ allow_host_access: true }));
 const image = 'worker:1';
-const mounting = (source: string) => ({ image, mounts: [{ source, target: '/data' }] });
+const specWithMount = (source: string) => ({ image, mounts: [{ source, target: '/data' }] });
 
 it.each([
   { image },
@@ -14,10 +14,10 @@ it.each([
   { image, docker_host: 'unix:///run/podman/podman.sock' },
   { image, docker_host: 'tcp://engine.example.com:2376' },
   { image, privileged: false },
-  mounting('/srv/data'),
-  mounting('/var/lib/models'),
+  specWithMount('/srv/data'),
+  specWithMount('/var/lib/models'),
 ])('accepts %o', (spec) => {
-  expect(usual.Check(spec)).toBe(true);
+  expect(restricted.Check(spec)).toBe(true);
 });
 
 it.each([
@@ -31,8 +31,8 @@ it.each([
   { image, docker_host: 'file:///etc/passwd' },
   { image, docker_host: 'tcp://user:secret@engine:2376' },
 ])('refuses %o', (spec) => {
-  expect(usual.Check(spec)).toBe(false);
-  expect(allowed.Check(spec)).toBe(false);
+  expect(restricted.Check(spec)).toBe(false);
+  expect(unrestricted.Check(spec)).toBe(false);
 });
 
 describe('access to the host', () => {
@@ -50,11 +50,11 @@ describe('access to the host', () => {
       '/var/run/docker.sock',
       '/var/lib',
       '/proc/1',
-    ].map(mounting),
+    ].map(specWithMount),
   ])('refuses %o unless the server allows it', (spec) => {
-    expect(usual.Check(spec)).toBe(false);
-    const [error] = usual.Errors(spec);
+    expect(restricted.Check(spec)).toBe(false);
+    const [error] = restricted.Errors(spec);
     expect(error?.message).toContain('--docker-allow-host-access');
-    expect(allowed.Check(spec)).toBe(true);
+    expect(unrestricted.Check(spec)).toBe(true);
   });
 });

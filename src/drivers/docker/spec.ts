@@ -1,12 +1,12 @@
 /**
- * The `spec` of a docker pool: the image, and which parts of the engine's host its containers may
- * use. Unknown fields are refused.
+ * The schema of a docker pool's `spec`: the image, and which parts of the engine's host the
+ * containers may use.
  */
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { workloadCommand, workloadEnv } from '../workload-spec.ts';
 
-/** Access to one of these is control of the host. Includes everything below them. */
+/** A container that can access one of these directories, or a path below, controls the host. */
 const hostPaths = [
   '/boot',
   '/dev',
@@ -23,13 +23,16 @@ const hostPaths = [
 const isWithin = (path: string, directory: string) => path === directory || path.startsWith(`${directory}/`);
 
 /**
- * Whether a mount would expose the engine's host: `/`, a path with `..`, one of the above, or a
- * parent of one.
+ * True for `/`, a path with `..`, and every path inside or above one of the host paths.
  */
-function opensHost(source: string): boolean {
+function exposesHost(source: string): boolean {
   const parts = source.split('/').filter((part) => part !== '' && part !== '.');
   const path = `/${parts.join('/')}`;
-  return path === '/' || parts.includes('..') || hostPaths.some((each) => isWithin(path, each) || isWithin(each, path));
+  return (
+    path === '/' ||
+    parts.includes('..') ||
+    hostPaths.some((hostPath) => isWithin(path, hostPath) || isWithin(hostPath, path))
+  );
 }
 
 const Mount = (source: TSchema) =>
@@ -39,9 +42,9 @@ const Mount = (source: TSchema) =>
       target: Type.String({
         pattern: '^/[^\\u0000]+$',
         maxLength: 4096,
-        description: 'Where it appears in the container.',
+        description: 'The path in the container.',
       }),
-      read_only: Type.Optional(Type.Boolean({ description: 'True unless said otherwise.' })),
+      read_only: Type.Optional(Type.Boolean({ description: 'Default: true.' })),
     },
     { additionalProperties: false },
   );
@@ -52,25 +55,23 @@ const hostDirectory = Type.String({
   description: "A path on the engine's host.",
 });
 
-const refused = 'is refused: start the server with --docker-allow-host-access if you mean it';
+const needsHostAccess = 'is refused: start the server with --docker-allow-host-access to allow it';
 
-/**
- * `allow_host_access` is a setting of the server: containers may do anything on the engine's host.
- */
+/** With `allow_host_access`, a server setting, containers may do anything on the engine's host. */
 export function dockerSpecSchema({ allow_host_access }: { allow_host_access: boolean }) {
   const source = allow_host_access
     ? hostDirectory
     : Type.Refine(
         hostDirectory,
-        (path) => !opensHost(path),
-        () => refused,
+        (path) => !exposesHost(path),
+        () => needsHostAccess,
       );
   const privileged = allow_host_access
     ? Type.Boolean()
     : Type.Refine(
         Type.Boolean(),
-        (wanted) => !wanted,
-        () => refused,
+        (isPrivileged) => !isPrivileged,
+        () => needsHostAccess,
       );
   return Type.Object(
     {
@@ -78,19 +79,20 @@ export function dockerSpecSchema({ allow_host_access }: { allow_host_access: boo
         minLength: 1,
         maxLength: 512,
         pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@-]*$',
-        description: 'As `docker pull` takes it; pulled where the engine does not have it.',
+        description: 'An image name as for `docker pull`. The engine pulls the image if it does not have it.',
       }),
       agent: Type.Optional(
         Type.Enum(['mounted', 'image'], {
-          description: "Who brings the agent: this host's own, mounted read-only (default), or the image's entrypoint.",
+          description:
+            "Where the agent comes from: `mounted` read-only from this host (default), or the image's entrypoint.",
         }),
       ),
       command: workloadCommand,
-      env: workloadEnv('Environment of the command. Handed to the agent in a file; the engine does not show it.'),
+      env: workloadEnv('Environment of the command. The agent gets it in a file, so the engine does not show it.'),
       network: Type.Optional(
         Type.String({
           pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$',
-          description: "The engine's default unless named.",
+          description: "Default: the engine's default network.",
         }),
       ),
       mounts: Type.Optional(Type.Array(Mount(source), { maxItems: 64 })),
@@ -101,7 +103,7 @@ export function dockerSpecSchema({ allow_host_access }: { allow_host_access: boo
         Type.String({
           pattern: '^(unix:///[^\\u0000]+|(tcp|https?)://[A-Za-z0-9.:[\\]-]+(:[0-9]+)?/?)$',
           maxLength: 512,
-          description: "The engine; the server's --docker-host unless named.",
+          description: "Address of the engine. Default: the server's --docker-host.",
         }),
       ),
     },
@@ -109,16 +111,14 @@ export function dockerSpecSchema({ allow_host_access }: { allow_host_access: boo
   );
 }
 
-const widest = dockerSpecSchema({ allow_host_access: true });
-export type DockerSpec = Static<typeof widest>;
+const unrestrictedSchema = dockerSpecSchema({ allow_host_access: true });
+export type DockerSpec = Static<typeof unrestrictedSchema>;
 
-const validator = Compile(widest);
+const validator = Compile(unrestrictedSchema);
 
 export const isDockerSpec = (spec: unknown): spec is DockerSpec => validator.Check(spec);
 
-/**
- * The caller must have validated the spec; an invalid one is a bug and must not reach an engine.
- */
+/** Throws if the spec was not validated before: that is a bug, and must not reach an engine. */
 export function dockerSpec(spec: unknown): DockerSpec {
   if (isDockerSpec(spec)) return spec;
   throw new TypeError('the spec of a docker node was not validated against its schema');
