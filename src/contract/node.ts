@@ -23,7 +23,11 @@ export const Verdict = Type.Object(
     rule: Type.String({ description: 'The name of the rule, or of the action that a person took.' }),
     reason: Type.String(),
     at: Timestamp,
-    owner: Type.Optional(Type.String({ description: 'The layer that has to act, or `operator`.' })),
+    owner: Type.Optional(
+      Type.String({
+        description: 'Who has to act: a value of `owner_layer`, such as `node`, `provider` or `operator`.',
+      }),
+    ),
     from: Type.Optional(Type.String({ description: 'The status before the verdict.' })),
     certain: Type.Optional(
       Type.Boolean({
@@ -41,7 +45,10 @@ export const Held = Type.Object(
     rule: Type.String(),
     to: Type.String({ description: 'The status that the verdict would lead to.' }),
     kind: Type.Enum(['self-fault', 'mass-failure', 'maintenance', 'provider-away']),
-    hold: Type.String({ description: 'The hold of the brake, or the maintenance window, that holds the verdict.' }),
+    hold: Type.String({
+      description:
+        'For `mass-failure`, the id of the hold of the brake; for `maintenance`, the name of the window; otherwise the same as `kind`.',
+    }),
     reason: Type.String(),
     since: Timestamp,
     held_until: Timestamp,
@@ -94,13 +101,13 @@ export const Node = Type.Object(
 export type Node = Static<typeof Node>;
 
 /**
- * A node at a past moment: everything that transitions write. Reports of machines are in the
- * timeline.
+ * A node at a past moment: everything that transitions write. Of the machine's reports, it has only
+ * the reported status; the timeline has all of them.
  */
 export const NodeState = Type.Object(
   {
     at: Timestamp,
-    cursor: Type.String({ description: 'The last fact that was taken into account.' }),
+    cursor: Type.String({ description: 'The timeline cursor of the last fact that is part of this state.' }),
     ...Type.Omit(Node, ['occupancy', 'last_seen_at', 'reported']).properties,
     reported_status: nullable(Type.String()),
   },
@@ -153,7 +160,8 @@ export const BootStage = Type.Object(
       Type.Number({
         minimum: 0,
         maximum: 31_536_000,
-        description: 'Seconds from the start of the boot, if the time of day is not known.',
+        description:
+          'When the stage started, in seconds from the start of the boot. For stages whose time of day is not known.',
       }),
     ),
   },
@@ -171,7 +179,7 @@ export const Boot = Type.Object(
         started_at: Type.Optional(Timestamp),
         starts_seconds: Type.Number({
           description:
-            'Seconds from the first stage: as reported, or from the reported times, or from the order of the stages.',
+            'When the stage started. A reported value counts seconds from the start of the boot. Otherwise the value counts seconds from the first stage, computed from the reported times or from the order of the stages.',
         }),
         usual_seconds: nullable(
           Type.Number({
@@ -203,7 +211,7 @@ export const LogPage = Type.Object(
     continue_at: nullable(
       Type.String({
         description:
-          'The position at which the server stopped, because it reads a limited amount per call; null if it read everything. Continue with `cursor`, or with `before` if `tail` is set.',
+          'Where to continue if the server stopped before the end of the log, because it reads a limited amount per call. Send it as `cursor`, or as `before` if `tail` is set. Null if the server reached the end, or if the page is full.',
       }),
     ),
   },

@@ -1,6 +1,6 @@
 /**
- * The pool document: the description of a class of machines. Everything but `name` and `driver` is
- * optional.
+ * The pool document: the description of a class of machines. Only `driver` is required; the name is
+ * in the URL.
  */
 import { type Static, Type } from 'typebox';
 import { driftPolicies } from '../lifecycle/findings/findings.ts';
@@ -25,7 +25,7 @@ export const Budgets = Type.Object(
   strict,
 );
 
-/** The fields of a pool document, without the name, which is part of the address. */
+/** The fields of a pool document, without the name, which is in the URL. */
 const poolFields = {
   driver: Type.String({ minLength: 1, maxLength: 32 }),
   mode: Type.Optional(Type.Enum(['enforce', 'observe'])),
@@ -67,13 +67,13 @@ const poolFields = {
         allow_takeover: Type.Optional(
           Type.Boolean({
             description:
-              'A join token is enough to take over a known name of another protocol, even from a live process or a machine that serves a tenant.',
+              'If true, a join token is enough to take over the name of a node that uses a foreign protocol, even if its process is live or it serves a tenant.',
           }),
         ),
         keep_name: Type.Optional(
           Type.Enum([...keepNamePolicies], {
             description:
-              'Which of two live processes of another protocol keeps a name that both use. `latest` never takes the name of a machine that serves a tenant at another address.',
+              'Which of two live processes that use one name over a foreign protocol keeps it. Without allow_takeover, `latest` never gives the name of a machine that serves a tenant to a process at another address.',
           }),
         ),
       },
@@ -113,7 +113,7 @@ export const ProposedPool = Type.Object(
 );
 export type ProposedPool = Static<typeof ProposedPool>;
 
-/** The body of `PUT /v1/pools/{pool}`; a `name` in it must match the address. */
+/** The body of `PUT /v1/pools/{pool}`; a `name` in it must match the URL. */
 export const PoolDocument = Type.Object(
   { name: Type.Optional(Name), ...poolFields },
   { ...strict, $id: 'PoolDocument' },

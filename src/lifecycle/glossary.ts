@@ -140,7 +140,10 @@ const entries = {
   report: { means: 'What a node says about itself.', formerly: ['claim'] },
   rescue: { means: 'Taking a failed machine back when it comes up late, within its rescue window.' },
   'rescue window': { means: 'The time after a failure in which a late machine can still be rescued.' },
-  residue: { means: 'Something that a forced release may have left behind, on record until it is proven gone.' },
+  residue: {
+    means:
+      'A resource at a provider without a live owner: left by a forced release, or found as an orphan. On record until it is proven gone or adopted.',
+  },
   rule: { means: 'A sweep that gives verdicts. Every verdict names its rule.' },
   'runtime class': { means: 'A named set of budgets that pools refer to.' },
   sample: { means: 'The recorded duration and outcome of one phase of one boot.' },

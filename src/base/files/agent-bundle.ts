@@ -1,14 +1,15 @@
 /**
- * Reads the agent's single-file bundle. A launched machine is given the SHA-256 of the bundle to
- * fetch. Each launch therefore stores a copy by its digest, which still exists after an upgrade.
+ * Reads and keeps the agent's single-file bundle. A launched machine fetches the bundle with the
+ * SHA-256 that it was given. Each launch therefore keeps a copy named by this digest, so that the
+ * machine can fetch it even after the server was upgraded.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Booting machines fetch the agent within minutes, and no installation is upgraded more often than
- * this in that time.
+ * Only the newest copies are kept. A booting machine fetches its bundle within minutes, and no
+ * installation is upgraded this often in that time.
  */
 const maxKept = 5;
 
@@ -29,8 +30,9 @@ export interface AgentBundleFiles {
 }
 
 /**
- * Reads the file on every call, so that a rebuild while the server runs is served completely.
- * Returns undefined if the file is missing.
+ * Without a digest, returns the built file. With one, returns the built file or the kept copy that
+ * has this digest. Returns undefined if there is none. Reads the disk on every call, so that a
+ * rebuild takes effect without a restart.
  */
 export async function readBundle({ path, kept_dir }: AgentBundleFiles, digest?: string): Promise<Buffer | undefined> {
   const current = await readFile(path).catch(ignoreMissing);

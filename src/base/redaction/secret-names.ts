@@ -43,15 +43,13 @@ export const isPluralName = (name: string): boolean => /s$/i.test(name);
 
 const shorts = ['pass', 'pwd', 'pw'];
 
-/**
- * Every text with a secret name contains one of these keywords. In JSON, the closing quote after a
- * name may be escaped.
- */
+/** A cheap filter: a text without any of these keywords contains no secret name. */
 export const nameKeywords = {
   password: ['passw', 'passphrase', 'passcode', 'secret'],
   key: keyKinds.flatMap((kind) => ['', '-', '_'].map((joint) => `${kind}${joint}key`)),
   token: ['token', 'cred'],
   header: ['authorization', 'cookie'],
+  // In JSON inside a string, the closing quote after a name is escaped, so a backslash follows.
   short: shorts.flatMap((name) => ['=', ':', '"', "'", '\\', ' ', '\t'].map((after) => `${name}${after}`)),
 } as const;
 

@@ -347,7 +347,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),
     loki_endpoint: httpAddress('loki-endpoint', text('loki-endpoint')),
     config: text('config'),
-    admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
+    // A secret that was made from a file often ends with a line break.
+    admin_token: environment.SLIPWAY_ADMIN_TOKEN?.trim() ?? null,
     sources: Object.fromEntries(Object.keys(serverFlags).map((flag) => [flag.replaceAll('-', '_'), sourceOf(flag)])),
   };
   if (settings.owner_database_url !== null && settings.database_url === null)

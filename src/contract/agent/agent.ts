@@ -1,11 +1,9 @@
 /** The agent protocol: the requests of a node's agent, and the server's replies. */
 import { type Static, Type } from 'typebox';
+import { reportedStatuses } from '../../lifecycle/model/reports.ts';
 import { OutsideKind } from '../evidence/evidence.ts';
 import { BootStage, NodeStatusName } from '../node.ts';
 import { Id, Labels, Moment, Name, nullable, OpenObject, strict, Timestamp } from '../primitives.ts';
-
-export const agentClaims = ['starting', 'ready', 'degraded', 'stopping'] as const;
-export type AgentClaim = (typeof agentClaims)[number];
 
 export const TaskKey = Type.Object({
   kid: Type.String(),
@@ -131,7 +129,7 @@ const beatFields = {
         'The instance that the heartbeat is for. It is refused if the credential belongs to another instance.',
     }),
   ),
-  status: Type.Optional(Type.Enum([...agentClaims])),
+  status: Type.Optional(Type.Enum([...reportedStatuses])),
   health_score: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
   error_rate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   active_tasks: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),

@@ -1,4 +1,7 @@
-/** The part of the error catalogue about agents: identity, reports and fencing. */
+/**
+ * The part of the error catalogue about agents: credentials, join tokens, reports, streams, relays
+ * and fencing.
+ */
 export const agentErrors = {
   task_lease_lost: {
     status: 409,

@@ -3,11 +3,11 @@
  * generated from it and a test compares the two, so every code is documented.
  */
 import { agentErrors } from './agent-errors.ts';
-import { authErrors } from './auth-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
 import { limitErrors } from './limit-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 import { secretErrors } from './secret-errors.ts';
+import { tokenErrors } from './token-errors.ts';
 
 export interface ErrorEntry {
   status: number;
@@ -107,7 +107,7 @@ export const errorCatalogue = {
   },
   ...limitErrors,
 
-  ...authErrors,
+  ...tokenErrors,
 
   pool_not_found: {
     status: 404,

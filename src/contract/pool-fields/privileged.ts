@@ -1,5 +1,5 @@
 /**
- * Pool fields that grant more than an operator has: a cloud role, a shell on machines, access to a
+ * Pool fields that grant more than an operator has: an IAM role, a shell on machines, access to a
  * network. Only admins may change them; operators may set values listed under `operators_may` in
  * the settings file.
  */
@@ -47,7 +47,7 @@ const ec2 = (field: string, allowed_by: OperatorList, reason: string): Privilege
   allowed_by,
   reason,
 });
-const runsOnMachine = "it runs on machines that hold the pool's cloud role";
+const runsOnMachine = "it runs on machines that have the pool's IAM role";
 const onThisHost = "it runs on the control plane's own host";
 
 export const privilegedFields: readonly PrivilegedField[] = [
@@ -78,12 +78,16 @@ export const privilegedFields: readonly PrivilegedField[] = [
   },
   { driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },
   { driver: 'docker', path: ['spec'], allowed_by: null, reason: onThisHost },
-  ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines a role of the cloud account'),
+  ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines an IAM role'),
   ec2('image_id', 'image_ids', 'the image decides what runs on the machines'),
   ec2('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),
   ec2('security_group_ids', 'security_group_ids', 'they decide who reaches the machines, and whom those reach'),
   ec2('key_name', 'key_names', 'its owner may sign in to the machines'),
-  ec2('metadata_tokens', 'metadata_tokens', "it decides how easily the machines' role is taken from them"),
+  ec2(
+    'metadata_tokens',
+    'metadata_tokens',
+    "it decides how easily the credentials of the machines' IAM role can be stolen",
+  ),
   ec2('tags', 'tags', 'access policies of the account may go by tags'),
   ...['prepare', 'setup', 'command', 'clean', 'env'].map((field) => ec2(field, 'scripts', runsOnMachine)),
   {

@@ -32,7 +32,7 @@ export const checkupRoutes = {
   'node-ping-get': {
     method: 'GET',
     path: '/v1/nodes/{id}/ping/{task_id}',
-    summary: 'The state of a ping: claimed, answered; can wait for its end',
+    summary: 'Whether a ping was claimed and answered; can wait until it ends',
     tag: 'nodes',
     access: fleetViewer,
     params: checkup.PingParams,
@@ -65,7 +65,7 @@ export const checkupRoutes = {
   'agent-ping-get': {
     method: 'GET',
     path: '/v1/agent/ping/{task_id}',
-    summary: 'The state of that ping',
+    summary: 'Whether that ping was claimed and answered; can wait until it ends',
     tag: 'agent',
     access: instance,
     params: checkup.OwnPingParams,

@@ -9,7 +9,7 @@ export const driftRoutes = {
   'drift-list': {
     method: 'GET',
     path: '/v1/drift',
-    summary: 'Findings with both sides, newest first; only open ones unless a status is given',
+    summary: 'Findings, with our record and what was observed, newest first; only open ones unless a status is given',
     tag: 'supervision',
     access: fleetViewer,
     query: finding.FindingQuery,
@@ -29,7 +29,7 @@ export const driftRoutes = {
   'drift-repair': {
     method: 'POST',
     path: '/v1/drift/{id}/repair',
-    summary: 'Repair a finding: tear down a missing machine with proof, or restore a row from its evidence',
+    summary: 'Repair a finding: retire a node whose machine is gone, with proof, or restore a row from its evidence',
     tag: 'supervision',
     access: fleetOperator,
     params: IdParams,
@@ -41,7 +41,7 @@ export const driftRoutes = {
   'drift-accept': {
     method: 'POST',
     path: '/v1/drift/{id}/accept',
-    summary: 'Accept a finding, or the present row of a finding',
+    summary: 'Accept a finding as known; if a row differs from its evidence, the row is kept and recorded as correct',
     tag: 'supervision',
     access: fleetOperator,
     params: IdParams,

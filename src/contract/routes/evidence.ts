@@ -39,7 +39,7 @@ export const evidenceRoutes = {
   'timeline-get': {
     method: 'GET',
     path: '/v1/timeline',
-    summary: 'Evidence about any of the five ids',
+    summary: 'Evidence by node, instance, allocation, operation (`workflow_id`) or correlation id',
     tag: 'evidence',
     access: viewer,
     query: evidence.JoinedTimelineQuery,

@@ -12,7 +12,7 @@ export const nodeRoutes = {
   'node-create': {
     method: 'POST',
     path: '/v1/nodes',
-    summary: 'Expect a machine in an external pool',
+    summary: 'Add an expected machine to an external pool, and get its enrolment token',
     tag: 'nodes',
     access: fleetOperator,
     body: node.NodeCreate,

@@ -29,7 +29,7 @@ export const secretRoutes = {
   'secret-delete': {
     method: 'DELETE',
     path: '/v1/secrets/{name}',
-    summary: 'Delete a secret that no pool references',
+    summary: 'Delete a secret; refused while a pool references it, unless forced',
     tag: 'secrets',
     access: admin,
     params: secret.SecretParams,

@@ -8,7 +8,7 @@ export const supervisionRoutes = {
   'sweep-list': {
     method: 'GET',
     path: '/v1/sweeps',
-    summary: 'The last run of each rule on the replica that answers',
+    summary: 'The last run of each sweep on the replica that answers',
     tag: 'supervision',
     access: fleetViewer,
     success: 200,

@@ -1,4 +1,7 @@
-/** Common access levels of routes, by name. */
+/**
+ * Common access levels of routes, by name. `tenants: 'own'` admits the token of a tenant for the
+ * tenant's own rows; 'none' refuses it.
+ */
 import type { Access } from '../route.ts';
 
 export const open: Access = { kind: 'public' };

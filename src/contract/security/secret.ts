@@ -1,4 +1,6 @@
-/** Secrets: written once, never shown again. Pools reference them in their environment. */
+/**
+ * Secrets can be set and replaced, but never read back. Pools reference them in their environment.
+ */
 import { type Static, Type } from 'typebox';
 import { Name, nullable, pageOf, strict, Timestamp, withoutNul } from '../primitives.ts';
 
@@ -11,7 +13,7 @@ export const SecretRequest = Type.Object(
       maxLength: 32_768,
       pattern: withoutNul,
       description:
-        'Stored encrypted and never shown. At least 16 characters, so that it can be redacted and cannot be guessed.',
+        'Stored encrypted and never shown. Values under 16 characters, which could be guessed, and values that cannot be redacted safely are refused with `secret_value_unsuitable`.',
     }),
   },
   { ...strict, $id: 'SecretRequest' },
@@ -21,12 +23,15 @@ export const Secret = Type.Object(
   {
     name: Name,
     version: Type.Integer({ description: 'Increases with every new value.' }),
-    kid: Type.String({ description: 'The key of the key file that encrypts the secret.' }),
+    kid: Type.String({ description: 'The id of the key that encrypts the secret; the keys are in the key file.' }),
     readable: Type.Boolean({ description: 'Whether the key file of this server holds that key.' }),
     created_at: Timestamp,
     updated_at: Timestamp,
     last_used_at: nullable(Timestamp),
-    used_by: Type.Array(Name, { description: 'Pools that reference the secret, now or for machines that still run.' }),
+    used_by: Type.Array(Name, {
+      description:
+        'Pools that reference the secret now, or have a machine that was launched with it and is not retired.',
+    }),
   },
   { $id: 'Secret' },
 );
@@ -45,7 +50,7 @@ export const SecretDeletion = Type.Object(
 export const SecretRotation = Type.Object(
   {
     kid: Type.String({ description: 'The current key.' }),
-    rotated: Type.Integer({ description: 'Secrets that were encrypted with an older key.' }),
+    rotated: Type.Integer({ description: 'How many secrets were re-encrypted with the current key.' }),
     unreadable: Type.Array(Name, { description: 'Secrets whose key this server does not have; left as they are.' }),
   },
   { $id: 'SecretRotation' },

@@ -12,9 +12,12 @@ export const BootSample = Type.Object(
   {
     node_id: Type.String(),
     node_instance_id: Type.String(),
-    seconds: Type.Number(),
+    seconds: Type.Number({
+      description: 'How long the phase took; for timed_out and cancelled boots, a lower bound.',
+    }),
     outcome: Type.Enum(['completed', 'late', 'timed_out', 'cancelled'], {
-      description: 'For timed_out and cancelled boots this is a lower bound.',
+      description:
+        'completed: the machine arrived in time. late: it arrived after it had failed. timed_out: it failed at its deadline and has not arrived. cancelled: something else ended the phase.',
     }),
     lateness_seconds: nullable(Type.Number({ description: 'late: how long after its failure the machine arrived.' })),
     budget_seconds: nullable(Type.Number({ description: 'The budget of this boot.' })),
@@ -29,8 +32,10 @@ const Share = nullable(Type.Number({ minimum: 0, maximum: 1 }));
 
 /** The 95 % confidence band of a quantile. */
 const QuantileBand = Type.Object({
-  low_seconds: nullable(Type.Number()),
-  high_seconds: nullable(Type.Number({ description: 'Null if the recorded boots do not reach this share.' })),
+  low_seconds: nullable(Type.Number({ description: 'Null before the first boot completes.' })),
+  high_seconds: nullable(
+    Type.Number({ description: 'Null if too few boots are recorded to bound this quantile from above.' }),
+  ),
 });
 
 const Learning = Type.Object({
@@ -69,11 +74,19 @@ const BootPhase = Type.Object({
     ),
   ),
   since_change: Type.Object(
-    { at: Timestamp, boots: Type.Integer(), late: Type.Integer(), killed: Type.Integer() },
-    { description: 'Outcomes since the budget last changed. Killed: failed and never arrived.' },
+    {
+      at: Timestamp,
+      boots: Type.Integer(),
+      late: Type.Integer({ description: 'Boots that arrived after they had failed.' }),
+      killed: Type.Integer({
+        description:
+          'Boots that failed at their deadline and never arrived. They are not false kills, whose machines did arrive.',
+      }),
+    },
+    { description: 'Outcomes since the budget last changed.' },
   ),
   running: Type.Integer({
-    description: 'Boots in progress; the curve counts the time so far as a lower bound.',
+    description: 'Boots in progress; `survival` counts their time so far as a lower bound.',
   }),
   survival: Type.Array(
     Type.Object({ seconds: Type.Number(), share: Type.Number(), low: Type.Number(), high: Type.Number() }),
@@ -112,7 +125,7 @@ const FalseKill = Type.Object({
   ...BootSample.properties,
   over_seconds: Type.Number({ description: 'How much the boot exceeded the budget.' }),
   rescued: Type.Boolean({
-    description: 'The machine arrived within the rescue window, so it would have been rescued.',
+    description: 'Whether the machine arrived within the rescue window that this budget would have given it.',
   }),
 });
 

@@ -59,6 +59,7 @@ export const ReplayedPool = Type.Object(
         count: nullable(Type.Integer({ description: 'Null if the kind is not about single decisions.' })),
         node_ids: Type.Array(Type.String(), { description: 'Some of the nodes concerned.' }),
       }),
+      { description: 'Questions that the record cannot answer.' },
     ),
   },
   { $id: 'ReplayedPool' },

@@ -92,8 +92,11 @@ test('advises to reactivate a machine that was quarantined after its drain', () 
 });
 
 test('refuses to undrain a machine whose instance is fenced', () => {
-  const fenced = { status: 'draining', instance_fenced: 'the machine enrols anew' } as const;
-  expect(offer('undrain', fenced)).toMatchObject({ open: false, why_not: expect.stringContaining('enrols anew') });
+  const fenced = { status: 'draining', instance_fenced: 'the machine is enrolling again' } as const;
+  expect(offer('undrain', fenced)).toMatchObject({
+    open: false,
+    why_not: expect.stringContaining('is enrolling again'),
+  });
   expect(offer('retire', fenced)?.open).toBe(true);
 });
 

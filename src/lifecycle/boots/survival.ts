@@ -117,9 +117,9 @@ export function quantileOf(curve: readonly SurvivalStep[], quantile: number): nu
   return reached?.seconds ?? null;
 }
 
+/** Each time is null if its curve does not fall far enough within the recorded boots. */
 export interface BandedQuantile {
   seconds: number | null;
-  /** Null if the observed boots do not reach this share. */
   low: number | null;
   high: number | null;
 }

@@ -9,7 +9,7 @@ export interface WhatIfQuestion {
 
 /**
  * A boot that this budget would have failed although the machine arrived. `rescued`: the machine
- * arrived within the rescue window.
+ * arrived within the rescue window that this budget would have given it.
  */
 export interface FalseKill<B> {
   boot: B;

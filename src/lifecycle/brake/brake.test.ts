@@ -5,11 +5,11 @@ import {
   decideBrake,
   defaultBrakePolicy,
   defaultBrakeSettings,
-  heardThrough,
   isMassFailure,
   type PhaseCounts,
   resumeRate,
   resumesAt,
+  storedThroughOf,
 } from './brake.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
@@ -136,12 +136,12 @@ test('every hold ends, and then at least one verdict per minute goes through', (
 
 describe('all heartbeats count as stored', () => {
   test('up to the flush of the slowest replica', () => {
-    expect(heardThrough(at(-3), defaultBrakeSettings, now)).toEqual(at(-3));
+    expect(storedThroughOf(at(-3), defaultBrakeSettings, now)).toEqual(at(-3));
   });
 
   test('up to ten minutes ago at least, so that a hung replica cannot hold verdicts forever', () => {
-    expect(heardThrough(at(-601), defaultBrakeSettings, now)).toEqual(at(-600));
-    expect(heardThrough(null, defaultBrakeSettings, now)).toEqual(at(-600));
-    expect(heardThrough(null, { ...defaultBrakeSettings, self_fault_seconds: 5 }, now)).toEqual(at(-5));
+    expect(storedThroughOf(at(-601), defaultBrakeSettings, now)).toEqual(at(-600));
+    expect(storedThroughOf(null, defaultBrakeSettings, now)).toEqual(at(-600));
+    expect(storedThroughOf(null, { ...defaultBrakeSettings, self_fault_seconds: 5 }, now)).toEqual(at(-5));
   });
 });

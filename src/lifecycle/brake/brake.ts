@@ -4,7 +4,7 @@
  */
 
 export interface BrakePolicy {
-  /** A mass failure is more than this share of a phase turning negative within the window. */
+  /** A mass failure: more than this share of the nodes in a phase fails within the window. */
   fraction: number;
   /** A mass failure also needs at least this many nodes, so that small pools are not blocked. */
   min_nodes: number;
@@ -88,7 +88,7 @@ export const resumesAt = (place: number, per_minute: number, now: Date): Date =>
  * slowest replica, but at most `self_fault_seconds` ago: a hung replica must not hold verdicts
  * forever.
  */
-export const heardThrough = (slowest: Date | null, settings: BrakeSettings, now: Date): Date => {
+export const storedThroughOf = (slowest: Date | null, settings: BrakeSettings, now: Date): Date => {
   const limit = now.getTime() - settings.self_fault_seconds * 1000;
   return new Date(Math.max(limit, slowest?.getTime() ?? 0));
 };

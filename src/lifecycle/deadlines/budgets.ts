@@ -46,8 +46,9 @@ const externalRescueSeconds = 7 * 24 * 3600;
 
 /**
  * The default rescue window of machines that we launch. A progress-aware pool fails silent boots
- * early, so its window is the whole budget. With half of it, machines that had made progress were
- * destroyed before machines that never did (docs/explanation/learned-budgets.md).
+ * early, so its window is the whole budget. With half of the budget, a machine that had made
+ * progress was destroyed earlier than one that had made none
+ * (docs/explanation/learned-budgets.md).
  */
 export const defaultRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
   Math.max(rescueFloorSeconds, progress_aware ? provision_seconds : provision_seconds / 2);

@@ -1,5 +1,6 @@
 /**
  * The rescue window of a failed allocation: until its deadline a late machine can still serve it.
+ * model/registration-effect.ts decides what a late registration does.
  */
 import { type AllocationStatus, allocationStatuses } from '../model/states.ts';
 
@@ -12,7 +13,7 @@ interface AllocationFacts {
   verdict: { certain?: boolean | undefined } | null;
 }
 
-/** Whether the rescue window has ended: a failed allocation has no deadline, or it has passed. */
+/** Whether a failed allocation can no longer be rescued: no deadline, or it has passed. */
 export const isRescueOver = ({ status, deadline_at }: Omit<AllocationFacts, 'verdict'>, nowMs: number): boolean =>
   status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 

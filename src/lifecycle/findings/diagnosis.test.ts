@@ -13,7 +13,7 @@ const lines: [code: string, line: string][] = [
   ['out_of_memory', 'Memory cgroup out of memory: something died'],
   ['disk_full', 'tar: ./layer.tar: Cannot write: No space left on device'],
   ['emergency_mode', 'You are in emergency mode. After logging in, type "journalctl -xb"'],
-  ['agent_not_started', 'cloud-init[812]: slipway: boot failed: node_missing: there is no Node on this machine'],
+  ['agent_not_started', 'cloud-init[812]: slipway: boot failed: node_missing: there is no Node.js on this machine'],
   ['agent_ended', '[   31.2] sh[901]: slipway: agent ended: setup_failed: setup exited with code 3'],
   ['cloud_init_failed', '[ 21.3] cloud-init[1047]: 2026-01-01 - util.py[WARNING]: Failed to run module scripts_user'],
   ['cloud_init_failed', 'cloud-init[9]: Traceback (most recent call last):'],

@@ -14,14 +14,14 @@ describe('heartbeats count as still refused', () => {
   test.each<[string, Date | null, Date, boolean]>([
     ['while none was accepted since', at(90), at(130), true],
     ['if none was ever accepted', null, at(130), true],
-    ['not once one was accepted', at(110), at(130), false],
-    ['while the next record is not overdue', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
-    ['not when the next record is overdue', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
+    ['not after one was accepted', at(110), at(130), false],
+    ['until two intervals have passed without a record', at(90), at(100 + 1.5 * refusalRecordedEverySeconds), true],
+    ['not after two intervals without a record', at(90), at(100 + 2 * refusalRecordedEverySeconds), false],
   ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
 
   test.each<[string, Date | null, boolean]>([
     ['for a token that ended while the machine sent heartbeats', at(49), true],
-    ['for a token that ended while the machine held a lease', at(50 - 600), true],
+    ['for a token that ended at most 600 s after the last heartbeat', at(50 - 600), true],
     ['not for a token that ended long after the machine fell silent', at(50 - 601), false],
     ['not for a token with which the machine never sent a heartbeat', null, false],
   ])('%s', (_, last_seen_at, still) => {
@@ -42,17 +42,20 @@ test.each(Object.entries(beatRefusals))('the short text of %s names no token or 
   expect(refusedBeatsIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
 });
 
-test.each(Object.entries(joinRefusals))("%s of a machine's join token is explained from the table", (code, refusal) => {
-  const ended_at = at(-5).toISOString();
-  const data = { code, shown: 'join_token', join_token_id: 'tok_1', ended_at, why_not: 'forged', way_out: 'forged' };
-  const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
-  const { in_short, why, way_out } = refusal;
-  const texts = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
-  expect(refusedBeatsIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...texts });
-  expect(in_short).not.toMatch(/tok_1|gpu/);
-  expect(refusedBeatsIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
-  expect(refusedBeatsIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
-});
+test.each(Object.entries(joinRefusals))(
+  'explains %s with the texts of the table, not those of the fact',
+  (code, refusal) => {
+    const ended_at = at(-5).toISOString();
+    const data = { code, shown: 'join_token', join_token_id: 'tok_1', ended_at, why_not: 'forged', way_out: 'forged' };
+    const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
+    const { in_short, why, way_out } = refusal;
+    const texts = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
+    expect(refusedBeatsIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...texts });
+    expect(in_short).not.toMatch(/tok_1|gpu/);
+    expect(refusedBeatsIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
+    expect(refusedBeatsIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
+  },
+);
 
 test('takes texts from the table, and accepts only facts of the control plane', () => {
   const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };

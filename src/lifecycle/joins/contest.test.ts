@@ -9,13 +9,13 @@ const facts = (more: Partial<ReturnFacts> = {}): ReturnFacts => ({
   is_other_process: true,
   is_beating: true,
   serves_tenant: true,
-  has_credential: false,
+  lacks_credential: false,
   re_enrolled: false,
   allow_takeover: false,
   ...more,
 });
 
-test('a registration at the same address is a restart', () => {
+test('without credentials, a registration at the same address is a restart', () => {
   for (const is_other_process of [true, false])
     for (const is_beating of [true, false])
       for (const serves_tenant of [true, false])
@@ -35,9 +35,9 @@ test('another address never takes the name of a machine that serves a tenant', (
 test('a machine that serves a tenant must show its credential at any address', () => {
   for (const claimed_endpoint of [knownAddress, otherAddress, null])
     for (const is_beating of [true, false])
-      expect(judgeRegistration(facts({ claimed_endpoint, is_beating, has_credential: true }))).toBe('key_unproven');
-  expect(judgeRegistration(facts({ serves_tenant: false, has_credential: true }))).toBe('restart');
-  expect(judgeRegistration(facts({ has_credential: true, re_enrolled: true }))).toBe('restart');
+      expect(judgeRegistration(facts({ claimed_endpoint, is_beating, lacks_credential: true }))).toBe('key_unproven');
+  expect(judgeRegistration(facts({ serves_tenant: false, lacks_credential: true }))).toBe('restart');
+  expect(judgeRegistration(facts({ lacks_credential: true, re_enrolled: true }))).toBe('restart');
 });
 
 test("the pool's policy or a re-enrolment allows another address", () => {
@@ -52,7 +52,7 @@ test('if the machine serves no tenant, a probe of its former address decides', (
   expect(verdictOfAnswer('no', { is_beating: true })).toBe('restart');
 });
 
-test('if the former address cannot be probed, the heartbeats decide', () => {
+test('if the former address is unknown or cannot be probed, the heartbeats decide', () => {
   expect(verdictOfAnswer('unknown', { is_beating: true })).toBe('second_process');
   expect(verdictOfAnswer('unknown', { is_beating: false })).toBe('restart');
   const nowhere = facts({ endpoint: null, claimed_endpoint: null });

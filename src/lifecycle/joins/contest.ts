@@ -27,7 +27,7 @@ export interface ReturnFacts {
   is_beating: boolean;
   serves_tenant: boolean;
   /** The protocol issues credentials to machines, and this registration shows none. */
-  has_credential: boolean;
+  lacks_credential: boolean;
   /** An operator allowed a new enrolment that has not happened yet. */
   re_enrolled: boolean;
   allow_takeover: boolean;
@@ -40,7 +40,7 @@ export function judgeRegistration(facts: ReturnFacts): ReturnVerdict {
   if (facts.allow_takeover || facts.re_enrolled) return 'restart';
   // The machine has a credential, so its address proves nothing: anyone with a join token can send
   // that address.
-  if (facts.serves_tenant && facts.has_credential) return 'key_unproven';
+  if (facts.serves_tenant && facts.lacks_credential) return 'key_unproven';
   if (facts.endpoint === facts.claimed_endpoint) {
     // Two processes cannot listen at one address. Without an address, only heartbeats show whether
     // the former process runs.

@@ -176,8 +176,8 @@ function missingPairs(model: Model): Violation[] {
     );
     const where = `the pair of node ${node.to} and allocation ${allocation.to}`;
     return [
-      ...(hasAllocationEdge ? [] : [{ where, what: 'is no edge of the allocation' }]),
-      ...(hasNodeEdges ? [] : [{ where, what: 'is no edge of the node' }]),
+      ...(hasAllocationEdge ? [] : [{ where, what: 'has no matching edge of the allocation' }]),
+      ...(hasNodeEdges ? [] : [{ where, what: 'has no matching edge of the node' }]),
     ];
   });
 }
@@ -231,7 +231,8 @@ function brokenStates(model: Model, exploration: Exploration): Violation[] {
       problems.push('the allocation does not follow its node');
     if (isReleasing && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
       problems.push('the release never ends by itself');
-    if (!exploration.reaches(state, isOver, 1)) problems.push('no end can be reached by itself and one action');
+    if (!exploration.reaches(state, isOver, 1))
+      problems.push('cannot end by automatic moves and at most one operator action');
     return problems.map((what) => ({ where: wordsOf(state), what }));
   });
 }

@@ -1,13 +1,14 @@
 /**
- * The effect of a registration on a node, by its status. store/agents/apply-registration.ts carries
- * it out.
+ * The effect of a registration on a node, by its status. A registration within the rescue window
+ * moves a failed node to `starting`, and its failed allocation back to `provisioning` in the same
+ * transaction (`pairedWith` in transitions.ts). store/agents/apply-registration.ts carries it out.
  */
 import type { NodeStatus } from './states.ts';
 
 /**
  * - start: the machine has arrived; start-up begins
  * - rescue: the node had failed and returns within its rescue window
- * - count: the agent restarted; nothing changes
+ * - count: the agent restarted; the node keeps its status
  * - return: the agent restarted during a release, and can still clean up and prove that it did
  * - fenced: this instance is refused for good
  * - barred: refused until an operator decides

@@ -9,15 +9,14 @@ import {
   effectOfBeat,
   needsImmediateWrite,
   type Prerequisites,
-  type ReportedStatus,
   type ReportingNode,
+  reportedStatuses,
 } from './reports.ts';
 import { type NodeStatus, nodeStatusNames } from './states.ts';
 import { findEdge, nodeEdges } from './transitions.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const now = at(0);
-const reportedStatuses: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 
 const rates = fc.constantFrom(0, 0.05, 0.1, 0.3, 0.5, 1);
 const moments = fc.integer({ min: -100, max: 100 }).map(at);

@@ -4,8 +4,8 @@ import {
   effectOfBeat,
   mayBeReady,
   type Prerequisites,
-  type ReportedStatus,
   type ReportingNode,
+  reportedStatuses,
 } from './reports.ts';
 import type { NodeStatus } from './states.ts';
 
@@ -31,8 +31,6 @@ function effect(node: ReportingNode, beat: Beat = {}): string {
   return change ? `${change.to} by ${change.by}` : 'nothing';
 }
 const reasonOf = (node: ReportingNode, beat: Beat = {}) => effectOfBeat(node, beat, now)?.reason;
-
-const reportedStatuses: ReportedStatus[] = ['starting', 'ready', 'degraded', 'stopping'];
 
 describe('a starting node', () => {
   test('is ready as soon as it reports ready', () => {

@@ -6,7 +6,8 @@ import { mayReturnAt } from '../deadlines/liveness.ts';
 import type { NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
 
-export type ReportedStatus = 'starting' | 'ready' | 'degraded' | 'stopping';
+export const reportedStatuses = ['starting', 'ready', 'degraded', 'stopping'] as const;
+export type ReportedStatus = (typeof reportedStatuses)[number];
 
 export interface Beat {
   status?: ReportedStatus;

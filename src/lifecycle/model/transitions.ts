@@ -1,6 +1,7 @@
 /**
- * The transition tables. store/transitions refuses every change that is not listed here. The API,
- * console, CLI, the diagrams in the docs and the model checker read the same tables.
+ * The transition tables. store/transitions refuses every change that is not listed here. The model
+ * checker and the diagrams in the docs use the same tables; explanations and the console use the
+ * texts of `causes`.
  */
 import { type AllocationStatus, liveNodeStatuses, type NodeStatus, nodeStatuses } from './states.ts';
 
@@ -69,8 +70,8 @@ export const causeSays = (name: string): string | undefined =>
   Object.hasOwn(causes, name) ? causes[name as Cause].says : undefined;
 
 /**
- * A change with one of these causes is a verdict: the row keeps the rule's name until the next
- * change.
+ * A change with one of these causes is a verdict: the row keeps the cause as `verdict.rule` until
+ * the next change.
  */
 const verdicts: ReadonlySet<Cause> = new Set<Cause>([
   'provision-deadline',
@@ -111,7 +112,8 @@ const statusesWithOwner: ReadonlySet<NodeStatus> = new Set<NodeStatus>([
 ]);
 
 /**
- * The owners of causes whose owner is neither the node nor the operator who requested the change.
+ * Overrides of the default owner, for changes that name none. By default the operator owns changes
+ * that an operator triggered, and the node owns all others.
  */
 const ownersByCause: Partial<Record<Cause, string>> = {
   drained: 'operator',

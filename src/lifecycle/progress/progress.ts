@@ -131,8 +131,9 @@ function estimatesOf(facts: ProgressFacts, current: StepFacts | undefined, stepE
     expected,
     eta_seconds: etaOf(facts.steps, current, stepElapsed),
     slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
-    // A step is not stalled before the `retry_at` of its last advance. Announcing a later time
-    // again and again is no progress.
+    // A step may announce until when it waits, and is not stalled before then. Outside of a wait,
+    // only the time announced with its last advance counts, because announcing a later time again
+    // and again is no progress.
     stalled:
       expected !== null &&
       idleSeconds > stallAfterSeconds(expected) &&

@@ -18,6 +18,10 @@ interface Kind {
 
 const kind = (weight: Weight, one: string, many: string): Kind => ({ weight, one, many });
 
+/**
+ * The names are on the wire. `spared`: the rule would not have acted. `kept` and `lost`: a late
+ * boot would have been rescued, or would have come too late for that.
+ */
 export const differenceKinds = {
   boot_given_up: kind('bad', 'boot given up though it arrived', 'boots given up though they arrived'),
   boot_lost: kind('bad', 'boot that arrives too late to be rescued', 'boots that arrive too late to be rescued'),
@@ -40,13 +44,17 @@ export const differenceKinds = {
     'late boot, rescued in the end, given up later',
     'late boots, rescued in the end, given up later',
   ),
-  ready_sooner: kind('even', 'start-up called over sooner', 'start-ups called over sooner'),
-  ready_later: kind('even', 'start-up called over later', 'start-ups called over later'),
-  ready_instead: kind('even', 'made ready instead of given up', 'made ready instead of given up'),
+  ready_sooner: kind('even', 'machine that a rule makes ready sooner', 'machines that a rule makes ready sooner'),
+  ready_later: kind('even', 'machine that a rule makes ready later', 'machines that a rule makes ready later'),
+  ready_instead: kind('even', 'machine made ready instead of given up', 'machines made ready instead of given up'),
   silence_spared: kind('good', 'silence not called offline', 'silences not called offline'),
-  offline_sooner: kind('even', 'called offline sooner', 'called offline sooner'),
-  offline_later: kind('even', 'called offline later', 'called offline later'),
-  absent_given_up: kind('bad', 'given up while away though it came back', 'given up while away though they came back'),
+  offline_sooner: kind('even', 'machine called offline sooner', 'machines called offline sooner'),
+  offline_later: kind('even', 'machine called offline later', 'machines called offline later'),
+  absent_given_up: kind(
+    'bad',
+    'absent machine given up though it came back',
+    'absent machines given up though they came back',
+  ),
   absent_spared: kind('good', 'absent machine not given up', 'absent machines not given up'),
   absent_sooner: kind('even', 'absent machine given up sooner', 'absent machines given up sooner'),
   absent_later: kind('even', 'absent machine given up later', 'absent machines given up later'),
@@ -62,6 +70,7 @@ export const differenceKindNames = Object.keys(differenceKinds) as DifferenceKin
 export interface Decision {
   /** A status, or the action of the brake. */
   verdict: string;
+  /** Null if there would have been nothing to decide: the machine would have kept its status. */
   at: Date | null;
   reason: string;
 }
@@ -102,14 +111,19 @@ export const differenceOf = (
   sure,
 });
 
+/**
+ * The names are on the wire. `told_silences` are verdicts of silence that an observe-only pool
+ * recorded without enforcing them.
+ */
 export const unknownKinds = {
   beats:
-    'Single heartbeats are not recorded, so it is unknown whether these would have become ready at their new deadline.',
-  kept: 'Something besides the policy decided these (maintenance, a hold, an operator, the provider), and might again.',
-  moved: 'Their deadline differs from the policy in force; the reason is not recorded.',
+    'Single heartbeats are not recorded, so it is unknown whether these machines would have become ready at their new deadline.',
+  kept: 'These were decided by something other than the policy (maintenance, a hold, an operator, the provider), which might do so again.',
+  moved: 'The deadline of these boots differed from the policy in force; the reason is not recorded.',
   short_silences:
-    'Silences below the former threshold were not recorded, so it is unknown how many a lower one would catch.',
-  returned: 'Their heartbeats resumed before they could return; whether before the new threshold is unknown.',
+    'Silences below the former threshold were not recorded, so it is unknown how many of them a lower threshold would catch.',
+  returned:
+    'A machine that went offline cannot return at once, so it is unknown whether its heartbeats resumed before the new threshold.',
   told_silences: 'In an observe-only pool a silent machine keeps its status, so its return is not recorded.',
   learned: 'Boots with a learned budget keep it; all others get the fixed one. A replay does not learn budgets.',
   other_budgets: 'The budgets for queueing, draining and releasing are not replayed.',

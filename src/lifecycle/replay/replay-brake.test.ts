@@ -16,7 +16,7 @@ describe('the brake', () => {
   const held = (count: number, seconds: number): RecordedHeld[] =>
     offline(count, seconds).map(({ from: _, by, ...each }) => ({ ...each, rule: by, reason: '6 of 20 machines' }));
   const brake = (fraction: number, min_nodes: number) => policy({ brake: { fraction, min_nodes } });
-  const counts = (past: History, proposed: ReplayPolicy) => replay(past, proposed).otherwise;
+  const counts = (past: History, proposed: ReplayPolicy) => replay(past, proposed).differencesByKind;
 
   test('holds written verdicts under a lower threshold, counting the fleet at that time', () => {
     const past = history(brake(0.5, 5), { changes: offline(6, 100), final_counts: { ready: 14, offline: 6 } });

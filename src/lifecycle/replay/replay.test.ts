@@ -68,7 +68,7 @@ describe('for any history', () => {
         const boots = all.map((truth) => recorded(truth, before.budget, before.aware));
         const same = replay(history(settings(before), { boots }), settings(before));
         expect(same.differences).toEqual([]);
-        expect(same.untold).toEqual([]);
+        expect(same.unknowns).toEqual([]);
       }),
       { numRuns: 300 },
     );
@@ -88,14 +88,14 @@ describe('for any history', () => {
     );
   });
 
-  test('a certain result matches the true outcome of the boot', () => {
+  test('a result marked sure matches the true outcome of the boot', () => {
     fc.assert(
       fc.property(truths, policies, policies, (truth, before, after) => {
         // Progress after a failure is not recorded.
         fc.pre(truth.signs.every((sign) => sign <= deadlineIn(truth, before.budget, before.aware)));
         const past = history(settings(before), { boots: [recorded(truth, before.budget, before.aware)] });
-        const { differences, untold: unknown } = replay(past, settings(after));
-        expect(unknown).toEqual([]);
+        const { differences, unknowns } = replay(past, settings(after));
+        expect(unknowns).toEqual([]);
         const deadline = deadlineIn(truth, after.budget, after.aware);
         const inTime = truth.arrives !== null && truth.arrives <= deadline;
         for (const { sure, would_be } of differences) {
@@ -135,13 +135,13 @@ describe('a boot', () => {
   });
 
   test('of an observe-only pool is rescued by a longer window', () => {
-    const explained = boot(1200, { given_up: failedVerdict(720) });
-    expect(differencesOf(past(explained), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
+    const unenforced = boot(1200, { given_up: failedVerdict(720) });
+    expect(differencesOf(past(unenforced), policy({ budgets: { rescue_seconds: 600 } }))).toEqual(
       oneDifference('boot_kept', 'failed', 720),
     );
   });
 
-  test('that was stuck is found sooner or later, and is uncertain after its machine ended', () => {
+  test('that was stuck fails sooner under a smaller budget and later under a larger one, and is uncertain after its machine ended', () => {
     const stuck = boot(720, { outcome: 'timed_out', given_up: failedVerdict(720), watched_until: at(1080) });
     expect(differencesOf(past(stuck), provisionPolicy(600))).toEqual(oneDifference('stuck_sooner', 'failed', 600));
     expect(differencesOf(past(stuck), provisionPolicy(1000))).toEqual(oneDifference('stuck_later', 'failed', 1000));
@@ -153,7 +153,7 @@ describe('a boot', () => {
     });
   });
 
-  test('that something else ended, or that still runs, would have failed before', () => {
+  test('that was cancelled or still runs fails under a budget that it exceeded', () => {
     expect(differencesOf(past(boot(700, { outcome: 'cancelled' })), provisionPolicy(600))).toEqual(
       oneDifference('boot_cut_short', 'failed', 600),
     );
@@ -176,7 +176,7 @@ describe('a boot', () => {
     expect(unknownsOf(past(boot(500)), learning)).toEqual([['learned', null]]);
   });
 
-  test('keeps an extension by a person, even against progress', () => {
+  test('keeps an extension by a person, even if progress alone would set an earlier deadline', () => {
     const events = [
       { at: at(100), what: 'moved' as const, seconds: 300, by_person: true },
       { at: at(200), what: 'advance' as const },
@@ -219,7 +219,7 @@ describe('a start-up', () => {
     history(policy(), { boots: [boot(seconds, { phase: 'start', budget_seconds: 120, ...given })] });
   const startIn = (start_seconds: number) => policy({ budgets: { start_seconds } });
 
-  test('that a rule ended would have ended sooner or later', () => {
+  test('that a rule ended becomes ready sooner under a smaller budget and later under a larger one', () => {
     const promoted = started(120, { ready_by_rule: true });
     expect(differencesOf(promoted, startIn(60))).toEqual(oneDifference('ready_sooner', 'ready', 60));
     expect(differencesOf(promoted, startIn(180))).toEqual(oneDifference('ready_later', 'ready', 180));
@@ -230,7 +230,7 @@ describe('a start-up', () => {
   test('that reported ready after the new deadline is unknown, because heartbeats are not recorded', () => {
     expect(unknownsOf(started(100), startIn(60))).toEqual([['beats', 1]]);
     expect(unknownsOf(started(100, { outcome: 'cancelled' }), startIn(60))).toEqual([['beats', 1]]);
-    expect(replay(started(100), startIn(100)).untold).toEqual([]);
+    expect(replay(started(100), startIn(100)).unknowns).toEqual([]);
   });
 
   test('that fell silent is found sooner, unless it still sent heartbeats', () => {
@@ -259,8 +259,9 @@ test('uses the generation of each boot, and lists the newest first', () => {
       boot(1100, { generation: 1, budget_seconds: 600, outcome: 'late', given_up: failedVerdict(600) }),
     ],
   });
-  const { otherwise, differences, decisions } = replay(past, provisionPolicy(650));
-  expect({ otherwise, decisions }).toEqual({ otherwise: { boot_given_up: 1, boot_lost: 1 }, decisions: 2 });
+  const { differencesByKind, differences, decisions } = replay(past, provisionPolicy(650));
+  expect(differencesByKind).toEqual({ boot_given_up: 1, boot_lost: 1 });
+  expect(decisions).toBe(2);
   expect(differences.map(({ at: when }) => when)).toEqual([at(650), at(600)]);
 });
 
@@ -274,7 +275,7 @@ test('lists questions that no record can answer', () => {
     ['cut_changes', null],
   ]);
   const many = Array.from({ length: 30 }, () => boot(800));
-  expect(replay(history(policy(), { boots: many }), provisionPolicy(600)).untold).toMatchObject([
+  expect(replay(history(policy(), { boots: many }), provisionPolicy(600)).unknowns).toMatchObject([
     { kind: 'kept', count: 30, node_ids: { length: 20 } },
   ]);
 });

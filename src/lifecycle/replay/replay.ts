@@ -23,10 +23,11 @@ export interface Replay {
   absences: number;
   /** Boots that ended, machines that became offline, and held verdicts. */
   decisions: number;
-  otherwise: Partial<Record<DifferenceKind, number>>;
+  differencesByKind: Partial<Record<DifferenceKind, number>>;
   /** Newest first. */
   differences: Difference[];
-  untold: UnknownTotal[];
+  /** Questions that the record cannot answer. */
+  unknowns: UnknownTotal[];
 }
 
 const maxNamed = 20;
@@ -69,15 +70,15 @@ export function* replaySteps(history: History, proposed: ReplayPolicy): Generato
 export function replayTotal(history: History, proposed: ReplayPolicy, outcomes: readonly ReplayOutcome[]): Replay {
   const differences = outcomes.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
   const unknowns = outcomes.flatMap((each) => (each && 'unknown' in each ? [each.unknown] : []));
-  const otherwise: Replay['otherwise'] = {};
-  for (const { kind } of differences) otherwise[kind] = (otherwise[kind] ?? 0) + 1;
+  const differencesByKind: Replay['differencesByKind'] = {};
+  for (const { kind } of differences) differencesByKind[kind] = (differencesByKind[kind] ?? 0) + 1;
   return {
     boots: history.boots.length,
     absences: history.absences.length,
     decisions: history.boots.length + history.absences.length + history.held.length,
-    otherwise,
+    differencesByKind,
     differences: differences.sort((one, other) => other.at.getTime() - one.at.getTime()),
-    untold: [
+    unknowns: [
       ...[...Map.groupBy(unknowns, ({ kind }) => kind)].map(([kind, all]) => ({
         kind,
         count: all.length,

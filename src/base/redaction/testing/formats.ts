@@ -13,7 +13,10 @@ const alphabets = {
   digits: '0123456789',
 } as const;
 
-/** Returns the same tail for the same seed, and another for each format. */
+/**
+ * Returns random-looking text. The same arguments always give the same text; each format passes its
+ * own seed.
+ */
 export function tail(kind: keyof typeof alphabets, length: number, seed: number): string {
   const letters = alphabets[kind];
   let state = (seed + 1) * 2_654_435_761;
@@ -22,7 +25,8 @@ export function tail(kind: keyof typeof alphabets, length: number, seed: number)
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
     text += letters.charAt((state >>> 16) % letters.length);
   }
-  // Real tokens end in a letter or digit. A pattern could stop before a separator at the end.
+  // The text begins and ends with a letter or digit, because a pattern may leave out a separator at
+  // either end.
   return text.replace(/^[-_]/, 'a').replace(/[-_]$/, 'z');
 }
 

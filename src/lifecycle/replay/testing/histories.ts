@@ -102,7 +102,7 @@ export const oneDifference = (kind: DifferenceKind, verdict: string, seconds: nu
 
 /** The boots and absences that the replay cannot decide, counted by kind. */
 export const unknownsOf = (past: History, proposed: ReplayPolicy) =>
-  replay(past, proposed).untold.map(({ kind, count }) => [kind, count]);
+  replay(past, proposed).unknowns.map(({ kind, count }) => [kind, count]);
 
 export const provisionPolicy = (provision_seconds: number, otherBudgets: ReplayPolicy['budgets'] = {}) =>
   policy({ budgets: { provision_seconds, ...otherBudgets } });

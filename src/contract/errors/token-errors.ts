@@ -1,5 +1,8 @@
-/** The part of the error catalogue about tokens and sessions of people and programs. */
-export const authErrors = {
+/**
+ * The part of the error catalogue about tokens and sessions of people and programs. The credentials
+ * of agents are in agent-errors.ts.
+ */
+export const tokenErrors = {
   token_missing: {
     status: 401,
     title: 'Token required',
