@@ -10,14 +10,18 @@ import { type JournalEntry, never, type RunJournal } from './run-journal.ts';
 import { type ExecutionParts, identity, notify } from './tries.ts';
 
 /** Shorter outages are not reported. */
-const minReportedMs = 1_000;
+export const minReportedMs = 1_000;
 
-/** Wraps a journal to report how long its run had to wait because the store was unavailable. */
+/**
+ * Wraps a journal to report how long its run had to wait because the store was unavailable. The
+ * time between two calls of the journal counts too, because operations also read between steps.
+ */
 function reportStoreWaits(parts: ExecutionParts): RunJournal {
   const { journal, store, listener, run, clock } = parts;
   if (!store || !listener.waitedForStore) return journal;
   let step: string | null = null;
   let reportedMs = store.awayMs();
+  let lastCallMs = clock.monotonicMs();
 
   /** `lostMs`: the longest time that an outage can have cost this run since the last report. */
   const report = async (lostMs: number) => {
@@ -28,9 +32,9 @@ function reportStoreWaits(parts: ExecutionParts): RunJournal {
     await notify(parts, 'waitedForStore', async () => listener.waitedForStore?.(run, waited));
   };
   const timed = async <T>(call: () => Promise<T>, plannedMs: (answer: T) => number): Promise<T> => {
-    const startMs = clock.monotonicMs();
     const answer = await call();
-    await report(clock.monotonicMs() - startMs - plannedMs(answer));
+    await report(clock.monotonicMs() - lastCallMs - plannedMs(answer));
+    lastCallMs = clock.monotonicMs();
     return answer;
   };
 

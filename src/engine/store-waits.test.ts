@@ -11,10 +11,12 @@ class Away extends Error {}
 
 const run = { workflow_id: 'wf_1', attempt: 1, kind: 'test', revision: 1, params: null } as unknown as OperationRun;
 
-function scene(definition: Pick<OperationDefinition, 'run'>) {
+/** With `outageMs`, the outage begins with the run. */
+function scene(definition: Pick<OperationDefinition, 'run'>, outageMs?: number) {
   const clock = virtualClock();
   const facts: Json[] = [];
-  const outage = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+  const fromMs = outageMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs();
+  const outage = { fromMs, toMs: fromMs + (outageMs ?? 0) };
   const isAway = () => clock.monotonicMs() >= outage.fromMs && clock.monotonicMs() < outage.toMs;
   const write = async () => {
     if (isAway()) throw new Away('the store is away');
@@ -87,6 +89,39 @@ test('reports an outage with the step that had to wait', async () => {
     { waited: { step: 'second', seconds: 40 } },
     { ended: 'succeeded' },
   ]);
+});
+
+describe('reports an outage during', () => {
+  const outageMs = 40_000;
+  const waitUntilBack = async ({ clock, outage }: Pick<ReturnType<typeof scene>, 'clock' | 'outage'>) => {
+    outage.fromMs = clock.monotonicMs();
+    outage.toMs = outage.fromMs + outageMs;
+    await pause(clock, outageMs);
+  };
+
+  test('the begin of a run, before its first step', async () => {
+    const definition: Pick<OperationDefinition, 'run'> = {
+      run: (context) => context.step('first', async () => null),
+    };
+    const { clock, facts, done } = scene(definition, outageMs);
+    await clock.advance(outageMs + 2_000);
+    await done;
+    expect(facts).toContainEqual({ waited: { step: 'first', seconds: 40 } });
+  });
+
+  test('a read between two steps', async () => {
+    const parts: ReturnType<typeof scene> = scene({
+      run: async (context) => {
+        await context.step('first', async () => {});
+        await waitUntilBack(parts);
+        await context.step('second', async () => {});
+        return null;
+      },
+    });
+    await parts.clock.advance(outageMs + 1_000);
+    await parts.done;
+    expect(parts.facts).toContainEqual({ waited: { step: 'second', seconds: 40 } });
+  });
 });
 
 describe('a step with a single try', () => {

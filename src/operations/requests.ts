@@ -24,7 +24,7 @@ import { allocationForceReleaseKind } from './release/allocation-force-release.t
 import { allocationReleaseKind } from './release/allocation-release.ts';
 import { nodeRetireKind } from './release/node-retire.ts';
 import { releaseIn } from './release/release-requests.ts';
-import { type Caller, type Touched, visibleAllocation, visibleOperation } from './runtime/caller.ts';
+import { type AllocationOperation, type Caller, visibleAllocation, visibleOperation } from './runtime/caller.ts';
 import type { OperationServices } from './runtime/services.ts';
 
 const repeatAction = (action: NodeActionName) =>
@@ -55,10 +55,10 @@ export function requestAllocation(
   services: OperationServices,
   wanted: AllocationCreate,
   caller: Caller,
-): Promise<Touched> {
+): Promise<AllocationOperation> {
   const { db, clock, environment } = services;
   const at = now(clock);
-  const request = async (tx: Transaction): Promise<Touched> => {
+  const request = async (tx: Transaction): Promise<AllocationOperation> => {
     const pool = await currentPool(tx, wanted.pool, 'for share of pool');
     if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${wanted.pool}.`);
     if (pool.document.paused)
@@ -108,7 +108,7 @@ export async function retryingPool(db: Queryable, name: string): Promise<PoolRow
 }
 
 /** Retries a failed allocation, which stays `failed` until it gets a machine. */
-export function requestRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
+export function requestRetry(services: OperationServices, id: string, caller: Caller): Promise<AllocationOperation> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
     // The row lock makes concurrent requests share one retry.

@@ -1,5 +1,6 @@
 /**
- * Lists every sweep, in the order of their first runs. A new rule is one file and one line here.
+ * Lists every sweep, in the order of their first runs. A new sweep needs a file of its own, and an
+ * import and an entry here.
  */
 import { createSealer } from '../store/integrity/sealer.ts';
 import { drift } from './drift/drift.ts';
@@ -40,31 +41,41 @@ import { tokenExpiry } from './watchers/token-expiry.ts';
 export function sweepRegistry(services: SweepServices): Sweep[] {
   const sealer = createSealer(services);
   return [
+    // Record gaps in which no heartbeats arrived, take over from dead replicas, and pause launches
+    // during a mass failure.
     ingestWatch(services),
     replicaTakeover(services),
     brakeWatch(services),
     operationStart(services),
+    // Decide whether a booting machine becomes ready or fails. `prober` also probes silent ones.
     provisionDeadline(services),
     prober(services),
     probePromotes(services),
     stuckStarting(services),
     startDeadline(services),
+    // `observation` reads the state of agentless machines from their providers, and `absence` asks
+    // whether an offline or failed machine still exists. The other two move silent nodes on.
     observation(services),
     liveness(services),
     absence(services),
     offlineDeadline(services),
+    // End drains and clean-ups.
     drained(services),
     drainDeadline(services),
     cleanDeadline(services),
     queueDeadline(services),
+    // Destroys a failed machine when the time in which it could be rescued is over.
     rescueOver(services),
     releaseDeadline(services),
     releaseRetry(services),
+    // Open findings. `drift` may also repair or quarantine the node, and `bootShift` reports that
+    // the boots of a pool have become slower.
     drift(services),
     repeatFailure(services),
     bootShift(services),
     joinTokens(services),
     tokenExpiry(services),
+    // Background jobs.
     learnedBudget(services),
     operationOverdue(services),
     taskLease(services),

@@ -108,7 +108,7 @@ export function cancelConforms(adapter: Adapter): void {
       expect(it.steps.some((report) => report.step === 'next')).toBe(false);
     });
 
-    test('is not thrown in an operation that has checked for it', async () => {
+    test('is not thrown once `cancelled` has returned true', async () => {
       const stepGate = gate();
       const it = await scene(adapter, async (context) => {
         const before = await context.cancelled();

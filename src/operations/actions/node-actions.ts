@@ -1,6 +1,6 @@
 /**
  * Performs actions on nodes, each in one transaction. lifecycle/actions/actions.ts decides in which
- * states an action is allowed.
+ * states an action is allowed. No tenant gets here: the route admits only operators of the fleet.
  */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
@@ -16,7 +16,7 @@ import { poolGeneration } from '../../store/rows/pools.ts';
 import { lookForProof } from '../release/proof.ts';
 import { requestForceRelease, requestReleaseRetry } from '../release/release-requests.ts';
 import { requestRetry, retryingPool } from '../requests.ts';
-import type { Caller, Touched } from '../runtime/caller.ts';
+import type { AllocationOperation, Caller } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import { readSubject } from '../runtime/subject.ts';
 import { acceptKey } from './accept-key.ts';
@@ -35,7 +35,7 @@ const predictWithinSeconds = 3;
 interface AllocationRequest {
   /** Returns the resulting status and the effect in words. Throws if the action would throw. */
   predict(services: OperationServices, node: Node): Promise<{ status: NodeStatus; says: string }>;
-  act(services: OperationServices, allocation_id: string, caller: Caller): Promise<Touched>;
+  act(services: OperationServices, allocation_id: string, caller: Caller): Promise<AllocationOperation>;
 }
 
 const forceEffect =

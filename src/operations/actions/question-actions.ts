@@ -1,7 +1,7 @@
 /** `probe` and `collect-diagnostics`, which queue an operation that only reads from a machine. */
 import { newWorkflowId, type WorkflowId } from '../../base/ids.ts';
 import type { Node } from '../../contract/node.ts';
-import { openOperationOnNode } from '../../store/operations/open-operations.ts';
+import { queuedOrRunningOnNode } from '../../store/operations/open-operations.ts';
 import { type NewOperation, queueOperation } from '../../store/operations/queue-operation.ts';
 import type { Transaction } from '../../store/pg/database.ts';
 import type { Caller } from '../runtime/caller.ts';
@@ -11,8 +11,9 @@ import { diagnoseQuestion } from './node-diagnose.ts';
 import { probeQuestion } from './node-probe.ts';
 
 /**
- * Queues the operation and returns its id. If the node has an open operation of the same kind,
- * returns that instead. The caller holds the node's lock, so that no second one is queued.
+ * Queues the operation and returns its id. If the node has a queued or running operation of the
+ * same kind, returns that instead. The caller holds the node's lock, so that no second one is
+ * queued.
  */
 export async function askIn(
   tx: Transaction,
@@ -22,8 +23,8 @@ export async function askIn(
   caller: Caller,
   at: Date,
 ): Promise<WorkflowId> {
-  const open = await openOperationOnNode(tx, node.node_id, question.kind);
-  if (open) return open;
+  const existing = await queuedOrRunningOnNode(tx, node.node_id, question.kind);
+  if (existing) return existing;
   const workflow_id = newWorkflowId(services.clock);
   await queueOperation(
     tx,

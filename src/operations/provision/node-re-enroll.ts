@@ -86,7 +86,7 @@ async function rescueHolder(
   if (shown.occupancy !== 'reserved' || !shown.allocation_id) return;
   const allocation_id = shown.allocation_id as NonNullable<NewOperation['allocation_id']>;
   const move = { allocation_id, from: ['failed'], to: 'provisioning', by: 'rescue', node } as const;
-  const cause = { reason: `its machine enrols anew: ${reason}`, actor, correlation_id, workflow_id };
+  const cause = { reason: `its machine is enrolling again: ${reason}`, actor, correlation_id, workflow_id };
   const outcomes = await moveAllocations(tx, [{ ...move, ...cause, set: { workflow_id } }], at, services.environment);
   requireMoved(outcomes, 'status_moved_on');
 }

@@ -119,7 +119,7 @@ export function nodeReimage(services: OperationServices): OperationDefinition {
         const proof = await tearDown(context, services, { subject: former, reuse: false, policy });
         await stage(context, services, 'renew', () => renew(context, services, former, proof));
       } catch (error) {
-        await quarantineHalfTornDown(context, services, former, 'imaging it anew', error);
+        await quarantineHalfTornDown(context, services, former, 'reimaging it', error);
         throw error;
       }
       try {

@@ -1,6 +1,9 @@
 /**
  * Releases an allocation: fence → freeze-evidence → drain → stop → clean → prove → free or retire.
- * If the machine has not registered yet, its launch is aborted first.
+ * If the machine has not registered yet, its launch is aborted first. If the agent is dead, the
+ * driver destroys the machine without it. The release fails with `agent_silent` only if
+ * `staysForReuse` had already decided to keep the machine, and its agent then does not prove that
+ * it is clean: see teardown.ts.
  */
 import { now } from '../../base/clock.ts';
 import type { OwnerLayer } from '../../contract/errors/problem.ts';

@@ -16,7 +16,7 @@ import { moveAllocations } from '../../store/transitions/allocation-transition.t
 import { handOverRelease } from '../../store/transitions/amend-allocation.ts';
 import { renewCleaning } from '../../store/transitions/deadlines.ts';
 import { requireMoved } from '../../store/transitions/transition-rules.ts';
-import { type Caller, type Touched, visibleAllocation } from '../runtime/caller.ts';
+import { type AllocationOperation, type Caller, visibleAllocation } from '../runtime/caller.ts';
 import type { OperationServices } from '../runtime/services.ts';
 import {
   allocationForceReleaseKind,
@@ -26,7 +26,7 @@ import {
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
 
 /** A repeated request returns the operation that runs already. */
-function runningRelease(allocation: AllocationRow): Touched {
+function runningRelease(allocation: AllocationRow): AllocationOperation {
   if (!allocation.workflow_id)
     throw new Error(`allocation ${allocation.allocation_id} is releasing without an operation`);
   return { allocation_id: allocation.allocation_id, workflow_id: allocation.workflow_id };
@@ -38,7 +38,7 @@ export async function releaseIn(
   id: string,
   caller: Caller,
   by: Extract<Cause, 'release' | 'release-retry'>,
-): Promise<Touched> {
+): Promise<AllocationOperation> {
   const at = now(services.clock);
   const allocation = visibleAllocation(await allocationRow(tx, id), caller);
   if (allocation.status === 'releasing') return runningRelease(allocation);
@@ -100,26 +100,35 @@ export async function releaseIn(
   return { allocation_id: allocation.allocation_id, workflow_id };
 }
 
-export function requestRelease(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
+export function requestRelease(services: OperationServices, id: string, caller: Caller): Promise<AllocationOperation> {
   return services.db.transaction((tx) => releaseIn(tx, services, id, caller, 'release'));
 }
 
 /** Retries a failed release. Throws if a forced release runs, because that is not retried. */
-export function requestReleaseRetry(services: OperationServices, id: string, caller: Caller): Promise<Touched> {
+export function requestReleaseRetry(
+  services: OperationServices,
+  id: string,
+  caller: Caller,
+): Promise<AllocationOperation> {
   return services.db.transaction(async (tx) => {
-    const touched = await releaseIn(tx, services, id, caller, 'release');
-    const operation = await operationRow(tx, touched.workflow_id);
+    const release = await releaseIn(tx, services, id, caller, 'release');
+    const operation = await operationRow(tx, release.workflow_id);
     if (operation?.kind === allocationForceReleaseKind)
       throw new ApiProblem(
         'action_illegal',
         `The release is forced by now, by operation ${operation.workflow_id}, which continues. It cannot be retried meanwhile.`,
       );
-    return touched;
+    return release;
   });
 }
 
 /** Cancels the running release and queues the forced one. */
-async function forceIn(tx: Transaction, services: OperationServices, id: string, caller: Caller): Promise<Touched> {
+async function forceIn(
+  tx: Transaction,
+  services: OperationServices,
+  id: string,
+  caller: Caller,
+): Promise<AllocationOperation> {
   const at = now(services.clock);
   const { allocation_id } = visibleAllocation(await allocationRow(tx, id), caller);
   // Steps of operations lock the operation before the allocation; the reverse order could deadlock.
@@ -179,5 +188,8 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
   return { allocation_id, workflow_id };
 }
 
-export const requestForceRelease = (services: OperationServices, id: string, caller: Caller): Promise<Touched> =>
-  services.db.transaction((tx) => forceIn(tx, services, id, caller));
+export const requestForceRelease = (
+  services: OperationServices,
+  id: string,
+  caller: Caller,
+): Promise<AllocationOperation> => services.db.transaction((tx) => forceIn(tx, services, id, caller));

@@ -1,8 +1,8 @@
 /**
  * Tears a machine down in the stages freeze-evidence, drain, stop, clean and prove, for release,
- * retirement and reimage. If the agent does not answer, the driver stops, cleans and destroys the
- * machine; only a machine that will be reused needs its agent's proof. If a teardown without an
- * allocation fails, the node is quarantined for a person.
+ * retirement and reimage. If the agent does not answer (runtime/agent-task.ts decides), the driver
+ * stops, cleans and destroys the machine; only a machine that will be reused needs its agent's
+ * proof. If a teardown without an allocation fails, the node is quarantined for a person.
  */
 import { now, secondsLater } from '../../base/clock.ts';
 import type { DriverProof } from '../../drivers/driver.ts';

@@ -1,4 +1,4 @@
-/** The caller of a request, and the rows that it may see. */
+/** The caller of a request. Refuses a tenant the allocations and operations of other tenants. */
 import type { AllocationId, CorrelationId, WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Actor } from '../../contract/evidence/evidence.ts';
@@ -13,7 +13,8 @@ export interface Caller {
   reason?: string;
 }
 
-export interface Touched {
+/** Ids of an allocation and of the operation that a request queued or found running for it. */
+export interface AllocationOperation {
   allocation_id: AllocationId;
   workflow_id: WorkflowId;
 }

@@ -39,9 +39,9 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
       return why ? [{ replica_id: replica.replica_id, why }] : [];
     });
     if (dead.length > 0) await declareReplicasDead(db, dead, executor.replica_id, now);
-    // Ask the engine, not our rows: the engine knows the executor of every run, even if a start or
-    // an earlier takeover was interrupted.
-    const orphaned = await findEndedReplicas(db, await engine.executorsAtWork());
-    return { decided: orphaned.length > 0 ? await engine.recover(orphaned) : 0 };
+    // Take the executors from the engine, not only those just declared dead: an earlier takeover or
+    // a start may have been interrupted.
+    const endedReplicas = await findEndedReplicas(db, await engine.executorsAtWork());
+    return { decided: endedReplicas.length > 0 ? await engine.recover(endedReplicas) : 0 };
   },
 });

@@ -4,7 +4,7 @@
  */
 import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
-import { heardThrough } from '../../lifecycle/brake/brake.ts';
+import { storedThroughOf } from '../../lifecycle/brake/brake.ts';
 import { type LivenessVerdict, staleAt } from '../../lifecycle/deadlines/liveness.ts';
 import { holdNodes } from '../../store/supervision/brake.ts';
 import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
@@ -78,7 +78,7 @@ export function liveness(services: SweepServices): Sweep {
       const silent = overdue.length === 0 ? [] : await lockSilentNodes(tx, overdue, now, limit, except);
       const [first] = silent;
       if (!first) return [];
-      const storedThrough = heardThrough(first.stored_through, environment.brake, now);
+      const storedThrough = storedThroughOf(first.stored_through, environment.brake, now);
       const verdicts: Verdict[] = [];
       const unsure: SilentNode[] = [];
       for (const node of silent) {
@@ -104,7 +104,7 @@ export function liveness(services: SweepServices): Sweep {
       const foundIds = new Set(found);
       const others = overdue.filter((id) => !foundIds.has(id));
       if (others.length === 0) return [];
-      const storedThrough = heardThrough(await slowestReplica(tx, now), environment.brake, now);
+      const storedThrough = storedThroughOf(await slowestReplica(tx, now), environment.brake, now);
       return countSilentNodes(tx, others, storedThrough < now ? storedThrough : now);
     },
     async next(now) {

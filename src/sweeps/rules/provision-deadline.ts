@@ -1,7 +1,7 @@
 /**
  * `provision-deadline`: provisioning → failed. The boot overran: the deadline passed before the
  * machine registered. The verdict names the unfinished step. The comparison with the deadline is
- * `isDue` in store/supervision/past-deadline.ts, for every deadline rule.
+ * `isDue` in store/supervision/past-deadline.ts, for every deadline rule on nodes.
  */
 import type { Driver } from '../../drivers/driver.ts';
 import { blameFor } from '../../lifecycle/findings/launch-blame.ts';
@@ -10,7 +10,7 @@ import { type OpenLaunchStep, openLaunchSteps } from '../../store/supervision/la
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';
 
-/** The step of a driver with a single phase may not carry the phase's name. */
+/** A driver with a single phase sometimes names its step differently from the phase. */
 function ownerOf(driver: Driver | undefined, { name, spec }: OpenLaunchStep): string | null {
   const phases = driver?.plan(spec) ?? [];
   const planned = phases.find(({ phase }) => phase === phaseOf(name)) ?? (phases.length === 1 ? phases[0] : undefined);

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const external = (document: Partial<PoolDocument>): PoolDocument => ({ driver: 'external', ...document });
-/** Histories are cached, because nothing is written after the first one is read. */
+/** Histories are cached: nothing is written to a pool after its history was first read. */
 const histories = new Map<string, Promise<History>>();
 function historyOf(pool: string): Promise<History> {
   const query = { pool, since: fixture.at(-4000), until: fixture.at(4000), max_rows: 1000 };
@@ -43,7 +43,7 @@ describe('boots', () => {
     plain: { provision_seconds: 60, rescue_seconds: 60 },
     patient: { provision_seconds: 100, rescue_seconds: 60 },
     hasty: { provision_seconds: 40, rescue_seconds: 20 },
-    minding: { provision_seconds: 60, rescue_seconds: 60, progress_aware: true, silence_seconds: 15 },
+    progressAware: { provision_seconds: 60, rescue_seconds: 60, progress_aware: true, silence_seconds: 15 },
     lenient: { provision_seconds: 50, rescue_seconds: 100, progress_aware: true, silence_seconds: 40 },
   };
   /** Arrival time of each machine, and times of its signs of progress. */
@@ -116,8 +116,8 @@ describe('boots', () => {
       external({ budgets: policies[would as keyof typeof policies] }),
       fixture.environment,
     );
-    const { differences, untold } = replay(past, proposed);
-    expect(untold).toEqual([]);
+    const { differences, unknowns } = replay(past, proposed);
+    expect(unknowns).toEqual([]);
     const provisions = ({ boots }: History) => boots.filter(({ phase }) => phase === 'provision');
     expect(provisions(past)).toHaveLength(machines.length);
     for (const boot of provisions(past)) {
@@ -142,8 +142,8 @@ describe('silences', () => {
   const from = 1000;
   /** Seconds until each machine sends heartbeats again; null if it never does. */
   const silences = [10, 45, 60, 110, 250, null];
-
-  const farAhead = 9000;
+  /** The last heartbeat of a machine that returned. It is so late that the machine stays live. */
+  const stillBeatingAt = 9000;
 
   beforeAll(async () => {
     const machines: { id: NodeId; silence: number; stale_seconds: number }[] = [];
@@ -157,13 +157,13 @@ describe('silences', () => {
         `update heartbeats set stale_seconds = $2 where node_instance_id like 'inst_' || $1::text || '_%'`,
         [pool, stale_seconds],
       );
-      machines.push(...ids.map((id, i) => ({ id, silence: silences[i] ?? farAhead, stale_seconds })));
+      machines.push(...ids.map((id, i) => ({ id, silence: silences[i] ?? Number.POSITIVE_INFINITY, stale_seconds })));
     }
     const rule = liveness(fixture.services);
     for (let seconds = 10; seconds <= 400; seconds += 5) {
       const at = fixture.at(from + seconds);
       const back = machines.filter(({ silence }) => silence === seconds).map(({ id }) => id);
-      if (back.length > 0) await fixture.beat(back, fixture.at(farAhead));
+      if (back.length > 0) await fixture.beat(back, fixture.at(stillBeatingAt));
       const beating = machines.filter(({ silence }) => silence <= seconds);
       const rows = await fixture.readNodes(beating.map(({ id }) => id));
       for (const { node_id, node_instance_id, status } of rows) {
@@ -173,6 +173,7 @@ describe('silences', () => {
         await recordReport(fixture.db, reporter, { status: 'ready' }, at, fixture.environment);
       }
       await fixture.markStored(at);
+      // A node is stale only after its stale time has passed, so run 1 ms later.
       await rule.run(secondsLater(at, 0.001));
     }
   });
@@ -186,8 +187,9 @@ describe('silences', () => {
     async ([was, would]) => {
       const [past, other] = [await historyOf(was), await historyOf(would)];
       const heartbeat = { interval_seconds: 5, stale_after_seconds: policies[would as keyof typeof policies] };
-      const { differences, untold } = replay(past, replayPolicyOf(external({ heartbeat, brake }), fixture.environment));
-      const undecided = new Set(untold.flatMap(({ node_ids }) => node_ids));
+      const proposed = replayPolicyOf(external({ heartbeat, brake }), fixture.environment);
+      const { differences, unknowns } = replay(past, proposed);
+      const undecided = new Set(unknowns.flatMap(({ node_ids }) => node_ids));
       for (const { node_id, at } of past.absences) {
         if (undecided.has(node_id)) continue;
         const difference = differences.find((each) => each.node_id === node_id);
@@ -198,8 +200,8 @@ describe('silences', () => {
         ]);
       }
       const isStricter = policies[would as keyof typeof policies] < policies[was as keyof typeof policies];
-      expect(untold.some(({ kind }) => kind === 'short_silences')).toBe(isStricter);
-      if (was === would) expect([differences, untold]).toEqual([[], []]);
+      expect(unknowns.some(({ kind }) => kind === 'short_silences')).toBe(isStricter);
+      if (was === would) expect([differences, unknowns]).toEqual([[], []]);
     },
   );
 });

@@ -1,6 +1,7 @@
 /**
- * `start-deadline`: starting → failed, if start-up after registration is overdue and the heartbeat
- * is stale, or the prerequisites are not confirmed.
+ * `start-deadline`: starting → failed, if start-up after registration is overdue, and either the
+ * heartbeat is stale or the prerequisites are not confirmed. The boot before registration has its
+ * own rule, provision-deadline.ts.
  */
 import type { Prerequisites } from '../../lifecycle/model/reports.ts';
 import type { SweepServices } from '../runner/services.ts';

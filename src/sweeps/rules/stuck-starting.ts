@@ -1,6 +1,7 @@
 /**
  * `stuck-starting`: starting → ready at the deadline, although the machine never reported ready.
- * Its heartbeats prove that it is alive, and its prerequisites are met.
+ * Applies only if its heartbeats are fresh and its prerequisites are met; otherwise
+ * `start-deadline` fails it.
  */
 import type { SweepServices } from '../runner/services.ts';
 import { defineDeadlineRule } from './define-deadline-rule.ts';

@@ -10,7 +10,13 @@ import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import { type Database, openDatabase } from '../../store/pg/database.ts';
 import type { NodeRow } from '../../store/rows/nodes.ts';
 import { declarePool } from '../../store/rows/pools.ts';
-import { beatAs, hearThrough, type PlacedNodes, placedRows, placeNodes } from '../../store/testing/placed-nodes.ts';
+import {
+  type PlacedNodes,
+  placedRows,
+  placeNodes,
+  storeHeartbeats,
+  storeReplica,
+} from '../../store/testing/placed-nodes.ts';
 import { defaultEnvironment, type TransitionEnvironment } from '../../store/transitions/transition-rules.ts';
 import { createRefusals } from '../runner/refusals.ts';
 import type { SweepServices } from '../runner/services.ts';
@@ -82,8 +88,8 @@ export function ruleFixture(database: { url: string; drop(): Promise<void> }): R
       await fixture.beat(ids, last_seen_at);
       return ids;
     },
-    beat: (ids, at) => beatAs(db, ids, heartbeat, at),
-    markStored: (through, replica = 'rep_test') => hearThrough(db, replica, through),
+    beat: (ids, at) => storeHeartbeats(db, ids, heartbeat, at),
+    markStored: (through, replica = 'rep_test') => storeReplica(db, replica, through),
     readNodes: (ids) => placedRows(db, ids),
     async countStatuses(ids) {
       const counted: Partial<Record<NodeStatus, number>> = {};

@@ -1,9 +1,9 @@
 /**
- * `brake-watch`: pauses launches into a mass failure, releases nodes whose hold is over, ends empty
- * holds, and deletes old tallies.
+ * `brake-watch`: pauses launches in pools and zones with a mass failure, releases nodes whose hold
+ * is over, ends holds without nodes, and deletes old counts of verdicts.
  */
 import { secondsLater } from '../../base/clock.ts';
-import { heardThrough } from '../../lifecycle/brake/brake.ts';
+import { storedThroughOf } from '../../lifecycle/brake/brake.ts';
 import { holdingRules } from '../../lifecycle/model/rules.ts';
 import { deleteOldTally, endHolds, liftNodeHolds } from '../../store/supervision/brake.ts';
 import { slowestReplica } from '../../store/supervision/ingest-gaps.ts';
@@ -25,8 +25,8 @@ export const brakeWatch = ({ db, clock, environment }: SweepServices): Sweep => 
   async run(now) {
     const { brake } = environment;
     await db.transaction((tx) => pauseLaunches(tx, { clock, environment }, now));
-    const hasStoredHeartbeats = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
-    const released = await db.transaction((tx) => liftNodeHolds(tx, now, batch, hasStoredHeartbeats));
+    const isIngestCurrent = hasCaughtUp(storedThroughOf(await slowestReplica(db, now), brake, now), now);
+    const released = await db.transaction((tx) => liftNodeHolds(tx, now, batch, isIngestCurrent));
     const limits = {
       opened_before: secondsLater(now, -minHoldSeconds),
       resumed_before: secondsLater(now, -brake.window_seconds),
