@@ -3,8 +3,9 @@
  * this file. A read of the whole fleet has no predicate, so it and the read of a tenant are
  * different statements with their own plans.
  *
- * A tenant may act only on its own allocations (operations/runtime/caller.ts) and operations;
- * routes that act on nodes admit no tenant (`tenants: 'none'` in contract/routes).
+ * A tenant may act only on its own allocations and operations (operations/runtime/caller.ts).
+ * Routes that act on nodes admit no tenant: `tenants: 'none'` in contract/routes, enforced by
+ * `authorize` in api/http/auth.ts.
  */
 import type { Visibility } from '../lifecycle/visibility.ts';
 import type { Bind } from './pg/walk.ts';

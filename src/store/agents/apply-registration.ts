@@ -1,9 +1,13 @@
-/** The steps that all ways to register share: move the node, issue a credential, reply. */
+/**
+ * The steps that all ways to register share: move the node (start it, or rescue a failed one),
+ * issue a credential, reply.
+ */
 import { secondsBetween } from '../../base/clock.ts';
 import { hashSecret, newSecret } from '../../base/credentials/random-secret.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import { heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Transaction } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
@@ -14,9 +18,6 @@ import { transition } from '../transitions/node-transition.ts';
 import type { KeyStanding } from './agent-keys/trusted-key.ts';
 import type { InstanceRow } from './instances.ts';
 import type { Registration, RegistrationContext } from './registration-types.ts';
-
-export const fencedProblem = (reason: string | null) =>
-  new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});
 
 type ArrivedInstance = Pick<InstanceRow, 'node_instance_id' | 'created_at'>;
 type MoveContext = Pick<RegistrationContext, 'now' | 'correlation_id'>;

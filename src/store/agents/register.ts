@@ -4,6 +4,7 @@ import { hashSecret } from '../../base/credentials/random-secret.ts';
 import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../../base/ids.ts';
 import type { RegisterRequest } from '../../contract/agent/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors/errors.ts';
+import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import { recordEvidence } from '../evidence/evidence.ts';
 import type { EnrollmentClaims } from '../keys/installation.ts';
 import { chargedTo, type Database, type Transaction } from '../pg/database.ts';
@@ -16,7 +17,7 @@ import { transition } from '../transitions/node-transition.ts';
 import { budgetOf, requireMoved } from '../transitions/transition-rules.ts';
 import { changeKey, restoreKey } from './agent-keys/key-change.ts';
 import { provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
-import { applyRegistration, fencedProblem, issueCredential, readReply } from './apply-registration.ts';
+import { applyRegistration, issueCredential, readReply } from './apply-registration.ts';
 import { createInstance, fenceInstance, type InstanceRow, instanceRow } from './instances.ts';
 import { admitNewcomers, type JoinRequest, joinInBatch } from './join-newcomers.ts';
 import { keepArrival, keepEarlierToken } from './joins/client-arrival.ts';
@@ -80,12 +81,12 @@ async function reenrollNode(
   context: RegistrationContext,
 ) {
   const { now, environment, correlation_id } = context;
-  const { node_id, status_since: failed_since } = node;
+  const { node_id, status_since: failed_at } = node;
   const cause = { node_id, reason: 'the machine joined again', correlation_id };
   const set = { node_instance_id, registered_at: null };
   const [outcome] = await transition(tx, [{ ...cause, to: 'provisioning', by: 're-enroll', set }], now, environment);
   if (!outcome?.moved || outcome.from !== 'failed') return;
-  const rescue = { ...cause, from: ['failed'], to: 'provisioning', by: 'rescue', failed_since } as const;
+  const rescue = { ...cause, from: ['failed'], to: 'provisioning', by: 'rescue', failed_at } as const;
   const rescued = await moveAllocations(tx, [{ ...rescue, node: outcome.node }], now, environment);
   requireMoved(rescued, 'not_found', 'status_moved_on');
 }

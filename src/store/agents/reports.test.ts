@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
-import { type AgentClaim, agentClaims } from '../../contract/agent/agent.ts';
+import { type ReportedStatus, reportedStatuses } from '../../lifecycle/model/reports.ts';
 import { type NodeStatus, nodeStatusNames } from '../../lifecycle/model/states.ts';
 import { storeBeats } from '../heartbeats/store-heartbeats.ts';
 import type { Database } from '../pg/database.ts';
@@ -27,7 +27,7 @@ afterAll(() => store.close());
 /** Every heartbeat counts as a return after silence, so that no test waits. */
 const staleSeconds = 0;
 
-const report = (node: NodeRow, status: AgentClaim | undefined, at = fleet.now()) =>
+const report = (node: NodeRow, status: ReportedStatus | undefined, at = fleet.now()) =>
   recordReport(
     db,
     { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId, stale_seconds: staleSeconds },
@@ -45,7 +45,7 @@ async function lostNode(): Promise<NodeRow> {
 }
 
 /** The status of a node after each report; a report that is missing here changes nothing. */
-const effects: Partial<Record<NodeStatus, Partial<Record<AgentClaim | 'nothing', NodeStatus>>>> = {
+const effects: Partial<Record<NodeStatus, Partial<Record<ReportedStatus | 'nothing', NodeStatus>>>> = {
   starting: { ready: 'ready' },
   ready: { degraded: 'degraded', stopping: 'offline' },
   degraded: { ready: 'ready', stopping: 'offline' },
@@ -54,7 +54,7 @@ const effects: Partial<Record<NodeStatus, Partial<Record<AgentClaim | 'nothing',
 };
 
 test.for(nodeStatusNames)('each report moves a %s node as the table of effects says', async (status) => {
-  for (const reported of [...agentClaims, 'nothing'] as const) {
+  for (const reported of [...reportedStatuses, 'nothing'] as const) {
     const node = status === 'failed' ? await lostNode() : await fleet.node(status);
     const outcome = await report(node, reported === 'nothing' ? undefined : reported);
     const expected = effects[status]?.[reported] ?? status;

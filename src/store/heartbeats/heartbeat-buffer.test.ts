@@ -270,6 +270,32 @@ test('makes batches wait while the store is behind, but not while it is unavaila
   await buffer.stop();
 });
 
+test('reports the age of the oldest heartbeat that is not stored, also while flushes hang or fail', async () => {
+  const id = await instance();
+  const { clock } = fleet;
+  const hung = createHeartbeatBuffer({ ...db, transaction: () => new Promise(() => {}) }, clock, () => {});
+  expect(hung.unstoredMs(), 'nothing arrived').toBe(0);
+  hung.add(beat(id, 1));
+  await clock.advance(1_000);
+  hung.add(beat(id, 2));
+  expect(hung.unstoredMs()).toBe(1_000);
+  await clock.advance(600_000);
+  expect(hung.unstoredMs()).toBe(601_000);
+  expect(hung.storedAfterMs(), 'no flush has succeeded').toBe(0);
+
+  const { seen, buffer } = countedBuffer();
+  seen.failing = true;
+  buffer.add(beat(id, 3));
+  await buffer.flush();
+  await clock.advance(100);
+  expect(buffer.unstoredMs()).toBe(100);
+  seen.failing = false;
+  await buffer.flush();
+  await clock.advance(1_000);
+  expect(buffer.unstoredMs(), 'all are stored, and none arrives').toBe(0);
+  await buffer.stop();
+});
+
 test('flushes the rest when it stops', async () => {
   const { buffer } = countedBuffer();
   const id = await instance();

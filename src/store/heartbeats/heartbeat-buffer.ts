@@ -13,6 +13,8 @@ export interface HeartbeatBuffer {
   waitForRoom(): Promise<void>;
   /** How long the oldest heartbeat of the last successful flush had waited. */
   storedAfterMs(): number;
+  /** Age of the oldest heartbeat that is not stored; 0 if all are. Grows while a flush hangs. */
+  unstoredMs(): number;
   /** Every heartbeat received before this moment is stored. Never goes back. */
   flushedThrough(): Date;
   flushedThroughMs(): number;
@@ -121,6 +123,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     },
     added: () => added,
     storedAfterMs: () => storedAfterMs,
+    unstoredMs: () => Math.max(0, clock.nowMs() - flushedThroughMs()),
     flushedThrough: () => moment(flushedThroughMs()),
     flushedThroughMs,
     async stop() {

@@ -1,6 +1,7 @@
 /**
- * The SQL that stores heartbeats: one statement per chunk of up to 2,500. Liveness is judged by the
- * time at which the server received a heartbeat, so a plain one changes little else in its row.
+ * The SQL that stores a chunk of heartbeats: one update, and an upsert for the rows that it left.
+ * Liveness is judged by the time at which the server received a heartbeat, so a plain one changes
+ * little else in its row.
  */
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Transaction } from '../pg/database.ts';
@@ -36,11 +37,11 @@ export const rowPadding = `repeat(' ', 140)`;
 const patienceIn = (stale: string) => `greatest(0, floor(ln(${stale}) / ln(2)))::smallint`;
 
 /**
- * A node may miss the news of a shorter interval, so it keeps the silence of its former one ($6
- * intervals long) until its next heartbeat.
+ * A node may not have heard of a new, shorter interval. Until its next heartbeat it may stay silent
+ * for as long as its former interval allowed ($6 intervals).
  *
- * A row keeps its patience class while that is right or one too low: with jitter an interval may
- * lie on both sides of a power of two, and a changed class would also write the index.
+ * The patience class is rewritten only if it is too high, or too low by more than one: with jitter
+ * an interval may lie on both sides of a power of two, and a changed class also writes the index.
  */
 const supervisionColumns = (newStale: string, former: string) => {
   const stale = `greatest(${newStale}, $6::real * ${former}.interval_seconds)`;

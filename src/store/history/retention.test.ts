@@ -20,7 +20,7 @@ import { type Database, openDatabase } from '../pg/database.ts';
 import type { NodeRow } from '../rows/nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
-import { cutBefore, cutEvidence, evidencePieces, extendEvidence } from './retention.ts';
+import { cutBefore, cutEvidence, evidencePartitions, extendEvidence } from './retention.ts';
 import { nodesAt } from './time-travel.ts';
 
 const day = 24 * 3600;
@@ -136,8 +136,8 @@ test.for([
 test('creates no bounded partition on the first day, and refuses to cut a partition younger than a day', async () => {
   expect(await extendEvidence(db, keep, fleet.now())).toEqual([]);
   await db.query(`select evidence_extend('api', now() + interval '1 day')`);
-  const [piece] = await evidencePieces(db);
-  await expect(db.query('select evidence_cut($1)', [piece?.piece])).rejects.toThrow('younger than a day');
+  const [partition] = await evidencePartitions(db);
+  await expect(db.query('select evidence_cut($1)', [partition?.piece])).rejects.toThrow('younger than a day');
   await expect(db.query(`select evidence_cut('nodes')`)).rejects.toThrow('no piece nodes');
   await expect(db.query(`select evidence_extend('x', now())`)).rejects.toThrow('no layer x');
 });
@@ -175,7 +175,7 @@ test('drops expired evidence, still rebuilds rows, and adds a snapshot to timeli
     const maxSeconds = keep[layer] + partitionSeconds(keep[layer]) + 6 * day;
     expect(at >= secondsLater(fleet.now(), -maxSeconds), `${layer} from ${at.toISOString()}`).toBe(true);
   }
-  expect((await evidencePieces(db)).filter(({ layer }) => layer === 'node').length).toBeLessThanOrEqual(8);
+  expect((await evidencePartitions(db)).filter(({ layer }) => layer === 'node').length).toBeLessThanOrEqual(8);
   expect(await owner.query('select 1 from evidence_node_rest')).toEqual([]);
   expect(await cutBefore(db)).toBeInstanceOf(Date);
 
@@ -185,7 +185,7 @@ test('drops expired evidence, still rebuilds rows, and adds a snapshot to timeli
   });
   expect(items.map(({ kind }) => kind)).toEqual(['node.snapshot']);
   expect(items[0]?.summary).toMatch(
-    /^dropped facts of layer \w+ from before \S+ after their retention time; the status was ready$/,
+    /^dropped facts of layer \w+ that are older than \S+: their retention time is over; the status was ready$/,
   );
   expect((await readTimeline(db, { visibility: wholeFleet, node_id: retired.node_id, limit: 1 })).items).toEqual([]);
   const cuts = await db.query<{ data: { facts: number } }>(`select data from evidence where kind = 'evidence.cut'`);
@@ -235,7 +235,7 @@ test('does not cut a partition with unsealed rows', async () => {
   await fleet.node('ready');
   await fleet.clock.advance(60 * day * 1000);
   await extendEvidence(db, keep, fleet.now());
-  const before = await evidencePieces(db);
+  const before = await evidencePartitions(db);
   await fleet.clock.advance(60 * day * 1000);
   const unsealed = await db.query<{ layer: string }>(
     `select distinct layer from evidence
@@ -247,7 +247,7 @@ test('does not cut a partition with unsealed rows', async () => {
   );
   expect(unsealed.length).toBeGreaterThan(0);
   await cutEvidence(db, sealer, keep, fleet.now());
-  const remaining = await evidencePieces(db);
+  const remaining = await evidencePartitions(db);
   for (const { layer } of unsealed)
     expect(remaining.filter((piece) => piece.layer === layer).length, layer).toBeGreaterThan(0);
   expect(remaining.length).toBeLessThan(before.length);
@@ -276,7 +276,7 @@ test('a replica of an earlier version cannot cut evidence without a signed check
   await extendEvidence(db, keep, fleet.now());
   await fleet.clock.advance(20 * day * 1000);
   await sealAll();
-  const before = await evidencePieces(db);
+  const before = await evidencePartitions(db);
   const facts = await db.query<{ facts: string }>('select count(*) as facts from evidence');
   // The first query of an earlier version, before it writes snapshots.
   await expect(db.query('select layer, piece, until from evidence_pieces() order by until, layer')).rejects.toThrow(
@@ -288,8 +288,8 @@ test('a replica of an earlier version cannot cut evidence without a signed check
     return cut;
   });
   await expect(unsigned).rejects.toThrow('was cut without a signed checkpoint');
-  expect(await evidencePieces(db)).toEqual(before);
+  expect(await evidencePartitions(db)).toEqual(before);
   expect(await db.query('select count(*) as facts from evidence')).toEqual(facts);
   expect(await cutEvidence(db, sealer, keep, fleet.now())).toBeGreaterThan(0);
-  expect((await evidencePieces(db)).length).toBeLessThan(before.length);
+  expect((await evidencePartitions(db)).length).toBeLessThan(before.length);
 });

@@ -1,8 +1,8 @@
 /**
- * Creates and drops partitions of evidence. Each layer is partitioned by time, and a partition (SQL
- * calls it a "piece") is dropped as a whole after the layer's retention time. Before the drop,
- * nodes and allocations with facts in the partition get a snapshot, so that their rows can be
- * rebuilt and their timelines show the cut.
+ * Creates and drops partitions of evidence. Each layer is partitioned by time, and a partition is
+ * dropped as a whole after the layer's retention time. SQL functions and columns call it a "piece".
+ * Before the drop, nodes and allocations with facts in the partition get a snapshot, so that their
+ * rows can be rebuilt and their timelines show the cut.
  */
 import { moment, secondsLater } from '../../base/clock.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -13,20 +13,24 @@ import type { Sealer } from '../integrity/sealer.ts';
 import type { Database, Queryable } from '../pg/database.ts';
 import { writeSnapshots } from './snapshots.ts';
 
-export interface Piece {
+export interface Partition {
   layer: keyof KeepSeconds;
+  /** The name of the table. */
   piece: string;
   until: Date;
 }
 
 /** An advisory lock: only one replica at a time creates or drops partitions. */
 const partitionLock = 7_213_002;
-/** A layer whose oldest fact is younger than this keeps all facts in one unbounded partition. */
-const firstPieceSeconds = 24 * 3600;
+/**
+ * A layer is not partitioned before its oldest fact is this old, and the database refuses to drop a
+ * partition whose end is more recent.
+ */
+const minPartitionAgeSeconds = 24 * 3600;
 
 /** Reads the partitions that have an end, in the order of their ends. */
-export const evidencePieces = (db: Queryable): Promise<Piece[]> =>
-  db.query<Piece>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
+export const evidencePartitions = (db: Queryable): Promise<Partition[]> =>
+  db.query<Partition>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
 
 /** Reads the time of the oldest fact of each layer that has facts. */
 async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
@@ -46,7 +50,7 @@ async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
  * Returns the ends of the partitions to create. The next partition must exist before the present
  * one ends.
  */
-function missingPieces(last: Date | undefined, width_seconds: number, now: Date): Date[] {
+function missingPartitionEnds(last: Date | undefined, width_seconds: number, now: Date): Date[] {
   const ends = last ? [] : [moment(midnightAfter(now))];
   let until = last ?? ends[0] ?? now;
   while (until < secondsLater(now, width_seconds)) {
@@ -61,14 +65,14 @@ function missingPieces(last: Date | undefined, width_seconds: number, now: Date)
  * locked only briefly.
  */
 export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date): Promise<string[]> {
-  const pieces = await evidencePieces(db);
+  const partitions = await evidencePartitions(db);
   const oldest = await oldestFacts(db);
   const created: string[] = [];
   for (const layer of evidenceLayers) {
-    const last = pieces.findLast((piece) => piece.layer === layer)?.until;
+    const last = partitions.findLast((partition) => partition.layer === layer)?.until;
     const oldestAt = oldest.get(layer);
-    if (!last && (!oldestAt || oldestAt > secondsLater(now, -firstPieceSeconds))) continue;
-    for (const until of missingPieces(last, partitionSeconds(keep[layer]), now)) {
+    if (!last && (!oldestAt || oldestAt > secondsLater(now, -minPartitionAgeSeconds))) continue;
+    for (const until of missingPartitionEnds(last, partitionSeconds(keep[layer]), now)) {
       const [extended] = await db.transaction(async (tx) => {
         await tx.query('select pg_advisory_xact_lock($1)', [partitionLock]);
         return tx.query<{ piece: string | null }>('select evidence_extend($1, $2) as piece', [layer, until]);
@@ -84,30 +88,30 @@ export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date)
  * are sealed. Returns the number of dropped partitions.
  */
 export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSeconds, now: Date): Promise<number> {
-  const expired = (await evidencePieces(db)).filter(
-    ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], firstPieceSeconds)),
+  const expired = (await evidencePartitions(db)).filter(
+    ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], minPartitionAgeSeconds)),
   );
   let cuts = 0;
-  for (const piece of expired) {
-    const snapshots = await writeSnapshots(db, sealer, piece, now);
+  for (const partition of expired) {
+    const snapshots = await writeSnapshots(db, sealer, partition, now);
     const isCut = await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [partitionLock]);
-      const [existing] = await tx.query('select from evidence_closed_pieces() where piece = $1', [piece.piece]);
+      const [existing] = await tx.query('select from evidence_closed_pieces() where piece = $1', [partition.piece]);
       if (!existing) return false;
       const drop = async () => {
-        const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [piece.piece]);
+        const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [partition.piece]);
         return Number(cut?.facts);
       };
-      const facts = await sealer.sealCut(tx, { ...piece, before: piece.until }, drop, now);
+      const facts = await sealer.sealCut(tx, { ...partition, before: partition.until }, drop, now);
       if (facts === undefined) return false;
-      const before = piece.until.toISOString();
+      const before = partition.until.toISOString();
       await recordEvidence(tx, [
         {
           at: now,
           layer: 'store',
           kind: 'evidence.cut',
-          summary: `dropped ${facts} facts of layer ${piece.layer} from before ${before} after their retention time`,
-          data: { layer: piece.layer, before, facts, snapshots, keep_seconds: keep[piece.layer] },
+          summary: `dropped ${facts} facts of layer ${partition.layer} that are older than ${before}: their retention time is over`,
+          data: { layer: partition.layer, before, facts, snapshots, keep_seconds: keep[partition.layer] },
         },
       ]);
       return true;

@@ -66,7 +66,7 @@ function snapshotSql(of: Projected): string {
     written as (
       insert into evidence (xid, seq, at, layer, kind, summary, data, origin, ${idsOf[table].join(', ')})
       select xid, seq, $4, 'store', '${noun}.snapshot',
-        format('dropped facts of layer %s from before %s after their retention time; the status was %s',
+        format('dropped facts of layer %s that are older than %s: their retention time is over; the status was %s',
           $1::text, $5::text, set ->> 'status'),
         jsonb_build_object('set', set, 'cut', jsonb_build_object('layer', $1::text, 'before', $5::text)),
         'internal', ${idsOf[table].map((id) => `set ->> '${id}'`).join(', ')}

@@ -82,7 +82,7 @@ describe('names a row', () => {
     ['summary', `summary = 'forged'`],
     [
       'data, by a number that a double cannot represent',
-      `data = data || '{"exact": 0.1000000000000000055511151231257827021181583404541015625}'`,
+      `data = data || '{"decimal": 0.1000000000000000055511151231257827021181583404541015625}'`,
     ],
     ['actor', `actor = '{"kind":"token","id":"x","name":"x"}'`],
     ['time, by a microsecond', `at = at + interval '1 microsecond'`],

@@ -151,7 +151,7 @@ export function createLogWriter({
   return {
     async store({ node_id, node_instance_id, pool }, shipped) {
       const normalized = inOrder(shipped).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
-      const lines = await secrets.redactLines(node_instance_id, normalized, pool_redactors.of(pool));
+      const lines = await secrets.redactLines(node_instance_id, normalized, await pool_redactors.of(pool));
       const chunk = await packLines(lines);
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       queue.push({ node_id, node_instance_id, chunk, lines, resolve, reject });

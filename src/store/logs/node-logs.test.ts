@@ -34,7 +34,7 @@ afterAll(async () => {
 const writer = (most_bytes_per_node = 2 ** 30) =>
   createLogWriter({
     db,
-    pool_redactors: createPoolRedactors(db.redact),
+    pool_redactors: createPoolRedactors(db.redact, async () => {}),
     most_bytes_per_node,
     onError: (error) => {
       throw error;

@@ -1,6 +1,7 @@
 /**
- * Writes of the replica that executes an operation. The replica's epoch is the fencing token: after
- * another replica has taken over the operation, late writes of the former one are refused.
+ * Stores what a replica does while it executes an operation. The replica's epoch is the fencing
+ * token: after another replica has taken over the operation, late writes of the former replica are
+ * refused.
  */
 import type { ReplicaId, WorkflowId } from '../../base/ids.ts';
 import type { EvidenceLayer } from '../../contract/evidence/evidence.ts';
@@ -64,9 +65,8 @@ export const updateAsExecutor = <T>(
   });
 
 /**
- * Makes this replica the executor. The engine runs each operation at most once at a time, so the
- * former executor has stopped. Throws if there is a later attempt or this replica was declared
- * dead.
+ * Makes this replica the executor. A former executor may still run, but its writes are refused from
+ * now on. Throws if there is a later attempt or this replica was declared dead.
  */
 export const claimExecution = (
   db: Database,
@@ -129,13 +129,14 @@ export const lockManyAsExecutor = (
   );
 
 /**
- * Makes the writes of a step idempotent. A receipt with the result is stored in the same
- * transaction, and a repeated call returns that result without doing the work again.
+ * Makes the writes of a step idempotent. The result is stored under a key of the operation in the
+ * same transaction. A repeated call with the same key returns that result without doing the work
+ * again.
  */
 export function runOnce<T>(
   db: Database,
   workflow_id: WorkflowId,
-  receipt: string,
+  key: string,
   executor: Executor,
   now: Date,
   work: (tx: Transaction, operation: OperationRow) => Promise<T>,
@@ -147,7 +148,7 @@ export function runOnce<T>(
        from step_receipts
        where workflow_id = $1
          and receipt = $2`,
-      [workflow_id, receipt],
+      [workflow_id, key],
       { prepared: true },
     );
     if (earlier) return earlier.result;
@@ -155,7 +156,7 @@ export function runOnce<T>(
     await tx.query(
       `insert into step_receipts (workflow_id, receipt, result, at)
        values ($1, $2, $3, $4)`,
-      [workflow_id, receipt, JSON.stringify(result ?? null), now],
+      [workflow_id, key, JSON.stringify(result ?? null), now],
       { prepared: true },
     );
     return result;
@@ -225,7 +226,7 @@ export function queuedOperations(
 }
 
 /**
- * Marks operations as handed to the engine. From then on, they are cancelled through the engine.
+ * Marks operations as handed to the engine. From then on, only the engine can cancel them.
  */
 export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: Executor, now: Date): Promise<void> {
   await tx.query(
@@ -246,17 +247,23 @@ const runningBy = (condition: string) =>
      and status in ('running', 'cancelling')
      and ${condition}`;
 
-/** Scans one index per column, because reading all running operations each time is quadratic. */
+/**
+ * Uses one index for each column. This runs for every fact that an operation may wait for, so
+ * reading all running operations would cost facts × operations.
+ */
 const runningOn = `${runningBy('node_id = $2')} union ${runningBy('allocation_id = $3')}`;
 
-/** Returns runs of this replica on a node or an allocation, or those that still wait for a node. */
+/**
+ * Returns the operations that this replica runs on a node or an allocation, or those that still
+ * wait for a node.
+ */
 export function runningHere(
   db: Queryable,
   replica_id: string,
-  concern: { node_id?: string | null; allocation_id?: string | null } | 'waiting',
+  subject: { node_id?: string | null; allocation_id?: string | null } | 'waiting',
 ): Promise<{ workflow_id: WorkflowId; attempt: number }[]> {
-  if (concern === 'waiting') return db.query(runningBy('node_id is null'), [replica_id]);
-  return db.query(runningOn, [replica_id, concern.node_id ?? null, concern.allocation_id ?? null], { prepared: true });
+  if (subject === 'waiting') return db.query(runningBy('node_id is null'), [replica_id]);
+  return db.query(runningOn, [replica_id, subject.node_id ?? null, subject.allocation_id ?? null], { prepared: true });
 }
 
 /** Cancels operations whose present step is past its deadline, and records why. */

@@ -1,4 +1,4 @@
-/** Finds operations that have not ended by the node or allocation they work on. */
+/** Queries about operations, mostly open ones: by node, by allocation, or running ones in pages. */
 import type { AllocationId, WorkflowId } from '../../base/ids.ts';
 import { anyOf } from '../pg/by-ids.ts';
 import type { Queryable } from '../pg/database.ts';
@@ -35,7 +35,7 @@ export async function runningOperations(db: Queryable, after: string, limit: num
 }
 
 /** Returns a queued or running operation of this kind on the node. */
-export async function openOperationOnNode(
+export async function queuedOrRunningOnNode(
   db: Queryable,
   node_id: string,
   kind: string,

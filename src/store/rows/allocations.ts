@@ -242,8 +242,8 @@ export async function listAllocations(db: Queryable, filter: AllocationFilter, n
  * failed. Reports and logs of the node are stored under this allocation, so only its tenant reads
  * them. `value` is the expression to select; the allocation has the alias `last`.
  */
-export const holderOf = (node_id: string, value = 'last.allocation_id'): string => `(
-  select case when last.status <> 'released' then ${value} end
+export const holderOf = (node_id: string): string => `(
+  select case when last.status <> 'released' then last.allocation_id end
   from allocations last
   where last.node_id = ${node_id}
   order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc,

@@ -33,13 +33,17 @@ export interface ResidueRow {
   allocation_id: AllocationId | null;
   correlation_id: CorrelationId | null;
   workflow_id: WorkflowId | null;
+  /** The code; `reason` is the text. */
   why: ResidueReason;
   reason: string;
   forced_by: Actor | null;
   status: ResidueStatus;
   since: Date;
+  /** When the driver last listed the resource. */
   seen_at: Date | null;
+  /** When the resource was last checked: listed as an orphan, inspected, or proven gone. */
   verified_at: Date | null;
+  /** The result of the last check, as text. */
   seen: string | null;
   cost_per_hour: number | null;
   settled_at: Date | null;
@@ -240,15 +244,16 @@ export async function settleResidue(
       settlement.seen ?? null,
     ],
   );
-  const why = settlement.reason ?? settlement.seen;
-  const outcome = `${settledText[settlement.status]}${why ? `: ${why}` : ''}`;
+  const detail = settlement.reason ?? settlement.seen;
+  const outcome = `${settledText[settlement.status]}${detail ? `: ${detail}` : ''}`;
   await recordFacts(tx, rows, settlement.status, (row) => `${describe(row)} ${outcome}`, source, now);
   return rows;
 }
 
 /**
  * Stores an inspection that did not prove the resource gone. Records a fact only if the result
- * changed or a person requested the inspection.
+ * changed or a person requested the inspection. The fact's kind `verified` means inspected; a
+ * resource that is proven gone is settled instead.
  */
 export async function recordInspection(
   tx: Transaction,

@@ -5,7 +5,7 @@ import { moment, secondsBetween, secondsLater } from '../../base/clock.ts';
 import type { NodeId, ReplicaId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
-import { hearThrough, type PlacedNodes, placedRows, placeNodes } from '../testing/placed-nodes.ts';
+import { type PlacedNodes, placedRows, placeNodes, storeReplica } from '../testing/placed-nodes.ts';
 import { publishStoredThrough, readNewestGaps, slowestReplica } from './ingest-gaps.ts';
 
 let store: TestStore;
@@ -40,7 +40,7 @@ const movedFacts = async () =>
     ?.count;
 
 test('records no gap while at least one replica publishes', async () => {
-  for (const replica of [one, two]) await hearThrough(db, replica, at(0));
+  for (const replica of [one, two]) await storeReplica(db, replica, at(0));
   for (const seconds of [9, 18, 27]) expect((await publish(one, seconds)).gap).toBeUndefined();
   // The other replica was away, but no heartbeat was missed.
   expect((await publish(two, 28)).gap).toBeUndefined();
@@ -48,13 +48,13 @@ test('records no gap while at least one replica publishes', async () => {
 });
 
 test('records no gap at the very first start', async () => {
-  await hearThrough(db, one, at(0));
+  await storeReplica(db, one, at(0));
   await db.query('update replicas set flushed_through = null');
   expect((await publish(one, 500)).gap).toBeUndefined();
 });
 
 test('moves deadlines by the part of the gap that each row spent in its status', async () => {
-  await hearThrough(db, one, at(0));
+  await storeReplica(db, one, at(0));
   const [waiting] = await place({ deadline_at: at(30) });
   const [endedInGap] = await place({ deadline_at: at(5), after: 1 });
   const [endedBefore] = await place({ deadline_at: at(-1), after: 2 });
@@ -66,7 +66,7 @@ test('moves deadlines by the part of the gap that each row spent in its status',
 });
 
 test('moves deadlines that allocations share with a node, and those of waiting allocations', async () => {
-  await hearThrough(db, one, at(0));
+  await storeReplica(db, one, at(0));
   const [node] = await place({ deadline_at: at(30) });
   await db.query(
     `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, deadline_at, correlation_id, created_at) values
@@ -81,7 +81,7 @@ test('moves deadlines that allocations share with a node, and those of waiting a
 });
 
 test('clears observe-only verdicts of rules, and keeps those from reports', async () => {
-  await hearThrough(db, one, at(0));
+  await storeReplica(db, one, at(0));
   const ids = await place({ count: 2, status: 'starting', deadline_at: at(30) });
   const rules = ['start-deadline', 'prerequisite-missing'];
   for (const [i, rule] of rules.entries())
@@ -91,7 +91,7 @@ test('clears observe-only verdicts of rules, and keeps those from reports', asyn
 });
 
 test('records only one gap if several replicas return together', async () => {
-  for (const replica of [one, two]) await hearThrough(db, replica, at(0));
+  for (const replica of [one, two]) await storeReplica(db, replica, at(0));
   const ids = await place({ count: 50, deadline_at: at(30) });
   const results = await Promise.all([publish(one, 20), publish(two, 20.1), publish(one, 20.2), publish(two, 20.3)]);
   expect(results.filter(({ gap }) => gap)).toHaveLength(1);
@@ -102,7 +102,7 @@ test('records only one gap if several replicas return together', async () => {
 });
 
 test('moves a deadline by each of two gaps once', async () => {
-  await hearThrough(db, one, at(0));
+  await storeReplica(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
   await publish(one, 20);
   await publish(one, 45);
@@ -111,7 +111,7 @@ test('moves a deadline by each of two gaps once', async () => {
 });
 
 test('records the whole gap when a replica can store again', async () => {
-  await hearThrough(db, one, at(0));
+  await storeReplica(db, one, at(0));
   const ids = await place({ deadline_at: at(30) });
   for (const seconds of [20, 21, 22, 40]) {
     expect(await publish(one, seconds, 0)).toMatchObject({ gap: undefined, ingestStopped: true });

@@ -1,35 +1,15 @@
-/** Due rows are found oldest first, by one replica each, and with an index on a large fleet. */
+/**
+ * Rows past their deadline are returned oldest first, up to a limit, and are locked by one replica
+ * at a time. Failed releases are retried after growing pauses.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { secondsLater } from '../../base/clock.ts';
-import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
-import {
-  allocationStatuses,
-  allocationStatusNames,
-  type NodeStatus,
-  nodeStatuses,
-  nodeStatusNames,
-} from '../../lifecycle/model/states.ts';
-import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
-import { instanceByCredential } from '../agents/instances.ts';
-import { expireLeases, leaseNext } from '../agents/tasks.ts';
-import { headCursor, readAfter, readTimeline } from '../evidence/evidence.ts';
-import { queuedOperations, runningHere } from '../operations/executions.ts';
-import { openOperationsOf } from '../operations/open-operations.ts';
-import { listOperations } from '../operations/operations.ts';
-import type { Database, Transaction } from '../pg/database.ts';
-import { holdersOf, listAllocations, readAllocation } from '../rows/allocations.ts';
-import { countByStatus } from '../rows/counts.ts';
-import { fencedAges } from '../rows/fenced-ages.ts';
-import { resolveId } from '../rows/find.ts';
-import { listNodes } from '../rows/fleet/node-list.ts';
-import { lockFreeNodes } from '../rows/free-nodes.ts';
-import { listPools } from '../rows/pools.ts';
+import { wholeFleet } from '../../lifecycle/visibility.ts';
+import type { Database } from '../pg/database.ts';
+import { readAllocation } from '../rows/allocations.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { transition } from '../transitions/node-transition.ts';
-import { agentlessMachinesToInspect } from './agentless-machines.ts';
-import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './past-deadline.ts';
-import { nodesToProbe } from './probes.ts';
+import { lockDueNodes, lockRetryableReleases } from './past-deadline.ts';
 
 let store: TestStore;
 let db: Database;
@@ -43,206 +23,50 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const dueAt = (status: NodeStatus, now: Date) => ({ status, now });
-
 describe('due rows', () => {
-  test('are found oldest first, not before their deadline, up to the limit', async () => {
+  test('are returned oldest first, only from their deadline on, and up to the limit', async () => {
     const nodes = [];
     for (let i = 0; i < 4; i++) nodes.push(await fleet.node('offline'));
     const [first, , third] = nodes.map((node) => node.deadline_at as Date);
-    const due = (now: Date, limit: number) =>
-      db.transaction(async (tx) => (await lockDueNodes(tx, dueAt('offline', now), limit)).map((node) => node.node_id));
-    expect(await due(secondsLater(first as Date, -0.001), 10)).toEqual([]);
-    expect(await due(third as Date, 10)).toEqual(nodes.slice(0, 3).map((node) => node.node_id));
-    expect(await due(third as Date, 2)).toEqual(nodes.slice(0, 2).map((node) => node.node_id));
-    expect(await db.transaction((tx) => lockDueNodes(tx, dueAt('failed', third as Date), 10))).toEqual([]);
+    const readDueIds = (now: Date, limit: number) =>
+      db.transaction(async (tx) =>
+        (await lockDueNodes(tx, { status: 'offline', now }, limit)).map((node) => node.node_id),
+      );
+    expect(await readDueIds(secondsLater(first as Date, -0.001), 10)).toEqual([]);
+    expect(await readDueIds(third as Date, 10)).toEqual(nodes.slice(0, 3).map((node) => node.node_id));
+    expect(await readDueIds(third as Date, 2)).toEqual(nodes.slice(0, 2).map((node) => node.node_id));
+    expect(await db.transaction((tx) => lockDueNodes(tx, { status: 'failed', now: third as Date }, 10))).toEqual([]);
   });
 
   test('are locked by only one replica at a time', async () => {
     const node = await fleet.node('draining');
-    const late = secondsLater(node.deadline_at as Date, 1);
+    const now = secondsLater(node.deadline_at as Date, 1);
     await db.transaction(async (tx) => {
-      expect((await lockDueNodes(tx, dueAt('draining', late), 10)).length).toBe(1);
-      expect(await db.transaction((other) => lockDueNodes(other, dueAt('draining', late), 10))).toEqual([]);
+      expect((await lockDueNodes(tx, { status: 'draining', now }, 10)).length).toBe(1);
+      expect(await db.transaction((other) => lockDueNodes(other, { status: 'draining', now }, 10))).toEqual([]);
     });
-  });
-
-  test('retries a failed release with doubling pauses up to a bound, then hourly', async () => {
-    const allocation = await fleet.allocation('release_failed');
-    const pauseAfter = async (tries: number): Promise<number> => {
-      await db.query('update allocations set release_tries = $2 where allocation_id = $1', [
-        allocation.allocation_id,
-        tries,
-      ]);
-      const allocationView = await readAllocation(db, allocation.allocation_id, wholeFleet, allocation.status_since);
-      for (const seconds of [30, 60, 120, 240, 480, 900, 3600]) {
-        const at = secondsLater(allocation.status_since, seconds);
-        if ((await db.transaction((tx) => lockRetryableReleases(tx, secondsLater(at, -0.001), 10))).length > 0)
-          return Number.NaN;
-        if ((await db.transaction((tx) => lockRetryableReleases(tx, at, 10))).length === 0) continue;
-        expect(allocationView).toMatchObject({ release_tries: tries, retry_at: at.toISOString() });
-        return seconds;
-      }
-      return Number.POSITIVE_INFINITY;
-    };
-    const pauses = [];
-    for (const tries of [1, 2, 3, 5, 6, 8, 9, 50]) pauses.push(await pauseAfter(tries));
-    expect(pauses).toEqual([30, 60, 120, 480, 900, 900, 3600, 3600]);
   });
 });
 
-interface Plan {
-  'Node Type': string;
-  'Relation Name'?: string;
-  Plans?: Plan[];
-}
-
-const scans = (plan: Plan): string[] => [
-  ...(plan['Node Type'] === 'Seq Scan' && plan['Relation Name'] ? [plan['Relation Name']] : []),
-  ...(plan.Plans ?? []).flatMap(scans),
-];
-
-describe('on a large, idle fleet', () => {
-  const size = 50_000;
-  const chunk = 2_500;
-  const large = ['nodes', 'instances', 'heartbeats', 'allocations', 'operations', 'tasks', 'evidence_workflow_rest'];
-
-  beforeAll(async () => {
-    const now = fleet.now();
-    // One node in five is ready, the others are retired, and nothing is due. The transactions are
-    // short, because a long one delays readers of evidence in other tests on the same server.
-    const fill = async (text: string) => {
-      for (let from = 1; from <= size; from += chunk) {
-        await db.query(text.replace('generate_series(1, $size)', `generate_series(${from}, ${from + chunk - 1})`), [
-          now,
-        ]);
-      }
-    };
-    await fill(`insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, created_at)
-      select 'node_idle_' || i, 'test', 1, 'idle-' || i, case when i % 5 = 0 then 'ready' else 'retired' end, $1, 'inst_idle_' || i, $1
-      from generate_series(1, $size) as i`);
-    await fill(`insert into instances (node_instance_id, node_id, attempt, credential_hash, created_at)
-      select 'inst_idle_' || i, 'node_idle_' || i, 1, ('credential ' || i)::bytea, $1 from generate_series(1, $size) as i`);
-    await fill(`insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
-      select 'inst_idle_' || i, $1, 10, 30 from generate_series(1, $size) as i`);
-    await fill(`insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
-      select 'alloc_idle_' || i, 'test', 'node_idle_' || i, 'tenant-' || i % 100,
-        case when i % 10 = 0 then 'active' else 'released' end, $1, 'c', $1 from generate_series(1, $size) as i`);
-    await fill(`insert into operations (workflow_id, kind, revision, status, node_id, allocation_id, correlation_id, replica_id, created_at)
-      select 'op_idle_' || i, 'test', 1, 'succeeded', 'node_idle_' || i, 'alloc_idle_' || i, 'c', 'rep_idle', $1 from generate_series(1, $size) as i`);
-    await fill(`insert into tasks (task_id, node_id, node_instance_id, type, params, status, lease_seconds, expires_at, created_at)
-      select 'task_idle_' || i, 'node_idle_' || i, 'inst_idle_' || i, 'a', '{}', 'succeeded', 10, $1, $1 from generate_series(1, $size) as i`);
-    await fill(`insert into evidence (at, layer, kind, summary, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-      select $1, 'workflow', 'test.idle', 'idle', 'node_idle_' || i, 'inst_idle_' || i, 'c' || i, 'alloc_idle_' || i, 'op_idle_' || i
-      from generate_series(1, $size) as i`);
-    for (const table of [...large, 'evidence']) await db.query(`analyze ${table}`);
-  });
-
-  /** Explains every statement of a store function and returns the large tables that it scans. */
-  async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
-    const scanned: string[] = [];
-    let explained = 0;
-    await db.transaction(async (tx) => {
-      await work({
-        ...tx,
-        query: async (text, values) => {
-          const [row] = await tx.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values);
-          explained++;
-          if (row) scanned.push(...scans(row['QUERY PLAN'][0].Plan).filter((table) => large.includes(table)));
-          return tx.query(text, values);
-        },
-      });
-    });
-    expect(explained).toBeGreaterThan(0);
-    return scanned;
-  }
-
-  const node_id = 'node_idle_7' as NodeId;
-  const allocation_id = 'alloc_idle_7' as AllocationId;
-  const now = () => secondsLater(fleet.now(), 3600 * 24 * 30);
-  const everything = { visibility: wholeFleet, limit: 50 };
-
-  const cases: Record<string, (tx: Transaction) => Promise<unknown>> = {
-    ...Object.fromEntries(
-      nodeStatusNames
-        .filter((status) => nodeStatuses[status].deadline)
-        .map((status) => [
-          `due nodes that are ${status}`,
-          (tx: Transaction) => lockDueNodes(tx, dueAt(status, now()), 500),
-        ]),
-    ),
-    ...Object.fromEntries(
-      allocationStatusNames
-        .filter((status) => allocationStatuses[status].deadline)
-        .map((status) => [
-          `due allocations that are ${status}`,
-          (tx: Transaction) => lockDueAllocations(tx, status, now(), 500),
-        ]),
-    ),
-    'releases to retry': (tx) => lockRetryableReleases(tx, now(), 20),
-    'expired leases': (tx) => expireLeases(tx, now(), 500),
-    'the next task': (tx) => leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false),
-    'a task that never arrived': (tx) =>
-      leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false, { polled_at: now(), idle: true }),
-    'queued operations': (tx) => queuedOperations(tx, 100, [{ kind: 'node-provision', revision: 1 }]),
-    'operations running here': (tx) => runningHere(tx, 'rep_idle', { node_id }),
-    'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),
-    'a free node': (tx) => lockFreeNodes(tx, 'test', 1, now(), new Map()),
-    'free nodes': (tx) => lockFreeNodes(tx, 'test', 100, now(), new Map()),
-    'agentless machines of a driver without pools': (tx) =>
-      agentlessMachinesToInspect(tx, ['unused-driver'], [], now(), 32),
-    'nodes to probe': (tx) => nodesToProbe(tx, [node_id], now(), 500),
-    'holders of nodes': (tx) => holdersOf(tx, [node_id]),
-    'a transition': (tx) =>
-      transition(
-        tx,
-        [{ node_id: 'node_idle_10' as NodeId, to: 'offline', by: 'liveness', reason: 'silent' }],
-        now(),
-        fleet.environment,
-      ),
-    'the list of nodes': (tx) => listNodes(tx, everything),
-    'the ready nodes of a pool': (tx) => listNodes(tx, { ...everything, pool: 'test', status: 'ready' }),
-    'the nodes of a pool in any status': (tx) => listNodes(tx, { ...everything, pool: 'test' }),
-    'the nodes in a status': (tx) => listNodes(tx, { ...everything, status: 'failed', sort: 'oldest' }),
-    'the nodes that are held': (tx) => listNodes(tx, { ...everything, held: true }),
-    'the nodes of a tenant': (tx) => listNodes(tx, { ...everything, visibility: tenantOnly('tenant-7') }),
-    'a search for nodes': (tx) => listNodes(tx, { ...everything, q: 'nowhere' }),
-    'the allocations of a pool': (tx) => listAllocations(tx, { ...everything, pool: 'test' }, now()),
-    'the allocations with a label': (tx) => listAllocations(tx, { ...everything, label: 'team=none' }, now()),
-    'the operations of a tenant': (tx) =>
-      listOperations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
-    'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
-    'the resolution of a name': (tx) => resolveId(tx, 'nowhere', wholeFleet),
-    'the counts of nodes, fenced instances and pools': async (tx) => {
-      await countByStatus(tx);
-      await fencedAges(tx);
-      await listPools(tx);
-    },
-    'the list of allocations': (tx) => listAllocations(tx, everything, now()),
-    'the allocations of a tenant': (tx) =>
-      listAllocations(tx, { ...everything, visibility: tenantOnly('tenant-7') }, now()),
-    'the allocations of a status': (tx) => listAllocations(tx, { ...everything, status: 'release_failed' }, now()),
-    'the list of operations': (tx) => listOperations(tx, everything, now()),
-    'the operations of a node': (tx) => listOperations(tx, { ...everything, node_id }, now()),
-    'the operations of an allocation': (tx) => listOperations(tx, { ...everything, allocation_id }, now()),
-    'the operations of a status': (tx) => listOperations(tx, { ...everything, status: 'running' }, now()),
-    'the credential of an agent': (tx) => instanceByCredential(tx, 'nobody', now()),
-    'the head of the evidence': (tx) => headCursor(tx),
-    'the tail of the evidence': async (tx) => readAfter(tx, await headCursor(tx), 500),
-    ...Object.fromEntries(
-      (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).map((id) => [
-        `the timeline of a ${id}`,
-        (tx: Transaction) => readTimeline(tx, { visibility: wholeFleet, [id]: 'node_idle_7', limit: 100 }),
-      ]),
-    ),
-    'the audit': (tx) => readTimeline(tx, { visibility: wholeFleet, audited: true, limit: 100 }),
+test('a failed release is retried after pauses that double up to 15 minutes, then hourly', async () => {
+  const allocation = await fleet.allocation('release_failed');
+  const pauseAfter = async (tries: number): Promise<number> => {
+    await db.query('update allocations set release_tries = $2 where allocation_id = $1', [
+      allocation.allocation_id,
+      tries,
+    ]);
+    const allocationView = await readAllocation(db, allocation.allocation_id, wholeFleet, allocation.status_since);
+    for (const seconds of [30, 60, 120, 240, 480, 900, 3600]) {
+      const at = secondsLater(allocation.status_since, seconds);
+      if ((await db.transaction((tx) => lockRetryableReleases(tx, secondsLater(at, -0.001), 10))).length > 0)
+        return Number.NaN;
+      if ((await db.transaction((tx) => lockRetryableReleases(tx, at, 10))).length === 0) continue;
+      expect(allocationView).toMatchObject({ release_tries: tries, retry_at: at.toISOString() });
+      return seconds;
+    }
+    return Number.POSITIVE_INFINITY;
   };
-
-  test.for(Object.keys(cases))('scans no whole table for %s', async (name) => {
-    expect(await wholeScans(cases[name] ?? (async () => {}))).toEqual([]);
-  });
-
-  test('this check detects a sequential scan', async () => {
-    expect(await wholeScans((tx) => tx.query(`select * from nodes where endpoint = 'nowhere'`))).toEqual(['nodes']);
-  });
+  const pauses = [];
+  for (const tries of [1, 2, 3, 5, 6, 8, 9, 50]) pauses.push(await pauseAfter(tries));
+  expect(pauses).toEqual([30, 60, 120, 480, 900, 900, 3600, 3600]);
 });

@@ -1,9 +1,12 @@
-/** Locks rows that are due for a sweep, and skips rows that another replica has locked. */
+/**
+ * Decides in SQL which nodes (`isDue`) and allocations are past their deadline, and locks them for
+ * a sweep. Skips rows that another replica has locked.
+ */
 import { defaultBrakeSettings } from '../../lifecycle/brake/brake.ts';
 import type { AllocationStatus, NodeStatus } from '../../lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
 import type { AllocationRow } from '../rows/allocations.ts';
-import { type JudgedNode, judgedColumns, readJudged } from '../rows/judged.ts';
+import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { generationOfAllocation, releaseRetryAt } from '../rows/release-retry-at.ts';
 import { isRecordedOnly } from '../transitions/would-have.ts';
@@ -46,7 +49,7 @@ export interface DueQuery {
   status: NodeStatus;
   /** Only negative verdicts are held, so a rule with a positive verdict ignores the hold. */
   ignores_hold?: boolean;
-  /** A row matches if all conditions of any group are true. Without groups, every due row does. */
+  /** Groups are joined by OR, conditions in a group by AND. No groups: every due row matches. */
   where?: readonly (readonly DueCondition[])[];
   now: Date;
 }
@@ -72,21 +75,17 @@ export function lockDueNodes(
   limit: number,
   except: readonly string[] = [],
 ): Promise<DueNode[]> {
-  return readJudged<DueNode>(
-    tx,
-    {
-      times: { last_seen_at: 'beat.last_seen_at' },
-      shared: { stale_seconds: 'beat.stale_seconds' },
-      from: `
-        from nodes node
-        ${heartbeatOf}
-        where ${isDue(query)}
-          and node.node_id <> all($4)
-        order by node.deadline_at
-        limit $3
-        for no key update of node skip locked`,
-    },
+  return tx.query<DueNode>(
+    `select ${judgedColumns}, beat.last_seen_at, beat.stale_seconds
+     from nodes node
+     ${heartbeatOf}
+     where ${isDue(query)}
+       and node.node_id <> all($4)
+     order by node.deadline_at
+     limit $3
+     for no key update of node skip locked`,
     [query.status, query.now, limit, except],
+    { prepared: true },
   );
 }
 

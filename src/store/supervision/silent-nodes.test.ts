@@ -5,7 +5,7 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { Database } from '../pg/database.ts';
 import { declarePool } from '../rows/pools.ts';
-import { beatAs, placeNodes } from '../testing/placed-nodes.ts';
+import { placeNodes, storeHeartbeats } from '../testing/placed-nodes.ts';
 import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent-nodes.ts';
 
 let store: TestStore;
@@ -36,7 +36,7 @@ async function nodeWithBeatAt(
 ): Promise<NodeId> {
   const [id] = await placeNodes(db, { pool: 'p', count: 1, after: placed++, since: at(-3600), ...fields });
   if (!id) throw new Error('no node was placed');
-  await beatAs(db, [id], heartbeat, at(seconds));
+  await storeHeartbeats(db, [id], heartbeat, at(seconds));
   return id;
 }
 
@@ -109,7 +109,7 @@ describe('silence', () => {
       { rule: 'liveness', at: at(stale + 1) },
     ]);
     expect(await silentAt(1000, [id])).toEqual([]);
-    await beatAs(db, [id], heartbeat, at(1000));
+    await storeHeartbeats(db, [id], heartbeat, at(1000));
     expect(await silentAt(1000 + stale + 1, [id])).toEqual([id]);
   });
 

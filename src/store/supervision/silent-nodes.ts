@@ -6,7 +6,7 @@
 import type { NodeId } from '../../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import type { Queryable, Transaction } from '../pg/database.ts';
-import { type JudgedNode, readJudged } from '../rows/judged.ts';
+import { type JudgedNode, judgedColumns } from '../rows/judged.ts';
 import { isUncovered } from '../rows/maintenance.ts';
 import { listOf } from '../transitions/transition-rules.ts';
 import { isRecordedOnly } from '../transitions/would-have.ts';
@@ -129,24 +129,22 @@ export function lockSilentNodes(
   limit: number,
   except: readonly string[],
 ): Promise<SilentNode[]> {
-  return readJudged<SilentNode>(
-    tx,
-    {
-      times: {
-        last_seen_at: 'beat.last_seen_at',
-        probe_ok_at: 'probe.ok_at',
-      },
-      shared: { stale_seconds: 'beat.stale_seconds' },
-      once: { gap_end: '(select max(ended_at) from ingest_gaps)', stored_through: storedThrough('$2') },
-      from: `
-        from ${joined}
-        where ${isSilent}
-          and node.node_id <> all($4)
-        order by ${staleAt}
-        limit $3
-        for no key update of node skip locked`,
-    },
+  return tx.query<SilentNode>(
+    `select
+       ${judgedColumns},
+       beat.last_seen_at,
+       beat.stale_seconds,
+       probe.ok_at as probe_ok_at,
+       (select max(ended_at) from ingest_gaps) as gap_end,
+       ${storedThrough('$2')} as stored_through
+     from ${joined}
+     where ${isSilent}
+       and node.node_id <> all($4)
+     order by ${staleAt}
+     limit $3
+     for no key update of node skip locked`,
     [listOf(suspects), now, limit, except],
+    { prepared: true },
   );
 }
 

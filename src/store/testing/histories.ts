@@ -4,8 +4,8 @@
  */
 import fc from 'fast-check';
 import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';
-import { agentClaims } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import { reportedStatuses } from '../../lifecycle/model/reports.ts';
 import { allocationEdges, nodeEdges } from '../../lifecycle/model/transitions.ts';
 import { instanceByCredential } from '../agents/instances.ts';
 import { nameStanding } from '../agents/joins/name-standing.ts';
@@ -105,7 +105,7 @@ export async function act(histories: Histories, subjects: HistorySubjects, { wha
   } else if (what === 'claim') {
     const current = await nodeNow(db, node.node_id);
     if (!current.node_instance_id) return;
-    const beat = { status: pick(agentClaims, which) };
+    const beat = { status: pick(reportedStatuses, which) };
     await recordReport(
       db,
       { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },

@@ -63,7 +63,7 @@ export async function placeNodes(db: Database, wanted: PlacedNodes): Promise<Nod
 }
 
 /** Stores a heartbeat of each node at the given time. */
-export async function beatAs(
+export async function storeHeartbeats(
   db: Database,
   ids: readonly NodeId[],
   heartbeat: { interval_seconds: number; stale_after_seconds: number },
@@ -81,7 +81,7 @@ export async function beatAs(
 }
 
 /** Stores a live replica that has stored all heartbeats up to `through`. */
-export async function hearThrough(db: Database, replica_id: string, through: Date): Promise<void> {
+export async function storeReplica(db: Database, replica_id: string, through: Date): Promise<void> {
   await db.query(
     `insert into replicas (replica_id, host, pid, address, version, started_at, lease_until, flushed_through)
      values ($1, 'host', 1, '', 'test', $2, $3, $2)

@@ -26,7 +26,10 @@ import {
 export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
 
 export interface AllocationMove {
-  /** Paired changes have no id. They select the allocation by its node and a status in `from`. */
+  /**
+   * Unset for a change that follows from a change of the node. Such a change selects the allocation
+   * by `node_id` and a status in `from`.
+   */
   allocation_id?: AllocationId;
   node_id?: NodeId;
   to: AllocationStatus;
@@ -39,8 +42,8 @@ export interface AllocationMove {
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
-  /** Set by a rescue, which selects only the allocation that failed together with the node. */
-  failed_since?: Date;
+  /** When the node failed. A rescue selects only an allocation that failed at the same time. */
+  failed_at?: Date;
   /** The node after its own change. The allocation may share the node's deadline. */
   node?: Pick<NodeRow, 'node_instance_id' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 }
@@ -78,7 +81,11 @@ export type AllocationDeadline = Pick<AllocationRow, 'deadline_at' | 'budget_sec
 
 const noDeadline = { deadline_at: null, budget_seconds: null, budget_source: null };
 
-/** While a node provisions or can be rescued, its allocation has the same deadline. */
+/**
+ * Returns `noDeadline` if the new status has no deadline. Returns the node's deadline while the
+ * node provisions or can be rescued, because the allocation shares it. Returns undefined if the
+ * allocation needs a deadline of its own.
+ */
 export function deadlineWithNode(
   to: AllocationStatus,
   node: AllocationDeadline | undefined,
@@ -168,7 +175,7 @@ function factOf(
 /** Selects the allocation of a paired change among the unreleased allocations of the node. */
 const isSelected = (move: AllocationMove) => (row: AllocationRow) =>
   (!move.from || move.from.includes(row.status)) &&
-  (!move.failed_since || row.status_since.getTime() === move.failed_since.getTime());
+  (!move.failed_at || row.status_since.getTime() === move.failed_at.getTime());
 
 export async function moveAllocations(
   tx: Transaction,
@@ -259,7 +266,7 @@ export async function createAllocation(
 /** The new reason of an active allocation whose machine changed; the status does not change. */
 export function noticeOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict'>): string | undefined {
   if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
-  if (from === 'offline' && node.status === 'provisioning') return 'its machine enrols anew';
+  if (from === 'offline' && node.status === 'provisioning') return 'its machine is enrolling again';
   // A machine that enrolled again passes through `starting`. A machine that starts for the first
   // time has no active allocation.
   if ((from === 'offline' || from === 'starting') && (node.status === 'ready' || node.status === 'degraded'))

@@ -108,7 +108,8 @@ export async function transition(
     beats.push(beat);
     changed.set(node.node_id, { ...changed.get(node.node_id), ...set });
     facts.push(fact);
-    // The row lock guarantees that the holder is current; null means that there is none.
+    // The row lock keeps the holding allocation from changing. With `allocation_id: null` the
+    // caller knows that there is none.
     for (const pair of move.allocation_id === null ? [] : pairedWith(from, move.to)) {
       paired.push({
         ...move,
@@ -119,7 +120,7 @@ export async function transition(
         to: pair.to,
         by: pair.by,
         node,
-        ...(pair.by === 'rescue' && { failed_since: from_since }),
+        ...(pair.by === 'rescue' && { failed_at: from_since }),
       });
     }
     return { moved: true, node, from };

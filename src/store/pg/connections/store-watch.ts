@@ -31,7 +31,7 @@ const everyMs = 500;
  * The store counts as away this long after a connection failed during a statement or a login, if
  * there was no reply since.
  */
-const awayAfterFailureMs = 1_000;
+export const awayAfterFailureMs = 1_000;
 /**
  * If no connection failed, the store counts as away after this time without a reply. It is longer
  * than a slow round trip.

@@ -67,23 +67,24 @@ export async function followSecrets(
   tail: EvidenceTail,
   log: Log,
 ): Promise<PoolRedactors> {
-  const pools = createPoolRedactors(db.redact);
   // Subscribe before the first reading, so that no secret set in between is missed.
   const first = Promise.withResolvers<void>();
-  let learning: Promise<unknown> = first.promise;
-  let isScheduled = false;
-  tail.subscribe((fact) => {
-    if (!changesSecrets.has(fact.kind) || isScheduled) return;
-    // A reading that has not begun covers this fact too.
-    isScheduled = true;
-    learning = learning.then(async () => {
-      isScheduled = false;
+  let last: Promise<void> = first.promise;
+  let next: Promise<void> | undefined;
+  /** A reading that has not begun serves every caller. */
+  const reload = (): Promise<void> => {
+    next ??= last = last.then(async () => {
+      next = undefined;
       await learnSecrets(db, ring, pools).catch((error) => {
-        // Until the next reading succeeds, every log line is matched against every secret.
         pools.forget();
         log.error({ error }, 'the redactor could not read the stored secrets');
       });
     });
+    return next;
+  };
+  const pools = createPoolRedactors(db.redact, reload);
+  tail.subscribe(({ kind }) => {
+    if (changesSecrets.has(kind)) void reload();
   });
   const { unreadable, unsuitable } = await learnSecrets(db, ring, pools).finally(first.resolve);
   if (unreadable.length > 0)

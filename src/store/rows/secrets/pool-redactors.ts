@@ -5,19 +5,29 @@
 import type { LearningRedactor, Redactor } from '../../../base/redaction/redact.ts';
 
 export interface PoolRedactors {
-  of(pool: string): Redactor;
+  /** Loads the pool first if it is new. Redacts every known secret if the pool cannot be loaded. */
+  of(pool: string): Promise<Redactor>;
   /** Adds secrets of the pool. Pass an empty list for a pool without secrets. */
   learn(pool: string, literals: readonly string[]): void;
   forget(): void;
 }
 
-/** Lines of a pool that was not loaded yet are redacted with every known secret. */
-export function createPoolRedactors(allSecrets: LearningRedactor): PoolRedactors {
+/** `load` reads the secrets of all pools and passes them to `learn`. */
+export function createPoolRedactors(allSecrets: LearningRedactor, load: () => Promise<void>): PoolRedactors {
   const byPool = new Map<string, LearningRedactor>();
+  /** Pools that the last reading did not list, for example deleted ones. */
+  const unlisted = new Set<string>();
   const withoutSecrets = allSecrets.withoutLearned();
   return {
-    of: (pool) => byPool.get(pool) ?? allSecrets,
+    async of(pool) {
+      if (!byPool.has(pool) && !unlisted.has(pool)) {
+        await load();
+        if (!byPool.has(pool)) unlisted.add(pool);
+      }
+      return byPool.get(pool) ?? allSecrets;
+    },
     learn(pool, literals) {
+      unlisted.delete(pool);
       const known = byPool.get(pool);
       if (literals.length === 0) {
         if (!known) byPool.set(pool, withoutSecrets);
@@ -27,6 +37,9 @@ export function createPoolRedactors(allSecrets: LearningRedactor): PoolRedactors
       own.learn(literals);
       byPool.set(pool, own);
     },
-    forget: () => byPool.clear(),
+    forget() {
+      byPool.clear();
+      unlisted.clear();
+    },
   };
 }

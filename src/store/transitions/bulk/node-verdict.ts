@@ -18,36 +18,6 @@ export interface NodeVerdict {
 
 export const evidenceOf = ({ data, moments }: NodeVerdict): Record<string, unknown> => ({ ...data, ...moments });
 
-/** Formats dates. Consecutive dates are mostly within one second, so its text is reused. */
-export function momentWriter(): (moment: Date | null) => string {
-  let second = Number.NaN;
-  let prefix = '';
-  return (moment) => {
-    if (moment === null) return 'null';
-    const ms = moment.getTime();
-    const whole = Math.floor(ms / 1000);
-    if (whole !== second) {
-      second = whole;
-      prefix = moment.toISOString().slice(0, -4);
-    }
-    return `"${prefix}${String(ms - whole * 1000).padStart(3, '0')}Z"`;
-  };
-}
-
-/**
- * Renders the evidence of each verdict into a JSON array, because JSON.stringify was the hot spot.
- */
-export function individualEvidence(verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string {
-  const writers = new Map<string, ReturnType<typeof momentWriter>>();
-  const each = verdicts.map(({ data, moments }) => {
-    if (!moments) return redact.json(JSON.stringify(data));
-    let text = '';
-    for (const name in moments) {
-      const write = writers.get(name) ?? momentWriter();
-      writers.set(name, write);
-      text += `${text && ','}"${name}":${write(moments[name] ?? null)}`;
-    }
-    return `{${text}}`;
-  });
-  return `[${each.join()}]`;
-}
+/** The evidence of each verdict, as a JSON array. */
+export const individualEvidence = (verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string =>
+  redact.json(JSON.stringify(verdicts.map(({ data, moments }) => moments ?? data)));

@@ -5,7 +5,6 @@
 import type { AllocationStatus } from '../../../lifecycle/model/states.ts';
 import { allocationEdges, findEdge, type PairedChange } from '../../../lifecycle/model/transitions.ts';
 import type { Transaction } from '../../pg/database.ts';
-import type { JudgedNode } from '../../rows/judged.ts';
 import { type AllocationDeadline, deadlineWithNode, enteredAllocationColumns } from '../allocation-transition.ts';
 import { evidenceLayerOf, listOf } from '../transition-rules.ts';
 import { individualEvidence, type NodeVerdict } from './node-verdict.ts';
@@ -75,17 +74,16 @@ function sharedColumns({ pair, node, reason, evidence }: PairedGroup, now: Date)
   return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary, evidence, fact };
 }
 
-/** Whether the holder may have this status; true if the holder's status was not read. */
-const mayHaveStatus = ({ holder_status }: JudgedNode, from: AllocationStatus): boolean =>
-  holder_status === undefined || holder_status === from;
-
-/** The caller's locks on the nodes keep other transitions from changing these allocations. */
+/**
+ * The caller's locks on the nodes keep other transitions from changing these allocations. The
+ * statement skips allocations that do not have the status of the pair.
+ */
 export async function movePaired(tx: Transaction, groups: readonly PairedGroup[], now: Date): Promise<void> {
   const kinds: object[] = [];
   const heldVerdicts: NodeVerdict[] = [];
   const kindOf: number[] = [];
   for (const group of groups) {
-    const members = group.members.filter(({ node }) => node.holder !== null && mayHaveStatus(node, group.pair.from));
+    const members = group.members.filter(({ node }) => node.holder !== null);
     const shared = members.length > 0 ? sharedColumns(group, now) : undefined;
     if (!shared) continue;
     for (const member of members) {

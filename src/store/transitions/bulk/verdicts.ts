@@ -93,14 +93,8 @@ interface Counting {
 }
 
 /** Verdicts with the same key share all written columns. */
-const groupKeyOf = ({ node, to, reason, data, moments }: NodeVerdict): string => {
-  const sharedKey = node.alike ?? `${sharedKeyOf(node)} ${JSON.stringify(data)}`;
-  return `${sharedKey} ${moments === undefined} ${node.registered_at !== null} ${to} ${reason}`;
-};
-
-/** The part of the key for a node that was not read in a batch. */
-const sharedKeyOf = (node: JudgedNode): string =>
-  [
+const groupKeyOf = ({ node, to, reason, data, moments }: NodeVerdict): string =>
+  JSON.stringify([
     node.pool,
     node.pool_generation,
     node.status,
@@ -108,7 +102,12 @@ const sharedKeyOf = (node: JudgedNode): string =>
     node.budget_seconds,
     node.budget_source,
     node.waiting_for,
-  ].join();
+    node.registered_at !== null,
+    to,
+    reason,
+    data,
+    moments === undefined,
+  ]);
 
 function sharedColumns(
   { node, to, reason, data, moments }: NodeVerdict,
