@@ -252,7 +252,7 @@ describe('end', () => {
 
   test('a stop during the set-up ends the set-up', async () => {
     const agent = start({ setup: 'echo $$ > pid; sleep 60' });
-    await until(() => agent.output().includes('set-up begins'), 'set-up');
+    await until(() => agent.output().includes('set-up started'), 'set-up');
     agent.kill('SIGTERM');
     expect((await agent.exit).code).toBe(0);
     expect(server.registrations).toEqual([]);
@@ -275,7 +275,7 @@ describe('end', () => {
     expect((await agent.exit).code).toBe(0);
     expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
     // The server keeps its last lines although it is fenced.
-    expect(kept.filter(({ line }) => line.includes('agent ends'))).toHaveLength(1);
+    expect(kept.filter(({ line }) => line.includes('agent ended'))).toHaveLength(1);
     const pids = ['pid', 'daemon'].map((name) => Number(readFileSync(join(agent.dir, name), 'utf8')));
     expect(processRows().filter(({ pid }) => pids.includes(pid))).toEqual([]);
   });

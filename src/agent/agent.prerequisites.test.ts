@@ -1,6 +1,6 @@
 /**
- * Prerequisites of a machine, from either source. Runs in this process, so that checks repeat
- * quickly.
+ * Prerequisites from the registration reply and from the launch configuration. The agent runs in
+ * the test process, so that checks repeat quickly.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ const timing = {
   credential_doubt_ms: 300,
 };
 
-function live(config: Record<string, unknown> = {}) {
+function startAgent(config: Record<string, unknown> = {}) {
   const stop = new AbortController();
   const command = ['/bin/sh', '-c', 'touch started; exec sleep 60'];
   const given = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
@@ -57,8 +57,8 @@ async function stopAll() {
   running = [];
 }
 
-/** Met if its file exists; counts how often it was checked. */
 const file = (name: string) => join(dir, name);
+/** A prerequisite that is met if its file exists. Each check appends a line to checked-<name>. */
 const needs = (name: string) => ({
   name,
   check: `echo x >> checked-${name}; echo looking for ${name}; test -e ${name}`,
@@ -68,23 +68,23 @@ const checks = (name: string) => {
   const path = file(`checked-${name}`);
   return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n').length : 0;
 };
-const reported = (status: string) => server.beats.some((beat) => beat.status === status);
-const ready = () => until(() => reported('ready'), 'ready reported');
+const hasReportedStatus = (status: string) => server.beats.some((beat) => beat.status === status);
+const ready = () => until(() => hasReportedStatus('ready'), 'ready reported');
 /** Each report as a line. */
 const reports = () =>
   server.prerequisites.map((report) => report.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`).join(', '));
-const isReported = (...expected: string[]) =>
+const waitForReports = (...expected: string[]) =>
   until(() => reports().join('; ') === expected.join('; '), `reported: ${expected.join('; ')}`);
 const waitsFor = (name: string) =>
   until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a beat that names ${name}`);
 
 describe('prerequisites from the registration reply', () => {
-  test('are checked and reported before the command runs', async () => {
+  test('are checked before the command runs, and are reported', async () => {
     put('disk');
     server.requires = [needs('disk')];
-    live({ command: ['/bin/sh', '-c', 'cp checked-disk copy; mv copy seen; exec sleep 60'] });
+    startAgent({ command: ['/bin/sh', '-c', 'cp checked-disk copy; mv copy seen; exec sleep 60'] });
     await ready();
-    await isReported('disk met');
+    await waitForReports('disk met');
     await until(() => existsSync(file('seen')), 'the command');
     expect(readFileSync(file('seen'), 'utf8')).toBe('x\n');
     expect(server.registrations).toHaveLength(1);
@@ -92,10 +92,10 @@ describe('prerequisites from the registration reply', () => {
     expect(server.stages.map(({ name }) => name)).toEqual(['prerequisites', 'command']);
   });
 
-  test('hold the node back, by name, until they are met', async () => {
+  test('keep the node starting until they are met, and heartbeats name the missing one', async () => {
     put('disk');
     server.requires = [needs('disk'), needs('gpu-driver')];
-    live();
+    startAgent();
     await waitsFor('gpu-driver');
     await until(() => checks('gpu-driver') > 4, 'it is checked again');
     expect(reports()).toEqual(['disk met, gpu-driver missing']);
@@ -105,30 +105,30 @@ describe('prerequisites from the registration reply', () => {
     expect(existsSync(file('started'))).toBe(false);
     put('gpu-driver');
     await ready();
-    await isReported('disk met, gpu-driver missing', 'disk met, gpu-driver met');
+    await waitForReports('disk met, gpu-driver missing', 'disk met, gpu-driver met');
     await until(() => existsSync(file('started')), 'the command');
   });
 
-  test('are reported when one goes missing while another still is', async () => {
+  test('are reported again when a second one goes missing', async () => {
     put('disk');
     server.requires = [needs('disk'), needs('gpu-driver')];
-    live();
+    startAgent();
     const reports = ['disk met, gpu-driver missing'];
-    await isReported(...reports);
+    await waitForReports(...reports);
     rmSync(file('disk'));
-    await isReported(...reports, 'disk missing, gpu-driver missing');
+    await waitForReports(...reports, 'disk missing, gpu-driver missing');
     put('gpu-driver');
-    await isReported(...reports, 'disk missing, gpu-driver missing', 'disk missing, gpu-driver met');
-    expect(reported('ready')).toBe(false);
+    await waitForReports(...reports, 'disk missing, gpu-driver missing', 'disk missing, gpu-driver met');
+    expect(hasReportedStatus('ready')).toBe(false);
     expect(existsSync(file('started'))).toBe(false);
   });
 
   test('override those from the launch configuration', async () => {
     put('old');
     server.requires = [{ name: 'driver', check: 'test -e new' }];
-    live({ requires: [{ name: 'driver', check: 'test -e old' }] });
-    await isReported('driver missing');
-    expect(reported('ready')).toBe(false);
+    startAgent({ requires: [{ name: 'driver', check: 'test -e old' }] });
+    await waitForReports('driver missing');
+    expect(hasReportedStatus('ready')).toBe(false);
     put('new');
     await ready();
   });
@@ -136,13 +136,13 @@ describe('prerequisites from the registration reply', () => {
   test('are checked and reported again when the machine joins again', async () => {
     put('disk');
     server.requires = [needs('disk')];
-    live();
+    startAgent();
     await ready();
     rmSync(file('disk'));
     server.beats.length = 0;
     server.credential = 'credential-2';
     await waitsFor('disk');
-    expect(reported('ready')).toBe(false);
+    expect(hasReportedStatus('ready')).toBe(false);
     put('disk');
     await ready();
     await until(() => reports().at(-1) === 'disk met', 'that it is met');
@@ -150,7 +150,7 @@ describe('prerequisites from the registration reply', () => {
     expect(server.registrations.at(-1)).toMatchObject({ join_token: 'j' });
   });
 
-  test('are not reported forever to a server that refuses the findings', async () => {
+  test('are not reported forever to a server that refuses the results', async () => {
     put('disk');
     server.requires = [needs('disk')];
     let refused = 0;
@@ -159,16 +159,16 @@ describe('prerequisites from the registration reply', () => {
       refused += 1;
       return problem('not_found');
     });
-    live();
+    startAgent();
     await ready();
     const before = server.beats.length;
     await until(() => server.beats.length > before + 2, 'more beats');
     expect(refused).toBe(1);
   });
 
-  test('that cannot be read do not count as none', async () => {
+  test('make the agent register again if they are malformed, so that it never runs without them', async () => {
     server.requires = [{ name: 'disk' }] as never;
-    live();
+    startAgent();
     await until(() => server.registrations.length > 2, 'registrations');
     expect(server.beats).toEqual([]);
   });
@@ -177,9 +177,9 @@ describe('prerequisites from the registration reply', () => {
 describe('prerequisites from the launch configuration', () => {
   test('are checked before the registration and reported after it', async () => {
     put('disk');
-    live({ requires: [needs('disk')] });
+    startAgent({ requires: [needs('disk')] });
     await ready();
-    await isReported('disk met');
+    await waitForReports('disk met');
     expect(server.registrations[0]?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites']);
   });
 
@@ -187,27 +187,27 @@ describe('prerequisites from the launch configuration', () => {
     put('disk');
     put('gpu-driver');
     server.requires = [needs('gpu-driver')];
-    live({ requires: [needs('disk')] });
+    startAgent({ requires: [needs('disk')] });
     await ready();
-    await isReported('gpu-driver met, disk met');
+    await waitForReports('gpu-driver met, disk met');
   });
 
   test('are not checked twice if the reply says the same', async () => {
     put('disk');
     server.requires = [needs('disk')];
-    live({ requires: [needs('disk')] });
+    startAgent({ requires: [needs('disk')] });
     await ready();
-    await isReported('disk met');
+    await waitForReports('disk met');
     expect(checks('disk')).toBe(1);
   });
 
-  test('end the agent if missing, also at a later start', async () => {
+  test('end the agent if one is missing at a later start', async () => {
     put('disk');
-    live({ requires: [needs('disk')] });
+    startAgent({ requires: [needs('disk')] });
     await ready();
     await stopAll();
     rmSync(file('disk'));
-    const end = await live({ requires: [needs('disk')] });
+    const end = await startAgent({ requires: [needs('disk')] });
     expect(end).toMatchObject({ code: 'prerequisite_missing' });
     expect(end.reason).toContain('disk');
   });
@@ -215,12 +215,12 @@ describe('prerequisites from the launch configuration', () => {
   test('are not checked any more once the pool has dropped them', async () => {
     put('disk');
     server.requires = [];
-    live({ requires: [needs('disk')] });
+    startAgent({ requires: [needs('disk')] });
     await ready();
     await stopAll();
     rmSync(file('disk'));
     server.beats.length = 0;
-    live({ requires: [needs('disk')] });
+    startAgent({ requires: [needs('disk')] });
     await ready();
   });
 });
@@ -229,7 +229,7 @@ describe('a later start', () => {
   const startedOnce = async () => {
     put('disk');
     server.requires = [needs('disk')];
-    live();
+    startAgent();
     await ready();
     await until(() => existsSync(file('started')), 'the command');
     await stopAll();
@@ -242,7 +242,7 @@ describe('a later start', () => {
     rmSync(file('disk'));
     await server.stop();
     const before = checks('disk');
-    live();
+    startAgent();
     await until(() => checks('disk') > before + 2, 'it is checked again');
     expect(existsSync(file('started'))).toBe(false);
     put('disk');
@@ -254,14 +254,14 @@ describe('a later start', () => {
   test('of a released machine waits for its prerequisites before it works', async () => {
     put('disk');
     server.requires = [needs('disk')];
-    live();
+    startAgent();
     await ready();
     const cleaned = server.queue('release.clean', { nonce: 'n' });
     await until(() => server.results.get(cleaned)?.status === 'succeeded', 'it is clean');
     await stopAll();
     for (const name of ['disk', 'started']) rmSync(file(name));
     server.node_status = 'ready';
-    live();
+    startAgent();
     await waitsFor('disk');
     const before = server.beats.length;
     await until(() => server.beats.length > before + 2, 'more beats');
@@ -273,7 +273,7 @@ describe('a later start', () => {
   test('is not part of the boot', async () => {
     await startedOnce();
     const stages = server.stages.length;
-    live();
+    startAgent();
     await ready();
     const before = server.beats.length;
     await until(() => server.beats.length > before + 2, 'more beats');

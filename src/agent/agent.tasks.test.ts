@@ -103,8 +103,8 @@ describe('results', () => {
     expect(verify(null, Buffer.from(said), key, Buffer.from(signature ?? '', 'base64'))).toBe(true);
     const answer = server.heard.find(({ path }) => path.endsWith('/result'));
     expect(answer?.headers).toMatchObject({ 'x-correlation-id': 'correlation-of-task', traceparent });
-    await until(() => server.lines.some(({ line }) => line.includes('task ends')), 'the log of the task');
-    const line = server.lines.find((each) => each.line.includes('task ends'))?.line ?? '{}';
+    await until(() => server.lines.some(({ line }) => line.includes('task ended')), 'the log of the task');
+    const line = server.lines.find((each) => each.line.includes('task ended'))?.line ?? '{}';
     expect(JSON.parse(line)).toMatchObject({
       ...{ task_id, ...node, correlation_id: 'correlation-of-task', allocation_id: 'alloc_1', workflow_id: 'op_1' },
     });
@@ -222,9 +222,9 @@ describe('release', () => {
     const agent = await ready({ command: ['/bin/sh', '-c', 'sleep 60'], clean: 'echo removing' });
     const { status, result } = await resultOf(server.queue('release.clean', { nonce: 'nonce-7', reuse: true }));
     expect({ status, result }).toMatchObject({ status: 'succeeded', result: { clean: true, nonce: 'nonce-7' } });
-    expect(result?.checked).toContainEqual({ what: 'processes of the instance besides its agent', seen: 'none' });
+    expect(result?.checked).toContainEqual({ what: 'processes of the instance except its agent', seen: 'none' });
     // A directory that a person provided is neither emptied nor vouched for.
-    expect(JSON.stringify(result?.checked)).toContain('not looked at: this machine is not ours');
+    expect(JSON.stringify(result?.checked)).toContain('not checked: Slipway did not create this machine');
     expect(existsSync(join(agent.dir, 'agent.json'))).toBe(true);
     expect(readFileSync(join(agent.dir, 'cleaned'), 'utf8')).toContain('nonce-7');
     // Shipped before the answer: the server has every line up to the stated number.
@@ -312,7 +312,7 @@ describe('release', () => {
       server.queue('release.clean', { nonce: 'a', reuse: true, for: { expires_at } }),
     );
     expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
-    expect(error?.message).toMatch(/^lines or facts of its tenant wait on the machine/);
+    expect(error?.message).toMatch(/^the control plane did not accept all log lines/);
   });
 
   test('a machine is not clean if a directory cannot be emptied', async () => {
@@ -321,7 +321,7 @@ describe('release', () => {
     await ready({ workload_dirs: [join(dir, 'file', 'below')] }, dir);
     const { status, error } = await resultOf(server.queue('release.clean', { nonce: 'a', reuse: true }));
     expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
-    expect(error?.message).toMatch(/^what its tenant left in .* cannot be removed: ENOTDIR/);
+    expect(error?.message).toMatch(/^the tenant's files in .* cannot be removed: ENOTDIR/);
     expect(existsSync(join(dir, 'cleaned'))).toBe(false);
   });
 

@@ -28,15 +28,15 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
   const callEvents: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
-    onAnswer: doubt.dispelled,
+    onAnswer: doubt.clear,
     onFailure(failure) {
-      // A fence is an answer and recorded where it was given; a node may be fenced for days. A
-      // heartbeat that was accepted but slowed down has not failed either.
+      // Two failures are not reported: the server records a fence itself, and it has accepted a
+      // heartbeat that it answers with `beats_slow_down`.
       if (failure.status !== 423 && failure.code !== 'beats_slow_down') parts.facts.callFailed(failure);
       // The registration handles its own failures.
       if (failure.call === 'agent-register') return;
       if (failure.code === 'instance_fenced') stop.request({ code: 'instance_fenced', reason: failure.detail });
-      if (doubt.confirmedBy(failure)) lost(failure);
+      if (doubt.confirmedBy(failure)) onCredentialLost(failure);
       if (failure.code === 'credential_expired' && failure.call !== 'agent-credential-rotate') rotateNow();
     },
   };
@@ -48,10 +48,10 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     beat_answer_ms: timing.beat_answer_ms,
     ...callEvents,
   });
-  const resumed = state.read().identity !== null;
-  const gate = prerequisiteGate({ ...parts, signal: stop.signal, first_start: !resumed, begin: work.begin });
+  const isResumed = state.read().identity !== null;
+  const gate = prerequisiteGate({ ...parts, signal: stop.signal, first_start: !isResumed, begin: work.begin });
   let rotateNow = () => {};
-  const lost = credentialLost(parts, server, gate, stop);
+  const onCredentialLost = createCredentialLostHandler(parts, server, gate, stop);
 
   const tracer = await openTracer({
     endpoint: config.otlp_endpoint,
@@ -59,29 +59,29 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     service: 'slipway-agent',
     replica_id: config.node_instance_id ?? state.read().identity?.node_instance_id ?? '',
     clock,
-    log: { warn: (facts: object, words: string) => parts.log.warn(words, { ...facts }) } as Pick<ServerLog, 'warn'>,
+    log: { warn: (facts: object, message: string) => parts.log.warn(message, { ...facts }) } as Pick<ServerLog, 'warn'>,
     redact: builtInRedactor,
   });
   let shipper: LogShipper | null = null;
-  const live = async () => {
-    if (!(await start(parts, server, gate, stop))) return;
-    const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost: lost });
-    rotateNow = rotation.now;
+  const runUntilStopped = async () => {
+    if (!(await bootAndRegister(parts, server, gate, stop))) return;
+    const rotation = credentialRotation({ ...parts, server, signal: stop.signal, onLost: onCredentialLost });
+    rotateNow = rotation.rotateNow;
     const loops = startLoops({ ...parts, ...callEvents, server, signal: stop.signal, tracer });
     shipper = loops.shipper;
     await Promise.all([loops.done, rotation.done]);
   };
-  await Promise.all([live(), gate.done]).catch((error) => stop.request(crashed(error)));
-  const how = stop.how() ?? crashed(new Error('the agent ended without a reason'));
-  await shutDown(parts, server, shipper, how);
+  await Promise.all([runUntilStopped(), gate.done]).catch((error) => stop.request(crashed(error)));
+  const end = stop.end() ?? crashed(new Error('the agent ended without a reason'));
+  await shutDown(parts, server, shipper, end);
   await tracer?.stop();
   http.close();
   spool.close();
-  return how;
+  return end;
 }
 
 /** Returns whether the agent is registered. */
-async function start(
+async function bootAndRegister(
   parts: AgentParts,
   server: ControlPlane,
   gate: PrerequisiteGate,
@@ -90,42 +90,42 @@ async function start(
   const { config, state, log, spool } = parts;
   const { signal } = stop;
   const resumed = state.read().identity !== null;
-  log.info('agent starts', { version: agentVersion, resumed });
-  const notBooted = await boot({ ...parts, signal });
-  if (notBooted) stop.request(notBooted);
+  log.info('agent started', { version: agentVersion, resumed });
+  const bootFailure = await boot({ ...parts, signal });
+  if (bootFailure) stop.request(bootFailure);
   if (resumed && !signal.aborted) await gate.require(requiredNow(config, state));
-  const onRegistered = (reply: RegisterReply) => spool.goOnBeyond(reply.log_acknowledged_seq ?? 0);
-  const notRegistered = await register({ ...parts, server, signal, onRegistered });
-  if (notRegistered) stop.request(notRegistered);
+  const onRegistered = (reply: RegisterReply) => spool.continueAfter(reply.log_acknowledged_seq ?? 0);
+  const registrationFailure = await register({ ...parts, server, signal, onRegistered });
+  if (registrationFailure) stop.request(registrationFailure);
   if (!signal.aborted) await gate.require(requiredNow(config, state));
   return !signal.aborted;
 }
 
 /**
- * Without its credential an enrolled agent must end. One that joined may join again, one attempt at
- * a time.
+ * Ends an enrolled agent that has lost its credential. An agent with a join token joins again, with
+ * one attempt at a time.
  */
-function credentialLost(
+function createCredentialLostHandler(
   parts: AgentParts,
   server: ControlPlane,
   gate: PrerequisiteGate,
   stop: AgentStop,
 ): (failure: CallFailure) => void {
-  const { config, state, findings, report } = parts;
-  let joining = false;
+  const { config, state, checkResults, report } = parts;
+  let isJoining = false;
   const joinAgain = async () => {
-    joining = true;
-    // Before the new credential can be used: as a new instance, the node has not shown yet that it
-    // may be ready.
-    report.hold('the machine is joining again');
-    findings.forget();
-    const refused = await register({ ...parts, server, signal: stop.signal });
-    joining = false;
-    if (refused) stop.request(refused);
+    isJoining = true;
+    // Withhold the status before the new credential is used: the new instance has not passed its
+    // prerequisites yet, so it must not report `ready`.
+    report.withholdStatus('the machine is joining again');
+    checkResults.forget();
+    const failure = await register({ ...parts, server, signal: stop.signal });
+    isJoining = false;
+    if (failure) stop.request(failure);
     else if (!stop.signal.aborted) await gate.require(requiredNow(config, state));
   };
   return ({ detail }) => {
     if (!parts.config.join_token) stop.request({ code: 'credential_unknown', reason: detail });
-    else if (!joining) joinAgain().catch((error) => stop.request(crashed(error)));
+    else if (!isJoining) joinAgain().catch((error) => stop.request(crashed(error)));
   };
 }

@@ -1,7 +1,4 @@
-/**
- * The agent as it ships: one file that imports only Node modules, and runs on old versions of Node
- * too.
- */
+/** Tests the agent bundle: one file that imports only Node modules and runs on older Node too. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-test('is one file without runtime dependencies', () => {
+test('the bundle is one file without runtime dependencies', () => {
   expect(readdirSync(dir)).toEqual(['agent.mjs']);
   const text = readFileSync(file, 'utf8');
   const imported = [...text.matchAll(/(?:\bfrom|\bimport|\brequire\()\s*["']([^"']+)["']/g)].map(
@@ -34,14 +31,14 @@ test('is one file without runtime dependencies', () => {
   expect(imported.filter((target) => !target?.startsWith('node:'))).toEqual([]);
 });
 
-/** This Node, and the machine's own if there is another. */
+/** The Node that runs this test, and those installed on the machine. */
 const nodes = [process.execPath, '/usr/bin/node', '/usr/local/bin/node'].filter((path) => existsSync(path));
 const versions = nodes.map((path) => ({
   path,
   version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim(),
 }));
 
-test.for(versions)('runs on Node $version', async ({ path }) => {
+test.for(versions)('the bundle runs on Node $version', async ({ path }) => {
   const server = await protocolServer();
   const bench = agentBench();
   try {

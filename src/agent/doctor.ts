@@ -1,7 +1,7 @@
 /**
- * `slipway agent doctor`: examines the path to the server from this machine, with the agent's
- * credential. Read-only: it sends no heartbeat and takes no lock, so a dead agent stays dead and a
- * running one is not disturbed.
+ * Implements `slipway agent doctor`, which examines the path from this machine to the server with
+ * the agent's credential. It sends no heartbeat and takes no lock, so it does not disturb a running
+ * agent and does not make a dead one look alive.
  */
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -14,7 +14,7 @@ import { usageExitCode } from './life/exit.ts';
 import { agentFlags, readAuthority, usage } from './options.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './state/config.ts';
 import { errorText } from './state/shape.ts';
-import { keptState } from './state/state-file.ts';
+import { readStoredState } from './state/state-file.ts';
 
 const flags = {
   config: { type: 'string' },
@@ -31,7 +31,7 @@ const flags = {
 const exitCodes = { ok: 0, failed: 1, unreachable: 3, refused: 4 };
 const defaultTimeoutSeconds = 10;
 
-export interface DoctorSurroundings {
+export interface DoctorEnvironment {
   clock: Clock;
   out(line: string): void;
   err(line: string): void;
@@ -45,11 +45,11 @@ interface DoctorOptions {
 
 /** Returns null for --help. */
 function optionsFrom(args: string[], env: NodeJS.ProcessEnv): DoctorOptions | null {
-  const { values: given } = parsed(args);
-  if (given.help) return null;
-  const values = agentFlags(given, flags, env);
+  const { values: typedFlags } = parseFlags(args);
+  if (typedFlags.help) return null;
+  const values = agentFlags(typedFlags, flags, env);
   const timeout_seconds = Number(values.patience ?? defaultTimeoutSeconds);
-  if (!(timeout_seconds > 0 && timeout_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
+  if (!(timeout_seconds > 0 && timeout_seconds <= 60)) throw new UsageError('--patience must be 1 to 60 seconds');
   const ca = readAuthority(values.ca);
   const dir = resolve(values.dir ?? '.slipway-agent');
   const config = values.config
@@ -58,7 +58,7 @@ function optionsFrom(args: string[], env: NodeJS.ProcessEnv): DoctorOptions | nu
   return { config: { ...config, ca: ca ?? config.ca }, timeout_seconds, json: values.json === true };
 }
 
-function parsed(args: string[]) {
+function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: flags });
   } catch (error) {
@@ -66,13 +66,13 @@ function parsed(args: string[]) {
   }
 }
 
-const unpainted = (_tone: string, text: string) => text;
+const withoutColor = (_tone: string, text: string) => text;
 
 /** Returns the exit status. */
 export async function agentDoctor(
   args: string[],
   env: NodeJS.ProcessEnv,
-  { clock, out, err }: DoctorSurroundings,
+  { clock, out, err }: DoctorEnvironment,
 ): Promise<number> {
   let options: DoctorOptions | null;
   try {
@@ -87,7 +87,7 @@ export async function agentDoctor(
     return 0;
   }
   const { config, timeout_seconds, json } = options;
-  const state = keptState(config.dir);
+  const state = readStoredState(config.dir);
   const correlation_id = newCorrelationId();
   const reports: LayerReport[] = [];
   const examination = examine({
@@ -102,9 +102,9 @@ export async function agentDoctor(
   });
   for await (const report of examination) {
     reports.push(report);
-    if (!json) out(layerLine(report, unpainted));
+    if (!json) out(layerLine(report, withoutColor));
   }
   if (json) out(JSON.stringify(examinationJson(config.server_url, reports, correlation_id), null, 2));
-  else out(['', ...closingLines(reports, unpainted)].join('\n'));
+  else out(['', ...closingLines(reports, withoutColor)].join('\n'));
   return exitCodes[exitOf(reports)];
 }

@@ -8,9 +8,9 @@ export interface Log {
   info(message: string, facts?: Fields): void;
   warn(message: string, facts?: Fields): void;
   error(message: string, facts?: Fields): void;
-  /** The same log, with more ids on every line. */
+  /** Returns the same log with more ids on every line. */
   with(ids: Fields): Log;
-  /** Lines of other programs: the command, `setup`, `clean`. */
+  /** Appends output lines of the command, `setup` or `clean`. */
   lines(stream: LogStream, lines: string[]): void;
 }
 
@@ -24,12 +24,12 @@ export interface LogParts {
 }
 
 export function agentLog(parts: LogParts): Log {
-  const at = () => now(parts.clock).toISOString();
+  const timestamp = () => now(parts.clock).toISOString();
   const write = (level: string, message: string, facts: Fields) => {
-    const said = at();
-    const line = parts.redact(JSON.stringify({ at: said, level, msg: message, ...parts.ids(), ...facts }));
+    const at = timestamp();
+    const line = parts.redact(JSON.stringify({ at, level, msg: message, ...parts.ids(), ...facts }));
     parts.print(line);
-    parts.spool.append([{ at: said, stream: 'agent', line: line.slice(0, max_line_length) }]);
+    parts.spool.append([{ at, stream: 'agent', line: line.slice(0, max_line_length) }]);
   };
   return {
     info: (message, facts = {}) => write('info', message, facts),
@@ -37,8 +37,8 @@ export function agentLog(parts: LogParts): Log {
     error: (message, facts = {}) => write('error', message, facts),
     with: (ids) => agentLog({ ...parts, ids: () => ({ ...parts.ids(), ...ids }) }),
     lines(stream, lines) {
-      const said = at();
-      if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at: said, stream, line: parts.redact(line) })));
+      const at = timestamp();
+      if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at, stream, line: parts.redact(line) })));
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Entry point of the agent process: reads the options, runs the agent, and exits with a code that
- * says how it ended.
+ * states why it ended.
  */
 import { systemClock } from '../base/clock.ts';
 import { printableText } from '../base/redaction/printable.ts';
@@ -21,25 +21,25 @@ import { errorCode, errorText } from './state/shape.ts';
 import { agentDirectory, lockDirectory, makeAgentDirectory, unlockDirectory } from './state/state-file.ts';
 import { defaultTiming } from './timing.ts';
 
-function giveUp(exit_code: number, words: string | null): never {
-  if (words) process.stderr.write(printableText(words));
+function exit(exit_code: number, message: string | null): never {
+  if (message) process.stderr.write(printableText(message));
   process.exit(exit_code);
 }
 
-function takeDirectory(config: AgentConfig): void {
+function claimDirectory(config: AgentConfig): void {
   try {
     makeAgentDirectory(config.dir);
-    const other = lockDirectory(agentDirectory(config.dir));
-    if (other !== null) giveUp(occupiedExitCode, messageFor('occupied', `it is process ${other}`, config));
+    const holderPid = lockDirectory(agentDirectory(config.dir));
+    if (holderPid !== null) exit(occupiedExitCode, messageFor('occupied', `process ${holderPid}`, config));
     removeExitFile(config.dir);
   } catch (error) {
-    const words = messageFor(errorCode(error) ?? '', errorText(error), config);
-    if (!words) throw error;
-    giveUp(usageExitCode, words);
+    const message = messageFor(errorCode(error) ?? '', errorText(error), config);
+    if (!message) throw error;
+    exit(usageExitCode, message);
   }
 }
 
-function commandLine(): AgentConfig {
+function readCommandLine(): AgentConfig {
   try {
     const config = configFromCommandLine(process.argv.slice(2), process.env, (text) =>
       process.stderr.write(`slipway agent: ${text}\n`),
@@ -49,7 +49,7 @@ function commandLine(): AgentConfig {
     process.exit(0);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return giveUp(usageExitCode, messageFor('usage', error.message, { server_url: '', dir: '' }));
+    return exit(usageExitCode, messageFor('usage', error.message, { server_url: '', dir: '' }));
   }
 }
 
@@ -62,13 +62,13 @@ if (process.argv[2] === 'doctor')
     }),
   );
 
-const config = commandLine();
-takeDirectory(config);
+const config = readCommandLine();
+claimDirectory(config);
 
 const finish = (end: AgentEnd): never => {
   writeExitFile(config.dir, end, systemClock);
   unlockDirectory(agentDirectory(config.dir));
-  return giveUp(exitCodes[end.code], endMessage(end, config));
+  return exit(exitCodes[end.code], endMessage(end, config));
 };
 
 const stop = new AbortController();
@@ -80,7 +80,7 @@ process.on('uncaughtException', (error) => {
   process.stderr.write(`${error.stack}\n`);
   finish({ code: 'agent_crashed', reason: error.stack ?? error.message });
 });
-// Stdout was closed. That is fine: the spool has every line.
+// The reader closed stdout. The agent continues, because the spool holds every line.
 process.stdout.on('error', (error) => {
   if (errorCode(error) !== 'EPIPE') throw error;
 });

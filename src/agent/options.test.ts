@@ -27,7 +27,7 @@ test('reads tokens from the environment, where other users cannot see them', () 
   expect(configFromCommandLine(server, { SLIPWAY_JOIN_TOKEN: 'j' })?.name).toMatch(/^[a-z0-9]/);
 });
 
-test('each flag has an environment variable, and the flag wins', () => {
+test('reads each flag from an environment variable unless the flag is typed', () => {
   const env = { SLIPWAY_AGENT_SERVER: 'https://a.example', SLIPWAY_AGENT_NAME: 'n', SLIPWAY_AGENT_STREAM: 'true' };
   const variables = {
     ...env,
@@ -44,13 +44,16 @@ test('each flag has an environment variable, and the flag wins', () => {
   };
   expect(configFromCommandLine([], variables)).toMatchObject(expected);
   const flags = ['--server', 'https://c.example', '--name', 'flag'];
-  const other = { ...variables, SLIPWAY_AGENT_STREAM: '0', SLIPWAY_AGENT_CONFIG: '/nonexistent/agent.json' };
-  expect(configFromCommandLine(flags, other)).toMatchObject({
+  const otherVariables = { ...variables, SLIPWAY_AGENT_STREAM: '0', SLIPWAY_AGENT_CONFIG: '/nonexistent/agent.json' };
+  expect(configFromCommandLine(flags, otherVariables)).toMatchObject({
     server_url: 'https://c.example',
     name: 'flag',
     stream: false,
   });
-  expect(() => configFromCommandLine([], other), 'the file is used if no server is named').toThrow('/nonexistent');
+  expect(
+    () => configFromCommandLine([], otherVariables),
+    'reads the configuration file if no --server is typed',
+  ).toThrow('/nonexistent');
 });
 
 test('derives a node name from a host name', () => {
@@ -63,8 +66,8 @@ test('returns no configuration for --help', () => {
   expect(configFromCommandLine(['--help'], {})).toBeNull();
 });
 
-test('refuses invalid values by name', () => {
-  const refused: [unknown, string][] = [
+test('refuses an invalid value and names its field', () => {
+  const invalidConfigs: [unknown, string][] = [
     [null, 'JSON object'],
     [{ dir: '/x' }, 'server_url'],
     [{ server_url: 'https://a', dir: 'relative' }, 'dir'],
@@ -76,7 +79,7 @@ test('refuses invalid values by name', () => {
     [{ server_url: 'https://a', dir: '/x', boot_stages: [{ name: 'a', seconds: -1 }] }, 'boot_stages'],
     [{ server_url: 'https://a', dir: '/x', requires: [{ name: 'a' }] }, 'requires'],
   ];
-  for (const [value, name] of refused) {
+  for (const [value, name] of invalidConfigs) {
     expect(() => configFrom(value)).toThrow(UsageError);
     expect(() => configFrom(value)).toThrow(name);
   }
@@ -84,7 +87,7 @@ test('refuses invalid values by name', () => {
   expect(() => configFromCommandLine(['--config', '/nonexistent/agent.json'], {})).toThrow(UsageError);
 });
 
-test('starts although the configuration has an unknown field', () => {
+test('accepts a configuration file with an unknown field', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-config-'));
   const path = join(dir, 'agent.json');
   writeFileSync(path, JSON.stringify({ server_url: 'https://a', dir, of_a_newer_server: true }));
@@ -103,12 +106,12 @@ test('refuses to send a credential to another host over plain HTTP unless allowe
   expect(configFromCommandLine(args, { ...env, SLIPWAY_ALLOW_INSECURE_HTTP: '1' })?.server_url).toBe(args[1]);
   for (const url of ['http://127.0.0.1:1', 'http://localhost:1', 'http://[::1]:1'])
     expect(configFromCommandLine(['--server', url], env)?.server_url).toBe(url);
-  // Names that only start like a loopback address.
+  // These host names only start like a loopback address.
   for (const url of ['http://127.0.0.1.example', 'http://localhost.example', 'http://1270.0.0.1.example'])
     expect(() => configFromCommandLine(['--server', url], env)).toThrow(UsageError);
 });
 
-test('reads a token from a file, and warns about one among the arguments', () => {
+test('reads a token from a file, and warns about a token among the arguments', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-options-'));
   const file = join(dir, 'token');
   writeFileSync(file, 'swj_from-file\n');

@@ -1,7 +1,4 @@
-/**
- * The agent's command line: `--config FILE` for drivers, or flags for a person who lets a machine
- * join.
- */
+/** The agent's command line: drivers pass `--config FILE`, people who add a machine pass flags. */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
@@ -17,25 +14,25 @@ export const usage = `Usage: slipway agent --server URL (--join-token-file F | -
        slipway agent doctor (--config FILE | --server URL [--dir D]) [--ca FILE] [--allow-insecure-http] [--json]
 
   --server URL           address of the control plane
-  --join-token-file F    holds a token that joins a pool; - reads standard input; SLIPWAY_JOIN_TOKEN is the token itself
+  --join-token-file F    file with a token that joins a pool (- for standard input); or set SLIPWAY_JOIN_TOKEN to the token
   --enrollment-token-file F
-                         holds a token that enrols an expected node; - reads standard input; SLIPWAY_ENROLLMENT_TOKEN is the token itself
+                         file with a token that enrols an expected node (- for standard input); or set SLIPWAY_ENROLLMENT_TOKEN to the token
   --join-token T, --enrollment-token T
-                         the tokens themselves; every user of this host can read them here, so prefer the files
+                         the tokens themselves; every user of this host can read arguments, so prefer the files
   --name N               the node's name (with a join token; default: this host's name)
-  --base-url URL         where the node's own service is reached
-  --ca FILE              an authority that vouches for the control plane (PEM); also read from SLIPWAY_CA
-  --allow-insecure-http  send credentials to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
-  --stream               keep one connection open for beats and tasks, instead of a call for each
-  --otlp-endpoint URL    an OpenTelemetry collector that is sent what was done for tasks; also read from SLIPWAY_OTLP_ENDPOINT
-  --dir D                where the agent keeps its state (default: .slipway-agent)
-  -- command …           what to supervise; the node is ready once it has been up for a moment, or,
-                         with SLIPWAY_READY_LINE=1 in the environment, once it prints SLIPWAY_READY
+  --base-url URL         address at which the node's own service is reached
+  --ca FILE              certificate authority (PEM) to trust for the control plane; also read from SLIPWAY_CA
+  --allow-insecure-http  allow sending credentials to other hosts over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
+  --stream               keep one connection open for heartbeats and tasks, instead of one call for each
+  --otlp-endpoint URL    an OpenTelemetry collector that receives a span for each task; also read from SLIPWAY_OTLP_ENDPOINT
+  --dir D                directory for the agent's state (default: .slipway-agent)
+  -- command …           command to supervise; the node is ready when the command has run for a moment, or,
+                         with SLIPWAY_READY_LINE=1 in the environment, when it prints SLIPWAY_READY
 
-Each flag has an environment variable: SLIPWAY_AGENT_ and its name, like SLIPWAY_AGENT_BASE_URL, or the one named above.
+Each flag has an environment variable: SLIPWAY_AGENT_ and the flag's name, like SLIPWAY_AGENT_BASE_URL, or the one named above.
 The flag wins.
 
-Started again on the same directory it needs no token: it goes on with the credential it has.
+An agent that is restarted with the same directory needs no token: it uses its stored credential.
 `;
 
 const flags = {
@@ -55,7 +52,7 @@ const flags = {
   help: { type: 'boolean' },
 } as const;
 
-const named = {
+const variableNames = {
   'join-token': 'SLIPWAY_JOIN_TOKEN',
   'enrollment-token': 'SLIPWAY_ENROLLMENT_TOKEN',
   ca: 'SLIPWAY_CA',
@@ -68,12 +65,12 @@ const named = {
  * given.
  */
 export function agentFlags<Values extends { server?: string | undefined; config?: string | undefined }>(
-  given: Values,
-  known: Parameters<typeof withVariables>[1],
+  typedFlags: Values,
+  knownFlags: Parameters<typeof withVariables>[1],
   env: NodeJS.ProcessEnv,
 ): Values {
-  const values = withVariables(given, known, env, { program: 'agent', named });
-  return given.server === undefined ? values : { ...values, config: given.config };
+  const values = withVariables(typedFlags, knownFlags, env, { program: 'agent', named: variableNames });
+  return typedFlags.server === undefined ? values : { ...values, config: typedFlags.config };
 }
 
 /** Turns a host name into a valid node name; other characters become dashes. */
@@ -87,11 +84,18 @@ export function nodeNameFrom(host: string): string {
 
 type TokenFlag = 'join-token' | 'enrollment-token';
 
-/** A named file takes precedence over the environment. */
-function tokenFrom(flag: TokenFlag, values: Partial<Record<TokenFlag | `${TokenFlag}-file`, string>>, typed: boolean) {
+/**
+ * A token file wins over a token from the environment. A token flag with a token file is an error,
+ * even if the file is named in the environment.
+ */
+function tokenFrom(
+  flag: TokenFlag,
+  values: Partial<Record<TokenFlag | `${TokenFlag}-file`, string>>,
+  isTyped: boolean,
+) {
   const path = values[`${flag}-file`];
   if (path === undefined) return values[flag];
-  if (typed) throw new UsageError(`give --${flag} or --${flag}-file, not both`);
+  if (isTyped) throw new UsageError(`give --${flag} or --${flag}-file, not both`);
   try {
     return readSecretFile(path);
   } catch (error) {
@@ -105,17 +109,17 @@ export function configFromCommandLine(
   env: NodeJS.ProcessEnv,
   warn: (text: string) => void = () => {},
 ): AgentConfig | null {
-  const { values: given, positionals } = parsed(args);
-  if (given.help) return null;
-  const values = agentFlags(given, flags, env);
+  const { values: typedFlags, positionals } = parseFlags(args);
+  if (typedFlags.help) return null;
+  const values = agentFlags(typedFlags, flags, env);
   if (values.config) return readConfigFile(values.config);
   for (const flag of ['join-token', 'enrollment-token'] as const)
-    if (given[flag] !== undefined) warn(argumentWarning(flag, named[flag]));
-  const join_token = tokenFrom('join-token', values, given['join-token'] !== undefined);
+    if (typedFlags[flag] !== undefined) warn(argumentWarning(flag, variableNames[flag]));
+  const join_token = tokenFrom('join-token', values, typedFlags['join-token'] !== undefined);
   return configFrom({
     server_url: values.server,
     join_token,
-    enrollment_token: tokenFrom('enrollment-token', values, given['enrollment-token'] !== undefined),
+    enrollment_token: tokenFrom('enrollment-token', values, typedFlags['enrollment-token'] !== undefined),
     allow_insecure_http: values['allow-insecure-http'],
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
@@ -137,7 +141,7 @@ export function readAuthority(path: string | undefined): string | null {
   }
 }
 
-function parsed(args: string[]) {
+function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: flags, allowPositionals: true });
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * All intervals and timeouts that the agent chooses itself. Those that the server assigns
- * (interval, lease, deadline) are not here.
+ * All intervals and timeouts that the agent chooses itself. The server assigns the heartbeat
+ * interval, leases and deadlines.
  */
 import type { Span } from '../base/backoff.ts';
 
@@ -13,47 +13,46 @@ export interface Timing {
   ship_retry: Span;
   task_retry: Span;
   stream_retry: Span;
-  /** After a stream was open for this long, the next one is tried without a long pause. */
+  /** If a stream was open for this long, the backoff before the next stream starts over. */
   stream_steady_ms: number;
-  /** Agents reconnect to a stopping server at a random moment within this time. */
+  /** After a server stops, agents reconnect at random moments within this time. */
   stream_return_ms: number;
-  /** Lines that come within this time are sent together. */
+  /** Log lines that are written within this time are sent together. */
   log_batch_ms: number;
   call_timeout_ms: number;
   /**
-   * A heartbeat is answered from memory. One without an answer within this time, once connected, is
-   * lost.
+   * Time from the connection to the answer of a heartbeat. The server answers from memory, so a
+   * later answer is assumed to be lost.
    */
   beat_answer_ms: number;
   /**
-   * How long a poll may stay open after a beat said that tasks wait, if the line was interrupted
-   * since it was sent.
+   * How long a poll may stay open after an answered heartbeat, if another call failed since the
+   * poll was sent.
    */
   lost_poll_ms: number;
   task_wait_seconds: number;
   command_restart: Span;
-  /** So many exits within the window are a crash loop; a window without an exit ends it. */
+  /** This many exits within the window are a crash loop. A window without an exit ends it. */
   crash_loop: { exits: number; window_ms: number };
-  /** Between SIGTERM and SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   stop_grace_ms: number;
-  /** For the last heartbeat, and for the last lines, each. */
+  /** Time limit for the last heartbeat, and again for shipping the last log lines. */
   farewell_ms: number;
   prerequisite_timeout_ms: number;
   /** Pause between checks of the prerequisites while one is missing. */
   prerequisite_again_ms: number;
-  /** For asking the server's time; without an answer the boot stages go without start times. */
+  /** Time limit for asking the server's time. Without it, boot stages have no start times. */
   ask_time_timeout_ms: number;
   /**
-   * How long `credential_unknown` must persist before it is believed: the server's store may be
-   * under restoration.
+   * How long the server must answer `credential_unknown` before the agent believes it. The server
+   * may be restoring its database.
    */
   credential_doubt_ms: number;
 }
 
 export const defaultTiming: Timing = {
   ready_after_ms: 250,
-  // A machine waiting to register, or a task waiting to be fetched, delays an operation: retry
-  // within 4 s.
+  // An operation waits for the registration and for tasks, so both are retried within 4 s.
   register_retry: { first_ms: 250, max_ms: 4_000 },
   rotate_retry: { first_ms: 1_000, max_ms: 300_000 },
   beat_retry: { first_ms: 500, max_ms: 10_000 },

@@ -1,19 +1,19 @@
 /**
- * The part of an agent's first configuration that is the same for every driver: its server and its
- * identity.
+ * Builds the part of an agent's launch configuration that is the same for every driver: the server
+ * and the node's identity.
  */
 import { isSentInClear } from '../base/network/insecure-http.ts';
 import type { EnsureTarget } from './driver.ts';
 
 export function agentIdentity({ bootstrap, ...target }: EnsureTarget) {
-  // The operator allowed plain HTTP by giving this server such an address (--public-url). That does
-  // not allow plain HTTP to other replicas.
+  // An operator who sets a plain HTTP address with --public-url allows plain HTTP. Otherwise the
+  // agent does not get addresses to which it would send its credential in the clear.
   const allow_insecure_http = isSentInClear(bootstrap.server_url);
-  const others = bootstrap.other_server_urls ?? [];
+  const otherUrls = bootstrap.other_server_urls ?? [];
   return {
     server_url: bootstrap.server_url,
     ca: bootstrap.ca ?? null,
-    other_server_urls: allow_insecure_http ? others : others.filter((url) => !isSentInClear(url)),
+    other_server_urls: allow_insecure_http ? otherUrls : otherUrls.filter((url) => !isSentInClear(url)),
     allow_insecure_http,
     otlp_endpoint: bootstrap.otlp_endpoint ?? null,
     enrollment_token: bootstrap.enrollment_token,

@@ -1,19 +1,19 @@
-/** Answers that several drivers share. */
+/** Outcomes that several drivers share. */
 import type { DriverFailure, Observation, ProofKind, ProveOutcome } from './driver.ts';
 
-/** The observation of a machine that cannot be seen now; it may or may not exist. */
+/** The observation of a machine that cannot be inspected now, so it may or may not exist. */
 export const unseen = (detail: string): Observation => ({
   ...{ state: 'unknown', present: true, ready: false },
   detail,
   unseen: true,
 });
 
-/** For drivers that can only prove absence: only the agent can state that a machine is clean. */
+/** The refusal by a driver that can only prove absence; other proofs come from the agent. */
 export const onlyProvesAbsence = (driver: string, kind: ProofKind): ProveOutcome => ({
   outcome: 'failed',
   owner_layer: 'control_plane',
   code: 'proof_not_offered',
-  message: `the ${driver} driver proves absence, not "${kind}": what is clean, the agent states itself`,
+  message: `the ${driver} driver can prove only absence, not "${kind}": only the agent can prove that a machine is clean`,
   retryable: false,
 });
 

@@ -1,7 +1,7 @@
 /**
- * Wraps the calls of a driver to its provider: each has a time limit, and an error of the provider
- * becomes an outcome with a code. After a timeout the upstream work goes on, and the next call for
- * the same machine joins it instead of repeating it.
+ * Wraps the calls that a driver makes to its provider. Each call has a time limit, and a provider
+ * error becomes an outcome with a code. A changing call keeps running after its timeout; the next
+ * call for the same machine joins that run instead of starting a second one.
  */
 import { type Clock, pause } from '../base/clock.ts';
 import { unseen } from './answers.ts';
@@ -15,73 +15,78 @@ import type {
   OwnedResource,
 } from './driver.ts';
 
-/** Less than the five seconds within which a cancel must take effect. */
-const max_seconds = 4;
-const soon_seconds = 1;
+/** A cancel must take effect within five seconds, so a call must return earlier. */
+const timeout_seconds = 4;
+const retry_seconds = 1;
 
-interface Work {
+interface RunningCall {
   call: string;
   answer: Promise<DriverOutcome>;
 }
 
-interface Bounds {
-  /** Undefined if there was no answer in time; a later answer is ignored. */
-  within<T>(answer: Promise<T>): Promise<T | undefined>;
-  /** Runs one piece of work per machine at a time; a repeated call joins it. */
-  once(machine: string, call: string, work: () => Promise<DriverOutcome>): Promise<DriverOutcome>;
+interface TimeLimits {
+  /** Returns undefined if there was no answer in time. A later answer is ignored. */
+  answerInTime<T>(answer: Promise<T>): Promise<T | undefined>;
+  /**
+   * Runs at most one call per machine. A repeated call joins the running one; a different call
+   * waits for it to end first.
+   */
+  runAlone(machine: string, call: string, begin: () => Promise<DriverOutcome>): Promise<DriverOutcome>;
 }
 
-function createBounds(clock: Clock, upstream: string): Bounds {
-  const running = new Map<string, Work>();
+function createTimeLimits(clock: Clock, upstream: string): TimeLimits {
+  const running = new Map<string, RunningCall>();
 
-  const raced = async <T>(answer: Promise<T>, over: Promise<undefined>): Promise<T | undefined> => {
+  const raceTimeout = async <T>(answer: Promise<T>, timeout: Promise<undefined>): Promise<T | undefined> => {
+    // An answer that fails after the timeout has no other handler and would end the process.
     answer.catch(() => {});
-    return Promise.race([answer, over]);
+    return Promise.race([answer, timeout]);
   };
-  const inTime = async <T>(ask: (over: Promise<undefined>) => Promise<T>): Promise<T> => {
-    const answered = new AbortController();
+  const withTimeout = async <T>(work: (timeout: Promise<undefined>) => Promise<T>): Promise<T> => {
+    const finished = new AbortController();
     try {
-      return await ask(pause(clock, max_seconds * 1000, answered.signal).then(() => undefined));
+      return await work(pause(clock, timeout_seconds * 1000, finished.signal).then(() => undefined));
     } finally {
-      answered.abort();
+      finished.abort();
     }
   };
-  const atWork = (call: string): DriverOutcome => ({
+  const stillRunning = (call: string): DriverOutcome => ({
     outcome: 'wait',
-    retry_seconds: soon_seconds,
-    message: `${upstream} has not answered yet (${call}); it is still at work on this machine`,
+    retry_seconds,
+    message: `${upstream} has not answered yet (${call}); the call is still running`,
     error: { code: 'not_answered', owner_layer: 'provider' },
   });
-  const settle = (machine: string, work: Work) => {
-    if (running.get(machine) === work) running.delete(machine);
+  const forget = (machine: string, ended: RunningCall) => {
+    if (running.get(machine) === ended) running.delete(machine);
   };
 
   return {
-    within: (answer) => inTime((over) => raced(answer, over)),
-    once: (machine, call, begin) =>
-      inTime(async (over) => {
-        const before = running.get(machine);
-        if (before && before.call !== call) {
-          const ended = await raced(
-            before.answer.then(
+    answerInTime: (answer) => withTimeout((timeout) => raceTimeout(answer, timeout)),
+    runAlone: (machine, call, begin) =>
+      withTimeout(async (timeout) => {
+        const previous = running.get(machine);
+        if (previous && previous.call !== call) {
+          const hasEnded = await raceTimeout(
+            previous.answer.then(
               () => true,
               () => true,
             ),
-            over,
+            timeout,
           );
-          if (!ended) return atWork(before.call);
-          settle(machine, before);
+          if (!hasEnded) return stillRunning(previous.call);
+          forget(machine, previous);
         }
-        const work = running.get(machine) ?? { call, answer: begin() };
-        if (work.call !== call) return atWork(work.call);
-        running.set(machine, work);
+        // Another caller may have started a different call while this one waited.
+        const current = running.get(machine) ?? { call, answer: begin() };
+        if (current.call !== call) return stillRunning(current.call);
+        running.set(machine, current);
         try {
-          const answer = await raced(work.answer, over);
-          if (answer === undefined) return atWork(call);
-          settle(machine, work);
+          const answer = await raceTimeout(current.answer, timeout);
+          if (answer === undefined) return stillRunning(call);
+          forget(machine, current);
           return answer;
         } catch (error) {
-          settle(machine, work);
+          forget(machine, current);
           throw error;
         }
       }),
@@ -93,19 +98,19 @@ export interface DriverCallOptions<Host> {
   clock: Clock;
   /** The provider's name in messages. */
   upstream: string;
-  /** Turns an error of the provider into an outcome. Rethrows any other error, which is a bug. */
+  /** Turns a provider error into an outcome. Rethrows any other error, because it is a bug. */
   failureOf(error: unknown, target: DriverTarget): DriverFailure | DriverWait | Promise<DriverFailure | DriverWait>;
   /** The answer after a timeout. */
   timeoutOf(target: DriverTarget): DriverWait;
-  /** Refuses a call before it reaches the provider, such as one for another host. */
+  /** Refuses a call before it reaches the provider, for example for a machine of another host. */
   refuse?(target: DriverTarget): DriverFailure | null;
-  /** The redacted message of an error by `list_owned`. */
+  /** Returns the redacted message of an error that `list_owned` throws. */
   describe(error: unknown): string | Promise<string>;
 }
 
 export function createDriverCalls<Host>(options: DriverCallOptions<Host>) {
   const { host, clock, upstream, failureOf, timeoutOf, refuse = () => null, describe } = options;
-  const bounds = createBounds(clock, upstream);
+  const limits = createTimeLimits(clock, upstream);
 
   const asOutcome = async <Answer>(
     target: DriverTarget,
@@ -122,44 +127,43 @@ export function createDriverCalls<Host>(options: DriverCallOptions<Host>) {
     <Rest extends unknown[], Answer>(call: (host: Host, target: DriverTarget, ...rest: Rest) => Promise<Answer>) =>
     async (target: DriverTarget, ...rest: Rest): Promise<Answer | DriverFailure | DriverWait> =>
       refuse(target) ??
-      (await bounds.within(asOutcome(target, () => call(host, target, ...rest)))) ??
+      (await limits.answerInTime(asOutcome(target, () => call(host, target, ...rest)))) ??
       timeoutOf(target);
 
   return {
-    /**
-     * A call that changes something: one at a time for each machine, and a repeated call joins it.
-     */
+    /** Wraps a call that changes a machine; see `runAlone`. */
     change:
       <Target extends DriverTarget>(
         name: string,
         call: (host: Host, target: Target) => Promise<DriverOutcome>,
       ): ((target: Target) => Promise<DriverOutcome>) =>
       async (target) =>
-        refuse(target) ?? bounds.once(target.node_instance_id, name, () => asOutcome(target, () => call(host, target))),
-    /** A call that only reads. */
+        refuse(target) ??
+        limits.runAlone(target.node_instance_id, name, () => asOutcome(target, () => call(host, target))),
+    /** Wraps a call that changes nothing, so several may run at once. */
     read,
     observe(call: (host: Host, target: DriverTarget) => Promise<Observation>) {
       const observe = read(call);
       return async (target: DriverTarget): Promise<Observation> => {
-        const seen = await observe(target);
-        return 'outcome' in seen ? unseen(seen.message) : seen;
+        const answer = await observe(target);
+        return 'outcome' in answer ? unseen(answer.message) : answer;
       };
     },
     diagnose(call: (host: Host, target: DriverTarget) => Promise<Diagnosis>) {
       const diagnose = read(call);
       return async (target: DriverTarget): Promise<Diagnosis> => {
-        const seen = await diagnose(target);
-        return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
+        const answer = await diagnose(target);
+        return 'outcome' in answer ? { summary: answer.message, certain: false, attachments: [] } : answer;
       };
     },
     list:
       (call: (host: Host, installation_id: string) => Promise<OwnedResource[]>) =>
       async (installation_id: string): Promise<OwnedResource[]> => {
-        const listed = await bounds.within(call(host, installation_id)).catch(async (error: unknown) => {
-          throw new Error(`${upstream} could not list what it holds: ${await describe(error)}`);
+        const resources = await limits.answerInTime(call(host, installation_id)).catch(async (error: unknown) => {
+          throw new Error(`${upstream} could not list its resources: ${await describe(error)}`);
         });
-        if (!listed) throw new Error(`${upstream} did not list in time what it holds`);
-        return listed;
+        if (!resources) throw new Error(`${upstream} did not list its resources in time`);
+        return resources;
       },
   };
 }

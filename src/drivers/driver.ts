@@ -1,10 +1,10 @@
 /**
- * The contract between operations and the code that brings machines up.
+ * The contract between operations and drivers. Drivers create and delete machines.
  *
- * A driver is idempotent: every call may be repeated after a crash at any point, and finds its
- * earlier work by its tags (installation, node, instance). A call never waits inside: it returns
- * `done`, `wait` or `failed`. A driver deletes only what carries its tags. It writes no status and
- * knows no store.
+ * Every driver call is idempotent: after a crash at any point it may be repeated, and it finds the
+ * resources of the earlier call by their tags (installation, node, instance). A call does not wait
+ * for a machine; it returns `done`, `wait` or `failed`. A driver deletes only resources with its
+ * tags. It writes no status and does not access the store.
  */
 import type { TSchema } from 'typebox';
 import type { CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
@@ -32,9 +32,9 @@ export interface EnsureTarget extends DriverTarget {
   /** Everything the machine needs to register. */
   bootstrap: {
     server_url: string;
-    /** PEM: the authority for that address, if it is not a public one. */
+    /** Certificate authority (PEM) for `server_url`, if it is not a public one. */
     ca?: string | null;
-    /** Other addresses of the control plane, for when that replica is gone. */
+    /** Other addresses of the control plane, used if `server_url` does not answer. */
     other_server_urls?: string[];
     /** The trace collector, for machines that can reach it. */
     otlp_endpoint?: string | null;
@@ -55,7 +55,7 @@ export interface DriverFailure {
   phase?: string;
 }
 
-/** The error that keeps a driver from continuing while it retries. */
+/** The error that makes a driver retry instead of continuing. */
 export interface WaitError {
   code: string;
   owner_layer: OwnerLayer;
@@ -63,26 +63,26 @@ export interface WaitError {
 
 interface Wait {
   outcome: 'wait';
-  /** Call again after this long, or when woken. */
+  /** The operation repeats the call after this time, or earlier when it is woken. */
   retry_seconds: number;
   message: string;
   /**
-   * The progress reached, without the parts of the message that change by themselves (a running
-   * clock is no progress).
+   * Identifies the progress: it changes only when there is progress. A message may change without
+   * progress, for example because it contains an elapsed time.
    */
   mark?: string;
-  /** The planned phase it is in. A phase that it has left before changes nothing. */
+  /** The planned phase that the launch is in. A phase that the launch has left is ignored. */
   phase?: string;
-  /** The provider has no capacity: the boot has not begun, so the boot budget does not run. */
+  /** The provider has no capacity. The boot has not begun, so its time budget does not run yet. */
   waits_for?: 'capacity';
   parts?: ProgressPart[];
   state?: DriverState;
 }
 
 /**
- * With `put_off` the upstream is busy, unavailable or throttling, and the call is retried at a time
- * that people see; otherwise the driver only looks again. `error` becomes part of the verdict if
- * the deadline passes meanwhile; the next answer with a phase replaces it.
+ * `put_off` means that the upstream is busy, unavailable or throttling; users see when the call is
+ * retried. Without `put_off` the driver only polls. If the deadline passes, `error` becomes part of
+ * the verdict, unless a later answer with a phase has replaced it.
  */
 export type DriverWait = Wait & ({ put_off: true; error: WaitError } | { put_off?: never; error?: WaitError });
 
@@ -99,36 +99,36 @@ export type DriverOutcome = DriverDone | DriverWait | DriverFailure;
 
 export type ProofKind = 'absent' | 'clean' | 'revoked';
 
-/** A statement bound to the caller's nonce, so that an old proof cannot be shown again. */
+/** A proof contains the caller's nonce, so that an old proof cannot be used again. */
 export interface DriverProof {
   kind: ProofKind;
   nonce: string;
-  /** The checks and their findings, in words and facts that anybody can verify. */
+  /** Each check with its result, precise enough for a person to repeat the check. */
   checked: { what: string; seen: string }[];
 }
 
 export type ProveOutcome = { outcome: 'done'; proof: DriverProof } | DriverWait | DriverFailure;
 
 export interface Observation {
-  /** The upstream's own word. `absent` if nothing of this instance exists upstream. */
+  /** The upstream's name for the state, or `absent` if no resource of this instance exists. */
   state: string;
   present: boolean;
-  /** Upstream says that it is ready for use; used only with `supervision: observe`. */
+  /** The upstream reports the machine as ready; used only with `supervision: observe`. */
   ready: boolean;
   detail: string | null;
-  /** It cannot be seen from here at all, so nothing is known about whether it exists. */
+  /** The machine could not be inspected, so it is unknown whether it exists. */
   unseen?: true;
 }
 
 export interface Diagnosis {
   summary: string;
-  /** A certain crash: waiting longer cannot help. */
+  /** True if the machine has certainly failed, so waiting longer cannot help. */
   certain: boolean;
-  /** The machine's own code for its end, if it left one: `setup_failed`. */
+  /** The error code that the machine left when it ended, such as `setup_failed`. */
   code?: string;
   /**
-   * Named texts that only the machine or its upstream has: console output, last lines, process
-   * list.
+   * Texts that only the machine or its upstream has, such as console output, the last log lines or
+   * a process list.
    */
   attachments: { name: string; text: string }[];
 }
@@ -139,7 +139,7 @@ export interface OwnedResource {
   kind: string;
   node_id: NodeId | null;
   node_instance_id: NodeInstanceId | null;
-  /** The cost of leaving it, if the upstream says so. */
+  /** The cost of the resource per hour, if the upstream reports it. */
   cost_per_hour?: number;
 }
 
@@ -147,11 +147,11 @@ export interface PlannedStep {
   phase: string;
   label: string;
   usual_seconds: number | null;
-  /** The layer that has to act if the step takes too long although nothing failed. */
+  /** The layer that must act if the step takes too long without an error. */
   owner_layer: OwnerLayer;
   /**
-   * The duration of slow runs, if the provider is known for them. People see both until the pool
-   * has its own history.
+   * The duration of a slow run, if the provider is known to be slow at times. Users see both
+   * durations until the pool has its own history.
    */
   slow_seconds?: number;
 }
@@ -159,38 +159,37 @@ export interface PlannedStep {
 export interface Driver {
   readonly name: string;
   /**
-   * `agent`: the node's agent registers and sends heartbeats. `observe`: each successful
+   * With `agent`, the node's agent registers and sends heartbeats. With `observe`, each successful
    * observation counts as a heartbeat.
    */
   readonly supervision: 'agent' | 'observe';
-  /** Whether this driver starts machines; `external` waits for others to do so. */
+  /** Whether this driver starts machines. The `external` driver waits for machines to join. */
   readonly launches: boolean;
-  /** Runs commands on the control plane's own host, so only an admin may declare such a pool. */
+  /** True if a pool runs code on the control plane's own host; only an admin may declare one. */
   readonly host_bound: boolean;
   /**
-   * For a host-bound driver: the id of this host, the only one whose machines it sees. It is also
-   * `host_id` in the state of an instance, so that what another host holds is never taken for gone.
+   * The id of this host, for a host-bound driver. Such a driver can only inspect machines of this
+   * host. It compares the `host_id` in an instance's state, so that it never reports a machine of
+   * another host as absent.
    */
   readonly host_id?: string;
-  /** The proof that ends a release of a node that is not reused. */
+  /** The kind of proof that ends the release of a node that is not reused. */
   readonly final_proof: ProofKind;
   readonly spec_schema: TSchema;
-  /**
-   * The phases of `ensure`, in order, if there is more than one; each is a step that people see.
-   */
+  /** Returns the phases of `ensure` in order. Users see each phase as a step. */
   plan(spec: unknown): PlannedStep[];
   ensure(target: EnsureTarget): Promise<DriverOutcome>;
   observe(target: DriverTarget): Promise<Observation>;
-  /** Ends the workload; the machine may stay. */
+  /** Ends the workload; the machine may keep running. */
   stop(target: DriverTarget): Promise<DriverOutcome>;
-  /** Removes what the workload left, as far as the driver can reach it. */
+  /** Removes what the workload left behind, as far as the driver can reach it. */
   clean(target: DriverTarget): Promise<DriverOutcome>;
-  /** Ends the machine and everything tagged with this instance. */
+  /** Deletes the machine and everything tagged with this instance. */
   destroy(target: DriverTarget): Promise<DriverOutcome>;
-  prove(target: DriverTarget, wanted: { kind: ProofKind; nonce: string }): Promise<ProveOutcome>;
+  prove(target: DriverTarget, request: { kind: ProofKind; nonce: string }): Promise<ProveOutcome>;
   diagnose(target: DriverTarget): Promise<Diagnosis>;
-  /** Everything upstream that carries this installation's tag. */
+  /** Lists all upstream resources with this installation's tag. */
   list_owned(installation_id: string): Promise<OwnedResource[]>;
-  /** Ends an `ensure` that is still under way upstream. */
+  /** Aborts an `ensure` that is still running upstream. */
   abort(target: DriverTarget): Promise<DriverOutcome>;
 }

@@ -1,8 +1,8 @@
-/** Shares one client per place, and one running list call per installation. */
+/** Shares clients and list calls. A place is an engine, a region or a subscription. */
 import { sharedScan } from '../base/batching/shared-scan.ts';
 import type { Clock } from '../base/clock.ts';
 
-/** A client that could not be opened is tried again. */
+/** Opens one client per place. If opening fails, the next call tries again. */
 export function openOnce<Client>(open: (place: string) => Promise<Client>): (place: string) => Promise<Client> {
   const clients = new Map<string, Promise<Client>>();
   return (place) => {
@@ -13,7 +13,7 @@ export function openOnce<Client>(open: (place: string) => Promise<Client>): (pla
   };
 }
 
-/** Concurrent observations of one installation share one list call per place. */
+/** Lets concurrent observations of one installation share one list call per place. */
 export function sharedLists<Client, Row>(
   clock: Clock,
   placeOf: (client: Client) => string,

@@ -1,4 +1,4 @@
-/** Reads the status, code or missing answer from the errors of several upstream clients. */
+/** Reads the HTTP status and the code from an error that an upstream client threw. */
 
 export function statusOf(error: unknown): number | null {
   return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
@@ -10,8 +10,8 @@ export function codeOf(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }
 
-/** System error codes for an address that does not answer. */
-export const unanswered = [
+/** System error codes which mean that an address cannot be reached or does not answer. */
+export const unansweredCodes = [
   'ECONNREFUSED',
   'ECONNRESET',
   'ECONNABORTED',

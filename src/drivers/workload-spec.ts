@@ -1,8 +1,8 @@
-/** The workload fields of a pool that are the same for every driver, with the same limits. */
+/** The workload fields of a pool, with their limits, that all drivers share. */
 import { Type } from 'typebox';
 import { isSecretReference, SecretReference } from '../contract/pool-fields/references.ts';
 
-/** A NUL would end an argument or a variable early, so it is refused before a launch. */
+/** Refuses a NUL, because it would cut off an argument or a variable at the launch. */
 export const plainText = (maxLength: number, minLength = 0) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
 
@@ -28,18 +28,18 @@ export const workloadEnv = (description: string) =>
 
 export type WorkloadEnv = Record<string, string | SecretReference>;
 
-/** The variables written out in the pool, without those that name a secret. */
+/** Returns the variables with a literal value, without those that refer to a secret. */
 export const literalEnv = (env: WorkloadEnv = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (isSecretReference(value) ? [] : [[name, value]])));
 
-/** The environment for a launch; all secrets must have been read by then. */
+/** Returns the environment for a launch. All secret references must have been resolved by then. */
 export function launchEnv(env: WorkloadEnv = {}): Record<string, string> {
-  const named = Object.values(env).find(isSecretReference);
-  if (named) throw new TypeError(`the secret ${named.secret} was not read before the launch`);
+  const unresolved = Object.values(env).find(isSecretReference);
+  if (unresolved) throw new TypeError(`the secret ${unresolved.secret} was not read before the launch`);
   return literalEnv(env);
 }
 
 export const shellText = (description: string) => Type.Optional(Type.String({ ...plainText(65_536), description }));
 
-export const setupScript = shellText('Shell, run before the agent registers.');
-export const cleanScript = shellText('Shell, run at release; another exit code than 0 fails the step.');
+export const setupScript = shellText('Shell script that runs before the agent registers.');
+export const cleanScript = shellText('Shell script that runs at release; an exit code other than 0 fails the step.');

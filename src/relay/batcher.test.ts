@@ -115,21 +115,21 @@ test.each<[keyof Heartbeat, Heartbeat]>([
 });
 
 test('sends a full batch at once, by count or by size', async () => {
-  const many = startBatcher({ beats_a_batch: 3 });
+  const many = startBatcher({ max_beats_per_batch: 3 });
   for (const name of ['a', 'b', 'c', 'd']) many.beat(name);
   await many.clock.advance(0);
   expect(credentialsOf(many.sent[0])).toEqual(['a', 'b', 'c']);
   await many.clock.advance(100);
   expect(credentialsOf(many.sent[1])).toEqual(['d']);
 
-  const large = startBatcher({ bytes_a_batch: 2_000 });
+  const large = startBatcher({ max_bytes_per_batch: 2_000 });
   for (const name of ['a', 'b', 'c']) large.beat(name, { message: 'x'.repeat(900) });
   await large.clock.advance(100);
   expect(large.sent.map(credentialsOf)).toEqual([['a', 'b'], ['c']]);
 });
 
 test('a small heartbeat does not overtake a large one of the same instance', async () => {
-  const { clock, sent, beat } = startBatcher({ bytes_a_batch: 1_500 });
+  const { clock, sent, beat } = startBatcher({ max_bytes_per_batch: 1_500 });
   beat('a', { message: 'x'.repeat(900) });
   beat('b', { status: 'ready', message: 'x'.repeat(900) });
   beat('b', { status: 'stopping' });
@@ -164,7 +164,7 @@ describe('while the control plane is unreachable', () => {
     expect(outcomes).toMatchObject([['a', { code: 'relay_upstream_away', status: 503 }]]);
     const [, outcome] = outcomes[0] ?? [];
     expect(outcome?.retry_after_seconds).toBeGreaterThanOrEqual(1);
-    expect(batcher.figures()).toMatchObject({ held: 0, unheard: 1 });
+    expect(batcher.figures()).toMatchObject({ held: 0, undelivered: 1 });
   });
 
   test('reports a refused token as such, not as an outage', async () => {
@@ -186,7 +186,7 @@ describe('while the control plane is unreachable', () => {
   });
 
   test('sends one batch at a time until one is answered', async () => {
-    const { clock, sent, beat } = startBatcher({ beats_a_batch: 1 });
+    const { clock, sent, beat } = startBatcher({ max_beats_per_batch: 1 });
     beat('a');
     await clock.advance(100);
     sent[0]?.fail();
@@ -225,7 +225,9 @@ test('refuses heartbeats beyond the limit of held ones', async () => {
   const { outcomes, batcher, clock, beat } = startBatcher({ held_beats: 2 });
   for (const name of ['a', 'b', 'c']) beat(name);
   await clock.advance(0);
-  expect(outcomes).toMatchObject([['c', { code: 'rate_limited', status: 429 }]]);
+  expect(outcomes).toMatchObject([
+    ['c', { code: 'rate_limited', status: 429, detail: 'The relay holds too many heartbeats.' }],
+  ]);
   expect(batcher.figures().held).toBe(2);
 });
 
@@ -238,4 +240,12 @@ test('on stop, sends held heartbeats and answers those that fail as not delivere
   await clock.advance(500);
   await stopped;
   expect(outcomes).toMatchObject([['a', { code: 'relay_upstream_away' }]]);
+});
+
+test('refuses new heartbeats while it stops, and says why', async () => {
+  const { clock, outcomes, batcher, beat } = startBatcher();
+  await batcher.stop();
+  beat('a');
+  await clock.advance(0);
+  expect(outcomes).toMatchObject([['a', { code: 'rate_limited', status: 429, detail: 'The relay is stopping.' }]]);
 });

@@ -39,8 +39,8 @@ export interface BatcherLimits {
   /** How long a heartbeat may wait for delivery. Agents wait longer than this for an answer. */
   hold_ms: number;
   retry: Span;
-  beats_a_batch: number;
-  bytes_a_batch: number;
+  max_beats_per_batch: number;
+  max_bytes_per_batch: number;
   batches_at_once: number;
   /** The limit on heartbeats that wait or are in flight. */
   held_beats: number;
@@ -50,8 +50,8 @@ export const defaultLimits: BatcherLimits = {
   batch_ms: 100,
   hold_ms: 8_000,
   retry: { first_ms: 100, max_ms: 2_000 },
-  beats_a_batch: 1_000,
-  bytes_a_batch: 900 * 1024,
+  max_beats_per_batch: 1_000,
+  max_bytes_per_batch: 900 * 1024,
   batches_at_once: 4,
   held_beats: 20_000,
 };
@@ -60,10 +60,10 @@ export interface BatcherFigures {
   held: number;
   taken: number;
   batches: number;
-  /** Heartbeats that were sent together with an equal one. */
-  joined: number;
+  /** Heartbeats merged into an equal one that was already waiting. */
+  merged: number;
   /** Heartbeats answered as not delivered. */
-  unheard: number;
+  undelivered: number;
   away_seconds: number;
 }
 
@@ -128,7 +128,7 @@ export function createHeartbeatBatcher(parts: {
   let cancelFlush: (() => void) | undefined;
   let cancelExpiry: (() => void) | undefined;
   let onEmpty: (() => void) | undefined;
-  const counts = { taken: 0, batches: 0, joined: 0, unheard: 0 };
+  const counts = { taken: 0, batches: 0, merged: 0, undelivered: 0 };
 
   const settle = (each: HeldBeat, outcome: BeatOutcome) => {
     held--;
@@ -138,7 +138,7 @@ export function createHeartbeatBatcher(parts: {
     if (held === 0) onEmpty?.();
   };
   const giveUp = (each: HeldBeat) => {
-    counts.unheard += each.answers.length;
+    counts.undelivered += each.answers.length;
     settle(each, refusedWith(lastFault.code, undeliveredBecause(lastFault), retrySeconds()));
   };
 
@@ -149,7 +149,7 @@ export function createHeartbeatBatcher(parts: {
     const skipped = new Set<string>();
     let bytes = 0;
     for (const each of queue) {
-      const fits = batch.length < limits.beats_a_batch && bytes + each.bytes <= limits.bytes_a_batch;
+      const fits = batch.length < limits.max_beats_per_batch && bytes + each.bytes <= limits.max_bytes_per_batch;
       if (!fits || inFlight.has(each.credential) || skipped.has(each.credential)) {
         remaining.push(each);
         skipped.add(each.credential);
@@ -250,7 +250,8 @@ export function createHeartbeatBatcher(parts: {
   return {
     take(credential, beat) {
       counts.taken++;
-      if (held >= limits.held_beats || isStopping)
+      if (isStopping) return Promise.resolve(refusedWith('rate_limited', 'The relay is stopping.', retrySeconds()));
+      if (held >= limits.held_beats)
         return Promise.resolve(refusedWith('rate_limited', 'The relay holds too many heartbeats.', retrySeconds()));
       const batchBeat = { credential, ...beat };
       const text = JSON.stringify(batchBeat);
@@ -259,7 +260,7 @@ export function createHeartbeatBatcher(parts: {
         // Merge only heartbeats that are equal in every field: the control plane may use any of
         // the fields.
         if (lastWaiting && lastWaiting.answers.length < maxAnswers && JSON.stringify(lastWaiting.beat) === text) {
-          counts.joined++;
+          counts.merged++;
           lastWaiting.answers.push(resolve);
           return;
         }
@@ -269,7 +270,7 @@ export function createHeartbeatBatcher(parts: {
         queue.push(heldBeat);
         waiting.set(credential, heldBeat);
         cancelExpiry ??= clock.after(expiryCheckMs, expireHeld);
-        if (queue.length >= limits.beats_a_batch && awaySinceMs === undefined) flush();
+        if (queue.length >= limits.max_beats_per_batch && awaySinceMs === undefined) flush();
         else schedule(limits.batch_ms);
       });
     },

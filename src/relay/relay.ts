@@ -122,9 +122,9 @@ export function logRefusals(log: Pick<Log, 'error'>): (refusal: Refusal) => void
 
 const metricTexts: Record<keyof RelayFigures, [name: string, type: 'counter' | 'gauge', help: string]> = {
   taken: ['beats_total', 'counter', 'Heartbeats received from agents'],
-  joined: ['beats_joined_total', 'counter', 'Heartbeats merged with an equal one of their instance'],
+  merged: ['beats_joined_total', 'counter', 'Heartbeats merged with an equal one of their instance'],
   batches: ['batches_total', 'counter', 'Batches sent to the control plane'],
-  unheard: ['beats_unheard_total', 'counter', 'Heartbeats answered as not delivered'],
+  undelivered: ['beats_unheard_total', 'counter', 'Heartbeats answered as not delivered'],
   held: ['beats_held', 'gauge', 'Heartbeats waiting for an answer'],
   away_seconds: ['upstream_away_seconds', 'gauge', 'Time that no batch could be delivered; 0 if all is well'],
   streaming: ['upstream_streaming', 'gauge', '1 if batches use a stream'],

@@ -1,4 +1,4 @@
-/** The agent's calls find the address of the control plane that answers. */
+/** Tests how calls choose among several addresses of the control plane. */
 import { expect, test } from 'vitest';
 import { type Answer, anyServer, type Call, type Transport } from './transport.ts';
 
@@ -13,7 +13,7 @@ const failure = {
   deadline_at: null,
 };
 
-/** A server with a scripted status; null: no answer. */
+/** A server that answers with the given status, or not at all if it is null. */
 function server(status: number | null) {
   const calls = { times: 0, status };
   const transport: Transport = {
@@ -31,7 +31,7 @@ function server(status: number | null) {
 
 const read = () => true;
 
-test('skips a dead address, and prefers the one that answered from then on', async () => {
+test('skips an address that does not answer, and then prefers the one that answered', async () => {
   const [dead, alive] = [server(null), server(200)];
   const http = anyServer([dead.transport, alive.transport]);
   expect(await http.call(call, read)).toMatchObject({ ok: true });
@@ -42,14 +42,14 @@ test('skips a dead address, and prefers the one that answered from then on', asy
   expect(await http.call(call, read)).toMatchObject({ ok: true });
 });
 
-test('a refusal is an answer; no other address is tried', async () => {
+test('does not try another address after a refusal', async () => {
   const [refusing, other] = [server(403), server(200)];
   const http = anyServer([refusing.transport, other.transport]);
   expect(await http.call(call, read)).toMatchObject({ ok: false, failure: { status: 403 } });
   expect(other.calls.times).toBe(0);
 });
 
-test('without any answer, each address was tried once and the failure is returned', async () => {
+test('tries each address once and returns the failure if none answers', async () => {
   const [one, two] = [server(null), server(null)];
   const http = anyServer([one.transport, two.transport]);
   expect(await http.call(call, read)).toMatchObject({ ok: false, failure: { status: null } });

@@ -1,7 +1,4 @@
-/**
- * Describes why a call to the control plane failed, and in which layer, in the terms of `doctor`
- * and the timeline.
- */
+/** Describes why and in which layer a call failed, with the codes of `doctor` and the timeline. */
 import { errorName, faultOfError, type PathFaultCode, pathFaults } from '../../contract/errors/path-faults.ts';
 import { errorText, isFields, numberOf, textOf } from '../state/shape.ts';
 
@@ -11,49 +8,49 @@ export interface CallFailure {
   /** The owner according to the error catalogue. */
   owner_layer: string;
   /**
-   * The narrowest layer: dns, tcp, tls, ca, ingress (a stranger answered), or the one that the
-   * server's problem names.
+   * The most specific layer: dns, tcp, tls, ca, ingress (something other than Slipway answered), or
+   * the layer that the server's problem names.
    */
   layer: string;
   code: string;
-  /** Null if there was no answer. */
+  /** The HTTP status; null if there was no answer. */
   status: number | null;
   detail: string;
   retry_after_seconds: number | null;
   deadline_at: string | null;
-  /** The last log line that the server kept although it refused the call. */
+  /** Number of the last log line that the server stored although it refused the call. */
   acknowledged_seq?: number;
 }
 
-const unanswered = { status: null, retry_after_seconds: null, deadline_at: null };
+const noAnswer = { status: null, retry_after_seconds: null, deadline_at: null };
 
-const ofFault = (call: string, code: PathFaultCode, detail: string): CallFailure => {
+const failureOfFault = (call: string, code: PathFaultCode, detail: string): CallFailure => {
   const { owner_layer, detail_layer } = pathFaults[code];
-  return { call, owner_layer, layer: detail_layer, code, detail, ...unanswered };
+  return { call, owner_layer, layer: detail_layer, code, detail, ...noAnswer };
 };
 
 export function failureOfError(call: string, error: unknown): CallFailure {
   const name = errorName(error);
   const detail = errorText(error);
-  return ofFault(
+  return failureOfFault(
     call,
     faultOfError(name ?? ''),
     name === null || detail.includes(name) ? detail : `${name}: ${detail}`,
   );
 }
 
-/** Nothing came back in time; `connected` says whether there was a connection. */
+/** No answer came in time. `connected` says whether the connection was established. */
 export function failureOfSilence(call: string, connected: boolean, seconds: number): CallFailure {
-  return ofFault(call, connected ? 'no_answer' : 'tcp_unreachable', `no answer within ${seconds} s`);
+  return failureOfFault(call, connected ? 'no_answer' : 'tcp_unreachable', `no answer within ${seconds} s`);
 }
 
 /**
- * A reply that is neither the expected one nor a problem of ours: a proxy, a login page, another
- * service on our port.
+ * The reply is neither the expected one nor a Slipway problem. It may come from a proxy, a login
+ * page or another service on the port.
  */
-export function failureOfStranger(call: string, status: number, text: string): CallFailure {
-  const detail = `answered ${status} with something that is not ours: ${text.slice(0, 120)}`;
-  return { ...ofFault(call, 'ingress_stranger', detail), status };
+export function failureOfForeignReply(call: string, status: number, text: string): CallFailure {
+  const detail = `answered ${status} with a reply that is not from Slipway: ${text.slice(0, 120)}`;
+  return { ...failureOfFault(call, 'ingress_stranger', detail), status };
 }
 
 export function failureOfProblem(call: string, status: number, body: unknown): CallFailure | null {
@@ -71,7 +68,7 @@ export function failureOfProblem(call: string, status: number, body: unknown): C
   };
 }
 
-/** Returns null for an invalid time, which would count as passed in every comparison. */
+/** Returns null for an invalid time, because every comparison with it would be false. */
 function timeOf(value: unknown): string | null {
   const text = textOf(value);
   return text === null || Number.isNaN(Date.parse(text)) ? null : text;
@@ -79,7 +76,7 @@ function timeOf(value: unknown): string | null {
 
 const transientStatus = new Set([408, 423, 425, 429]);
 
-/** Whether the same call may succeed later. An answer from a stranger is never final. */
+/** Whether the same call may succeed later. A foreign reply is always retried. */
 export function isTransient({ status, layer }: CallFailure): boolean {
   return status === null || layer === 'ingress' || status >= 500 || transientStatus.has(status);
 }

@@ -1,6 +1,7 @@
 /**
- * The agent's calls to the control plane, by the names of the route table. Reports every failure,
- * so that it becomes evidence.
+ * The agent's calls to the control plane, with the names of the route table. Failures are reported
+ * through `onFailure`, so that they become evidence. Expected failures, those of calls that the
+ * agent aborted, and those of `askTime` are not reported.
  */
 import { newSpanId, traceIdOf, traceparentOf } from '../../base/telemetry/trace.ts';
 import type {
@@ -46,14 +47,14 @@ export const agentCalls = {
 } as const;
 type CallName = keyof typeof agentCalls;
 
-export interface RegisterAs {
+export interface RegisterOptions {
   credential: string | null;
   correlation_id: string | null;
   signal: AbortSignal;
 }
 
 export interface ControlPlane {
-  register(request: RegisterRequest, as: RegisterAs): Promise<Answer<RegisterReply>>;
+  register(request: RegisterRequest, options: RegisterOptions): Promise<Answer<RegisterReply>>;
   rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
   taskKeys(signal: AbortSignal): Promise<Answer<TaskKeysReply>>;
   heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
@@ -66,8 +67,8 @@ export interface ControlPlane {
   prerequisites(results: PrerequisiteReport['results'], signal: AbortSignal): Promise<Answer<true>>;
   evidence(facts: Fact[], signal: AbortSignal): Promise<Answer<true>>;
   /**
-   * Learns the server's time from the Date header of any answer. Failures are left to the next call
-   * that matters.
+   * Makes a call only to learn the server's time from its Date header. Ignores failures, because
+   * the next call reports them.
    */
   askTime(timeout_ms: number, signal: AbortSignal): Promise<void>;
   /** See `Transport`. */
@@ -79,20 +80,20 @@ export interface ControlPlaneParts {
   credential(): string | null;
   timeout_ms: number;
   beat_answer_ms: number;
-  /** Called for each request, so that it carries the current id. */
+  /** Read for each request, because the id may change. */
   correlation_id(): string | null;
   onAnswer(call: CallName): void;
   onFailure(failure: CallFailure): void;
 }
 
-interface Sent {
+interface RequestOptions {
   id?: string;
   query?: string;
   json?: unknown;
   ndjson?: Buffer;
   credential?: string | null;
   correlation_id?: string | null;
-  /** Of the task that the call is about. */
+  /** The trace of the task that the call is about. */
   traceparent?: string | undefined;
   timeout_ms?: number;
   answer_timeout_ms?: number;
@@ -102,40 +103,45 @@ interface Sent {
   signal: AbortSignal;
 }
 
-/** How many polls go without `idle` after a server of an earlier version refused it. */
+/** How many polls omit `idle` after a server of an earlier version refused it. */
 const max_polls_without_idle = 100;
 
 export function controlPlane(parts: ControlPlaneParts): ControlPlane {
-  const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
-    const shown = parts.credential();
-    const answer = await parts.transport.call(requestOf(parts, name, sent), read);
-    // The credential was rotated during the call: it is not unknown, only outdated, so repeat the
-    // call.
-    const isFormer = sent.credential === undefined && shown !== parts.credential() && !sent.signal.aborted;
-    if (!answer.ok && answer.failure.code === 'credential_unknown' && isFormer) return send(name, sent, read);
+  const send = async <T>(
+    name: CallName,
+    options: RequestOptions,
+    read: (body: unknown) => T | null,
+  ): Promise<Answer<T>> => {
+    const usedCredential = parts.credential();
+    const answer = await parts.transport.call(requestOf(parts, name, options), read);
+    // If the credential was rotated during the call, it is not unknown but outdated: repeat the
+    // call with the new one.
+    const isOutdated =
+      options.credential === undefined && usedCredential !== parts.credential() && !options.signal.aborted;
+    if (!answer.ok && answer.failure.code === 'credential_unknown' && isOutdated) return send(name, options, read);
     if (answer.ok) parts.onAnswer(name);
     // A call that we aborted ourselves has not failed.
-    else if (!sent.signal.aborted && answer.failure.code !== sent.expected_code) parts.onFailure(answer.failure);
+    else if (!options.signal.aborted && answer.failure.code !== options.expected_code) parts.onFailure(answer.failure);
     return answer;
   };
   let remaining_without_idle = 0;
   return {
-    register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
+    register: (json, options) => send('agent-register', { json, ...options }, readRegisterReply),
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
     taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
     heartbeat: (json, signal) =>
       send('agent-heartbeat', { json, signal, answer_timeout_ms: parts.beat_answer_ms }, readBeatReply),
     async nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
-      const sent = { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal };
+      const options = { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal };
       if (remaining_without_idle > 0) remaining_without_idle--;
       else {
-        const idle = { query: `${sent.query}&idle=true`, expected_code: 'invalid_request' };
-        const answer = await send('agent-task-next', { ...sent, ...idle }, readNextTask);
+        const idle = { query: `${options.query}&idle=true`, expected_code: 'invalid_request' };
+        const answer = await send('agent-task-next', { ...options, ...idle }, readNextTask);
         if (answer.ok || answer.failure.code !== 'invalid_request') return answer;
         remaining_without_idle = max_polls_without_idle;
       }
-      return send('agent-task-next', sent, readNextTask);
+      return send('agent-task-next', options, readNextTask);
     },
     progress: ({ task_id, correlation_id, traceparent }, message, signal) =>
       send('agent-task-progress', { id: task_id, json: { message }, correlation_id, traceparent, signal }, readLease),
@@ -152,11 +158,11 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   };
 }
 
-/** Routine calls belong to the trace but are not worth a span. */
+/** Routine calls name the trace but are not sampled, so they create no spans. */
 const routineTraceparent = (correlation_id: string) =>
   traceparentOf({ trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: false });
 
-function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
+function requestOf(parts: ControlPlaneParts, name: CallName, options: RequestOptions): Call {
   const {
     id,
     query = '',
@@ -166,15 +172,15 @@ function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
     timeout_ms = parts.timeout_ms,
     answer_timeout_ms,
     is_poll = false,
-  } = sent;
-  const credential = sent.credential === undefined ? parts.credential() : sent.credential;
-  const correlation_id = sent.correlation_id ?? parts.correlation_id();
+  } = options;
+  const credential = options.credential === undefined ? parts.credential() : options.credential;
+  const correlation_id = options.correlation_id ?? parts.correlation_id();
   const body = ndjson ?? (json === undefined ? undefined : JSON.stringify(json));
   const headers: Record<string, string> = { accept: 'application/json' };
   if (body !== undefined) headers['content-type'] = ndjson ? 'application/x-ndjson' : 'application/json';
   if (credential !== null) headers.authorization = `Bearer ${credential}`;
   if (correlation_id !== null) headers['x-correlation-id'] = correlation_id;
-  const traceparent = sent.traceparent ?? (correlation_id === null ? null : routineTraceparent(correlation_id));
+  const traceparent = options.traceparent ?? (correlation_id === null ? null : routineTraceparent(correlation_id));
   if (traceparent !== null) headers.traceparent = traceparent;
   const path = agentCalls[name].replace('{id}', encodeURIComponent(id ?? '')) + query;
   return {

@@ -1,7 +1,7 @@
 /**
- * Rotates the credential before it expires, at a random moment, and at once if the server reports
- * it expired. The new one is on disk before its first use, and the former one stays valid until
- * then, so a crash loses nothing.
+ * Rotates the credential at a random moment before it expires, or at once if the server reports it
+ * as expired. The new credential is on disk before its first use, and the old one stays valid until
+ * that use, so a crash loses nothing.
  */
 import { backoff } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -13,7 +13,7 @@ import type { StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 import { type CallFailure, describeFailure } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { signed } from './keys.ts';
+import { signatureOf } from './keys.ts';
 import type { ServerTime } from './server-time.ts';
 
 /** Returns null on success; from then on every call uses the new credential. */
@@ -25,17 +25,17 @@ export async function rotateOnce(parts: {
   const { server, state, signal } = parts;
   const { identity, private_key } = state.read();
   if (!identity) return null;
-  const answer = await server.rotate({ signature: signed(private_key, rotationBody(identity)) }, signal);
+  const answer = await server.rotate({ signature: signatureOf(private_key, rotationBody(identity)) }, signal);
   if (!answer.ok) return answer.failure;
-  // The machine may have joined again meanwhile; this credential then belongs to a former instance.
+  // If the machine joined again meanwhile, this credential belongs to a former instance.
   if (state.read().identity?.credential === identity.credential)
     state.update({ identity: { ...identity, ...answer.body } });
   return null;
 }
 
 export interface CredentialRotation {
-  /** Call it if the server refuses the credential as expired. */
-  now(): void;
+  /** Rotates at once. Call it if the server refuses the credential as expired. */
+  rotateNow(): void;
   done: Promise<void>;
 }
 
@@ -48,30 +48,31 @@ export interface RotationParts {
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** The credential is lost for good: the machine has to enrol or join again. */
+  /** Called if the credential cannot be renewed: the machine must enrol or join again. */
   onLost(failure: CallFailure): void;
 }
 
-/** Spreads overdue rotations, and those without a known expiry, over a fleet. */
+/** These spread the fleet's overdue rotations, and rotations without a known expiry, over time. */
 const overdueSpreadMs = 60_000;
 const firstExpirySpreadMs = 3_600_000;
-/** Fraction of the remaining time: late enough to be rare, early enough for many retries. */
-const earliest = 0.6;
-const latest = 0.8;
+/** Fractions of the remaining time: late enough to be rare, early enough for many retries. */
+const earliestFraction = 0.6;
+const latestFraction = 0.8;
 
 export function credentialRotation(parts: RotationParts): CredentialRotation {
   const { clock, time, state, server, report, log, timing, signal } = parts;
-  const rest = waker(clock, signal);
+  const rotationPause = waker(clock, signal);
   const pauses = backoff(timing.rotate_retry);
   let neverExpires = false;
 
-  /** Null if no rotation is scheduled; another event may still trigger one. */
+  /** Null if no rotation is scheduled. `rotateNow` may still trigger one. */
   const dueInMs = (): number | null => {
     const expires_at = state.read().identity?.credential_expires_at;
     if (expires_at === undefined || (expires_at === null && neverExpires)) return null;
     if (expires_at === null) return Math.random() * firstExpirySpreadMs;
-    const left_ms = Date.parse(expires_at) - time.nowMs();
-    return left_ms > 0 ? left_ms * (earliest + Math.random() * (latest - earliest)) : Math.random() * overdueSpreadMs;
+    const remaining_ms = Date.parse(expires_at) - time.nowMs();
+    if (remaining_ms <= 0) return Math.random() * overdueSpreadMs;
+    return remaining_ms * (earliestFraction + Math.random() * (latestFraction - earliestFraction));
   };
 
   /** Returns the pause before the next try, or undefined on success. */
@@ -88,58 +89,58 @@ export function credentialRotation(parts: RotationParts): CredentialRotation {
     pauses.reset();
     neverExpires = state.read().identity?.credential_expires_at === null;
     log.info('the credential was rotated');
-    // First use of the new credential ends the former one, even if heartbeats go by a stream that
-    // was opened with it.
+    // The first use of the new credential ends the old one. Heartbeats may use a stream that was
+    // opened with the old one, so make a call with the new one here.
     await server.heartbeat(report.current(), signal);
     return undefined;
   };
 
   const credential = () => state.read().identity?.credential ?? null;
-  /** The credential that the server called expired; several calls may report the same one. */
-  let refused: string | null = null;
+  /** The credential that the server reported as expired. Several calls may report the same one. */
+  let expiredCredential: string | null = null;
   const run = async () => {
     let retry_ms: number | undefined;
     while (!signal.aborted) {
       const wait_ms = retry_ms ?? dueInMs();
       const due_ms = wait_ms === null ? Number.POSITIVE_INFINITY : clock.monotonicMs() + wait_ms;
-      await rest.rest(wait_ms);
-      const isDue = clock.monotonicMs() >= due_ms || (refused !== null && refused === credential());
-      refused = null;
+      await rotationPause.rest(wait_ms);
+      const isDue = clock.monotonicMs() >= due_ms || (expiredCredential !== null && expiredCredential === credential());
+      expiredCredential = null;
       if (isDue && !signal.aborted) retry_ms = await rotate();
     }
   };
   return {
-    now() {
-      // After a failed try, its pause applies.
+    rotateNow() {
+      // A failed rotation is retried after its pause, not earlier.
       if (pauses.tries() > 0) return;
-      refused = credential();
-      rest.wake();
+      expiredCredential = credential();
+      rotationPause.wake();
     },
     done: run(),
   };
 }
 
 interface CredentialDoubt {
-  /** A call was answered, so the credential is known. */
-  dispelled(): void;
+  /** Call it after a successful call: the credential is known. */
+  clear(): void;
   confirmedBy(failure: CallFailure): boolean;
 }
 
 /**
- * Decides when to believe `credential_unknown`: one may come from a server whose store is being
- * restored, many over a while do not.
+ * Decides when to believe `credential_unknown`. A single answer may come from a server whose
+ * database is being restored, so the answers must continue for a while.
  */
 export function credentialDoubt(clock: Clock, doubt_ms: number): CredentialDoubt {
-  let since: number | null = null;
+  let sinceMs: number | null = null;
   return {
-    dispelled() {
-      since = null;
+    clear() {
+      sinceMs = null;
     },
     confirmedBy({ code }) {
       if (code !== 'credential_unknown') return false;
-      since ??= clock.monotonicMs();
-      if (clock.monotonicMs() - since < doubt_ms) return false;
-      since = null;
+      sinceMs ??= clock.monotonicMs();
+      if (clock.monotonicMs() - sinceMs < doubt_ms) return false;
+      sinceMs = null;
       return true;
     },
   };

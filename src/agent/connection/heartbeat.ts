@@ -1,6 +1,6 @@
 /**
  * Sends heartbeats at the interval that the server assigned last, at once when the report changes,
- * and sooner after a failure.
+ * and after a failure earlier than at the next interval.
  */
 import { backoff, jittered } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -8,7 +8,7 @@ import type { SelfReport } from '../life/report.ts';
 import { waker } from '../life/waker.ts';
 import type { Log } from '../log.ts';
 import type { StateFile } from '../state/state-file.ts';
-import { keepKeys } from '../tasks/task-keys.ts';
+import { storeKeys } from '../tasks/task-keys.ts';
 import type { Timing } from '../timing.ts';
 import { describeFailure } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
@@ -28,8 +28,8 @@ export interface HeartbeatParts {
 export interface HeartbeatLoop {
   /** Sends a heartbeat now, and resolves when it was answered or failed. */
   beat(): Promise<void>;
-  /** The server wants a heartbeat within this time, earlier than the next one is due. */
-  sooner(seconds: number): void;
+  /** Sends the next heartbeat within this time if it is due later. */
+  beatWithin(seconds: number): void;
   done: Promise<void>;
 }
 
@@ -37,24 +37,24 @@ export interface HeartbeatLoop {
 const clampInterval = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
 
 /**
- * Longest pause between retries, or a third of the interval if that is longer. A small fleet
- * recovers within seconds of an outage; a large one, with long intervals, does not return all at
- * once.
+ * The longest pause between retries, unless a third of the interval is longer. A small fleet
+ * recovers within seconds after an outage. A large fleet has long intervals and must not return all
+ * at once.
  */
-const min_cap_ms = 4_000;
+const min_max_pause_ms = 4_000;
 
-/** A released machine should resume soon after it is free, not at its next regular heartbeat. */
-const whileCleaningSeconds = 1;
+/** A released machine learns from a heartbeat's reply that it may resume, so it asks often. */
+const cleaningIntervalSeconds = 1;
 const nextSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
-  node_status === 'cleaning' ? Math.min(whileCleaningSeconds, heartbeat_interval_seconds) : heartbeat_interval_seconds;
+  node_status === 'cleaning'
+    ? Math.min(cleaningIntervalSeconds, heartbeat_interval_seconds)
+    : heartbeat_interval_seconds;
 
 export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   const { clock, server, report, state, log, timing, signal, onReply } = parts;
-  const rest = waker(clock, signal);
+  const beatPause = waker(clock, signal);
   const pauses = backoff(timing.beat_retry);
-  /**
-   * The assigned interval. A retry never comes later than the next regular heartbeat would have.
-   */
+  /** The assigned interval, which also limits the pause before a retry. */
   let interval_ms = Number.POSITIVE_INFINITY;
 
   /** Returns how long to wait until the next heartbeat. */
@@ -63,24 +63,24 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
     if (answer.ok) {
       if (pauses.tries() > 0) log.info('heartbeats are answered again', { failed_beats: pauses.tries() });
       pauses.reset();
-      if (answer.body.task_keys) keepKeys(state, { task_keys: answer.body.task_keys }, log);
+      if (answer.body.task_keys) storeKeys(state, { task_keys: answer.body.task_keys }, log);
       onReply(answer.body);
       interval_ms = clampInterval(nextSeconds(answer.body)) * 1000;
       return jittered(interval_ms);
     }
     if (signal.aborted) return 0;
-    // The heartbeat was received, but the server is overloaded: not a failure, and the server says
-    // when the next is due.
+    // The server received the heartbeat but is overloaded. This is not a failure, and the server
+    // says when the next heartbeat is due.
     const { code, retry_after_seconds } = answer.failure;
     if (code === 'beats_slow_down' && retry_after_seconds !== null) {
       pauses.reset();
       return clampInterval(retry_after_seconds) * 1000;
     }
-    const cap_ms = Math.max(min_cap_ms, interval_ms / 3);
-    // The timeout was pause enough, unless the fleet is large.
-    const hasWaited = code === 'no_answer' && cap_ms === min_cap_ms;
+    const max_pause_ms = Math.max(min_max_pause_ms, interval_ms / 3);
+    // The agent has already waited for the timeout. Only in a large fleet it must wait longer.
+    const hasWaited = code === 'no_answer' && max_pause_ms === min_max_pause_ms;
     const next_ms = pauses.nextMs();
-    const pause_ms = Math.min(hasWaited ? timing.beat_retry.first_ms : next_ms, interval_ms, cap_ms);
+    const pause_ms = Math.min(hasWaited ? timing.beat_retry.first_ms : next_ms, interval_ms, max_pause_ms);
     const retry_ms = Math.max(pause_ms, (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;
@@ -89,24 +89,24 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   let due_ms = Number.POSITIVE_INFINITY;
   const run = async () => {
     while (!signal.aborted) {
-      // A request for an earlier heartbeat during this one is not satisfied by it.
+      // A request that comes while this heartbeat is under way asks for another one.
       due_ms = Number.POSITIVE_INFINITY;
       const wait_ms = await beat();
       due_ms = clock.monotonicMs() + wait_ms;
-      await rest.rest(wait_ms);
+      await beatPause.rest(wait_ms);
     }
   };
-  report.onChange(rest.wake);
+  report.onChange(beatPause.wake);
   return {
     async beat() {
       await beat();
     },
-    sooner(seconds) {
+    beatWithin(seconds) {
       // The server asks the whole fleet at once, so each agent picks a random moment.
       const wait_ms = Math.random() * clampInterval(seconds) * 1000;
       if (clock.monotonicMs() + wait_ms >= due_ms) return;
       due_ms = clock.monotonicMs() + wait_ms;
-      clock.after(wait_ms, rest.wake);
+      clock.after(wait_ms, beatPause.wake);
     },
     done: run(),
   };

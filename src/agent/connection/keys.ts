@@ -1,4 +1,4 @@
-/** Ed25519: signs with the agent's own key, and verifies signatures of the control plane. */
+/** Signs with the agent's Ed25519 key, and verifies signatures of the control plane. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 
@@ -10,12 +10,13 @@ export function newKeyPair(): string {
 const privateKey = (base64: string) =>
   createPrivateKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'pkcs8' });
 
-/** SPKI DER in base64, as on the wire. */
+/** Returns the public key as SPKI DER in base64, as on the wire. */
 export function publicKeyOf(private_key: string): string {
   return createPublicKey(privateKey(private_key)).export({ type: 'spki', format: 'der' }).toString('base64');
 }
 
-export function signed(private_key: string, value: unknown): string {
+/** Signs the canonical JSON of a value; the signature is in base64. */
+export function signatureOf(private_key: string, value: unknown): string {
   return sign(null, Buffer.from(canonicalJson(value)), privateKey(private_key)).toString('base64');
 }
 

@@ -1,7 +1,4 @@
-/**
- * Registers the instance: the first time with its enrolment or join token, later with its
- * credential.
- */
+/** Registers the instance, first with its enrolment or join token and later with its credential. */
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../../contract/agent/agent.ts';
@@ -11,13 +8,13 @@ import type { AgentEnd } from '../life/exit.ts';
 import type { Log } from '../log.ts';
 import type { AgentConfig } from '../state/config.ts';
 import { type StateFile, tokenDigest } from '../state/state-file.ts';
-import { acceptedKeys } from '../tasks/task-keys.ts';
+import { acceptKeys } from '../tasks/task-keys.ts';
 import type { Timing } from '../timing.ts';
 import { agentVersion } from '../version.ts';
 import { type CallFailure, describeFailure, isTransient } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { rotateOnce } from './credential.ts';
-import { publicKeyOf, signed } from './keys.ts';
+import { publicKeyOf, signatureOf } from './keys.ts';
 import type { ServerTime } from './server-time.ts';
 
 export interface RegisterParts {
@@ -35,8 +32,8 @@ export interface RegisterParts {
 }
 
 /**
- * Tries before the agent gives up at its deadline if the server has never answered. Until then it
- * has only its own clock, which may be wrong.
+ * If the server has never answered, the agent knows only its own clock, which may be wrong. It then
+ * tries at least this often before it gives up at its deadline.
  */
 const min_tries_on_own_clock = 3;
 
@@ -48,12 +45,12 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     return { code: 'registration_refused', reason, failure: { code: 'token_missing', detail: '' } };
   }
   const pauses = backoff(timing.register_retry);
-  if (stages.unsent().length > 0 && !parts.time.wasHeard())
+  if (stages.unsent().length > 0 && !parts.time.isKnown())
     await parts.server.askTime(timing.ask_time_timeout_ms, signal);
   let deadline_at = firstDeadline(parts);
-  // A machine that has joined before sends the key proof at once; another only if it is refused.
+  // A machine that joined before sends the key proof at once, others only after a refusal.
   let withKeyProof = state.read().enrolled_with !== null;
-  let triedProof = false;
+  let hasTriedProof = false;
   let offersRotation = true;
   while (!signal.aborted) {
     const { identity } = state.read();
@@ -71,14 +68,14 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (signal.aborted) break;
     const { failure } = answer;
     if (failure.code === 'credential_unknown' && config.join_token) {
-      // When it joins again, its key can still prove that it is the machine of this name.
+      // With its key the machine can still prove that it is the one with this name.
       log.warn('the server does not know this credential; joining again');
       state.update({ identity: null });
       continue;
     }
-    if (asksForProof(failure) && config.join_token && !triedProof) {
-      // The proof is signed with the server's time, which the refusal has brought.
-      triedProof = true;
+    if (asksForProof(failure) && config.join_token && !hasTriedProof) {
+      // The proof contains the server's time, which is known from the refusal.
+      hasTriedProof = true;
       withKeyProof = true;
       continue;
     }
@@ -89,10 +86,10 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       continue;
     }
     if (failure.code === 'credential_expired' && identity) {
-      const refused = await rotateOnce({ ...parts, state, signal });
-      if (!refused) continue;
-      if (!isTransient(refused) && !config.join_token) return refusal(refused);
-      if (!isTransient(refused)) {
+      const rotationFailure = await rotateOnce({ ...parts, state, signal });
+      if (!rotationFailure) continue;
+      if (!isTransient(rotationFailure) && !config.join_token) return refusal(rotationFailure);
+      if (!isTransient(rotationFailure)) {
         log.warn('the credential has expired and cannot be renewed; joining again');
         state.update({ identity: null });
         continue;
@@ -106,8 +103,8 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       state.update({ deadline_at });
     }
     const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
-    const late = !identity && isPast(parts, deadline_at, pauses.tries());
-    if (late)
+    const isLate = !identity && isPast(parts, deadline_at, pauses.tries());
+    if (isLate)
       return {
         code: 'registration_deadline',
         reason: deadlineReason(deadline_at, pauses.tries(), failure),
@@ -128,9 +125,9 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
  * earlier process of this agent, whichever is later.
  */
 function firstDeadline({ config, state }: RegisterParts): string | null {
-  const { deadline_at: received } = state.read();
-  if (received === null || config.deadline_at === null) return received ?? config.deadline_at;
-  return Date.parse(received) > Date.parse(config.deadline_at) ? received : config.deadline_at;
+  const { deadline_at: stored } = state.read();
+  if (stored === null || config.deadline_at === null) return stored ?? config.deadline_at;
+  return Date.parse(stored) > Date.parse(config.deadline_at) ? stored : config.deadline_at;
 }
 
 const asksForProof = ({ code }: CallFailure) => code === 'identity_unproven' || code === 'name_taken';
@@ -146,16 +143,16 @@ function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 
   const signed_at = moment(time.nowMs()).toISOString();
   const agent_public_key = publicKeyOf(private_key);
   const body = keyProofBody({ name, join_token, agent_public_key, base_url: base_url ?? undefined, signed_at });
-  return { key_proof: { signed_at, signature: signed(private_key, body) } };
+  return { key_proof: { signed_at, signature: signatureOf(private_key, body) } };
 }
 
 function requestOf(
   parts: RegisterParts,
   { withKeyProof, offersRotation }: { withKeyProof: boolean; offersRotation: boolean },
 ): RegisterRequest {
-  const { config, state, stages: recorded } = parts;
+  const { config, state, stages: bootStages } = parts;
   const { identity, private_key } = state.read();
-  const stages = identity ? recorded.unsent() : recorded.all();
+  const stages = identity ? bootStages.unsent() : bootStages.all();
   const token = config.enrollment_token
     ? { enrollment_token: config.enrollment_token }
     : config.join_token
@@ -177,14 +174,15 @@ function requestOf(
 function saveRegistration({ config, state, log }: RegisterParts, reply: RegisterReply): AgentEnd | null {
   const { node_id, node_instance_id } = reply;
   const credential = reply.credential ?? state.read().identity?.credential;
-  if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
+  if (!credential)
+    return { code: 'registration_refused', reason: 'the server registered the agent but sent no credential' };
   const token = config.enrollment_token ?? config.join_token;
   const { credential_expires_at } = reply;
   const expiry = credential_expires_at === undefined ? {} : { credential_expires_at };
   state.update({
     identity: { node_id, node_instance_id, credential, ...expiry },
     enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
-    task_keys: acceptedKeys(state.read().task_keys, reply, log),
+    task_keys: acceptKeys(state.read().task_keys, reply, log),
     task_key_refresh_seconds: reply.task_key_refresh_seconds ?? null,
     requires: reply.requires ?? null,
     boot_stages_sent: state.read().boot_stages.length,
@@ -199,15 +197,15 @@ function refusal(failure: CallFailure): AgentEnd {
 
 const failureOf = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
 
-/** A pause ends at the deadline at the latest, for one last try: the server may accept it late. */
+/** A pause ends at the deadline at the latest, so that one last try follows. */
 function msUntilDeadline({ time }: RegisterParts, deadline_at: string | null): number {
-  const left_ms = deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(deadline_at) - time.nowMs();
-  return left_ms > 0 ? left_ms : Number.POSITIVE_INFINITY;
+  const remaining_ms = deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(deadline_at) - time.nowMs();
+  return remaining_ms > 0 ? remaining_ms : Number.POSITIVE_INFINITY;
 }
 
 function isPast({ time }: RegisterParts, deadline_at: string | null, tries: number): boolean {
   if (deadline_at === null || Date.parse(deadline_at) > time.nowMs()) return false;
-  return time.wasHeard() || tries >= min_tries_on_own_clock;
+  return time.isKnown() || tries >= min_tries_on_own_clock;
 }
 
 const deadlineReason = (deadline_at: string | null, tries: number, lastFailure: CallFailure) =>

@@ -19,9 +19,12 @@ export function readTaskKeys(body: unknown): TaskKeysReply | null {
     : null;
 }
 
-/** An invalid time would never be due. */
-const expiryIn = ({ credential_expires_at: at }: Fields): { credential_expires_at?: string | null } =>
-  at === null || (typeof at === 'string' && !Number.isNaN(Date.parse(at))) ? { credential_expires_at: at } : {};
+/** Ignores an invalid time: a rotation would never be due. */
+const expiryIn = ({ credential_expires_at }: Fields): { credential_expires_at?: string | null } =>
+  credential_expires_at === null ||
+  (typeof credential_expires_at === 'string' && !Number.isNaN(Date.parse(credential_expires_at)))
+    ? { credential_expires_at }
+    : {};
 
 export function readCredentialReply(body: unknown): CredentialReply | null {
   if (!isFields(body) || typeof body.credential !== 'string') return null;
@@ -35,7 +38,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
   if (typeof heartbeat_interval_seconds !== 'number') return null;
   const { requires } = body;
   const log_acknowledged_seq = numberOf(body.log_acknowledged_seq);
-  // An unreadable list must not pass for a machine without requirements.
+  // An unreadable list must not look like a machine without requirements.
   if (requires !== undefined && !isPrerequisites(requires)) return null;
   return {
     node_id,
@@ -61,7 +64,7 @@ export function readBeatReply(body: unknown): BeatReply | null {
   return { node_status, heartbeat_interval_seconds, tasks_waiting, ...(isTaskKeys(task_keys) ? { task_keys } : {}) };
 }
 
-/** Keeps unknown fields of the task, because the signature covers all of them. */
+/** Accepts unknown fields of the task, because the signature covers them too. */
 const isTask = (value: unknown): value is SignedTask =>
   isFields(value) &&
   ['task_id', 'type', 'node_id', 'node_instance_id', 'expires_at', 'kid', 'signature'].every(

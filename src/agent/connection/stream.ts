@@ -1,6 +1,6 @@
 /**
- * Keeps a stream to the control plane open if the agent was configured to. While it is open,
- * heartbeats and tasks use it; otherwise they use HTTP. Reconnects with growing, random pauses.
+ * Keeps a stream to the control plane open, if the configuration asks for it. Heartbeats and tasks
+ * use the stream while it is open, and HTTP otherwise. Reconnects with growing, random pauses.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -16,8 +16,8 @@ import {
   type CallFailure,
   describeFailure,
   failureOfError,
+  failureOfForeignReply,
   failureOfProblem,
-  failureOfStranger,
 } from './call-failure.ts';
 import type { ControlPlane, ControlPlaneParts } from './control-plane.ts';
 import { type BeatReply, readBeatReply, readNextTask } from './replies.ts';
@@ -30,15 +30,15 @@ interface StreamConnectionParts {
   ca: string | null;
   credential: string;
   timeout_ms: number;
-  /** A failure that the server sent by itself; it concerns no particular heartbeat. */
+  /** Called for a failure that the server sends without a heartbeat's number. */
   onFailure(failure: CallFailure): void;
   onInterval(seconds: number): void;
 }
 
 interface StreamConnection {
-  /** Null if the connection ended, or was given up, before the answer came. */
+  /** Resolves to null if the connection ended before the answer came. */
   beat(beat: Heartbeat): Promise<Answer<BeatReply> | null>;
-  /** Null if the connection ended before a task came. */
+  /** Resolves to null if the connection ended or the signal aborted before a task came. */
   nextTask(signal: AbortSignal): Promise<SignedTask | null>;
   ended: Promise<{ close_code: number; reason: string }>;
   close(): void;
@@ -54,11 +54,11 @@ async function failureOfResponse(response: IncomingMessage): Promise<CallFailure
   let text = '';
   for await (const chunk of response) if (text.length < max_problem_bytes) text += chunk;
   const status = response.statusCode ?? 0;
-  return failureOfProblem(call, status, parsed(text)) ?? failureOfStranger(call, status, text);
+  return failureOfProblem(call, status, parseJson(text)) ?? failureOfForeignReply(call, status, text);
 }
 
 /** Invalid JSON reads as undefined, which no frame reader accepts. */
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -68,8 +68,9 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Opens one WebSocket to the control plane: frames up, answers by number, tasks and intervals as
- * they come. It never reconnects; pending calls resolve with null when it ends.
+ * Opens one WebSocket to the control plane. Answers are matched to heartbeats by number; tasks and
+ * intervals come at any time. When the socket ends, pending calls resolve to null. It does not
+ * reconnect.
  */
 async function openStreamConnection(
   server_url: string,
@@ -85,62 +86,62 @@ async function openStreamConnection(
     maxPayload: max_frame_bytes,
   });
   return new Promise((resolve) => {
-    const refused = (failure: CallFailure) => resolve({ ok: false, failure });
-    socket.on('upgrade', ({ headers }) => parts.time.heard(headers.date, sent_ms, parts.clock.monotonicMs()));
+    const fail = (failure: CallFailure) => resolve({ ok: false, failure });
+    socket.on('upgrade', ({ headers }) => parts.time.onDate(headers.date, sent_ms, parts.clock.monotonicMs()));
     socket.once('unexpected-response', (request, response) => {
       failureOfResponse(response)
         .catch((error) => failureOfError(call, error))
-        .then(refused)
+        .then(fail)
         .finally(() => request.destroy());
     });
-    // Once it is open, an error is followed by `close`, which reports it.
-    socket.on('error', (error) => refused(failureOfError(call, error)));
-    socket.once('open', () => resolve({ ok: true, connection: connectionOf(socket, parts) }));
+    // After the socket has opened, `close` follows every error and reports it.
+    socket.on('error', (error) => fail(failureOfError(call, error)));
+    socket.once('open', () => resolve({ ok: true, connection: createConnection(socket, parts) }));
   });
 }
 
-function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInterval }: StreamConnectionParts) {
-  const waiting = new Map<number, (answer: Answer<BeatReply> | null) => void>();
-  let takeTask: ((task: SignedTask | null) => void) | null = null;
-  let saysIdle = true;
+function createConnection(socket: WebSocket, { clock, timeout_ms, onFailure, onInterval }: StreamConnectionParts) {
+  const pendingBeats = new Map<number, (answer: Answer<BeatReply> | null) => void>();
+  let onTask: ((task: SignedTask | null) => void) | null = null;
+  let sendsIdle = true;
   let seq = 0;
 
   const send = (frame: object) => socket.send(JSON.stringify(frame));
-  const wantTask = () => send(saysIdle ? { tasks: true, idle: true } : { tasks: true });
-  const answered = (number: number | null, answer: Answer<BeatReply> | null) => {
+  const requestTask = () => send(sendsIdle ? { tasks: true, idle: true } : { tasks: true });
+  const resolveBeat = (number: number | null, answer: Answer<BeatReply> | null) => {
     if (number === null) return;
-    waiting.get(number)?.(answer);
-    waiting.delete(number);
+    pendingBeats.get(number)?.(answer);
+    pendingBeats.delete(number);
   };
   const onFrame = (frame: unknown) => {
     if (!isFields(frame)) return;
     const number = numberOf(frame.seq);
     const status = isFields(frame.problem) ? numberOf(frame.problem.status) : null;
     const failure = status === null ? null : failureOfProblem('agent-heartbeat', status, frame.problem);
-    // A server of an earlier version does not know `idle`. Heartbeats have a number, so this is
-    // about the request for tasks.
-    if (failure?.code === 'invalid_request' && number === null && saysIdle) {
-      saysIdle = false;
-      if (takeTask) wantTask();
+    // A server of an earlier version refuses `idle`. Answers to heartbeats have a number, so this
+    // one answers the request for tasks.
+    if (failure?.code === 'invalid_request' && number === null && sendsIdle) {
+      sendsIdle = false;
+      if (onTask) requestTask();
       return;
     }
-    if (failure) return number === null ? onFailure(failure) : answered(number, { ok: false, failure });
+    if (failure) return number === null ? onFailure(failure) : resolveBeat(number, { ok: false, failure });
     const reply = readBeatReply(frame);
-    if (reply) return answered(number, { ok: true, status: 200, body: reply });
+    if (reply) return resolveBeat(number, { ok: true, status: 200, body: reply });
     const next = readNextTask(frame);
     const seconds = numberOf(frame.heartbeat_interval_seconds);
-    if (next) takeTask?.(next.task);
+    if (next) onTask?.(next.task);
     else if (seconds !== null) onInterval(seconds);
   };
 
   const ended = new Promise<{ close_code: number; reason: string }>((resolve) => {
     socket.on('close', (close_code, reason) => {
-      for (const number of [...waiting.keys()]) answered(number, null);
-      takeTask?.(null);
+      for (const number of [...pendingBeats.keys()]) resolveBeat(number, null);
+      onTask?.(null);
       resolve({ close_code, reason: String(reason) });
     });
   });
-  socket.on('message', (data) => onFrame(parsed(String(data))));
+  socket.on('message', (data) => onFrame(parseJson(String(data))));
 
   const connection: StreamConnection = {
     ended,
@@ -149,9 +150,9 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
       if (socket.readyState !== socket.OPEN) return Promise.resolve(null);
       const number = ++seq;
       return new Promise((resolve) => {
-        // No answer means the connection is dead; give it up.
+        // Without an answer the connection is dead, so it is terminated.
         const cancel = clock.after(timeout_ms, () => socket.terminate());
-        waiting.set(number, (answer) => {
+        pendingBeats.set(number, (answer) => {
           cancel();
           resolve(answer);
         });
@@ -161,15 +162,15 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
     nextTask(signal) {
       if (socket.readyState !== socket.OPEN || signal.aborted) return Promise.resolve(null);
       return new Promise((resolve) => {
-        const give = (task: SignedTask | null) => {
-          takeTask = null;
-          signal.removeEventListener('abort', giveUp);
+        const finish = (task: SignedTask | null) => {
+          onTask = null;
+          signal.removeEventListener('abort', onAbort);
           resolve(task);
         };
-        const giveUp = () => give(null);
-        signal.addEventListener('abort', giveUp, { once: true });
-        takeTask = give;
-        wantTask();
+        const onAbort = () => finish(null);
+        signal.addEventListener('abort', onAbort, { once: true });
+        onTask = finish;
+        requestTask();
       });
     },
   };
@@ -184,18 +185,18 @@ export interface StreamParts extends Omit<StreamConnectionParts, 'credential' | 
   credential(): string | null;
   onAnswer: ControlPlaneParts['onAnswer'];
   onInterval(seconds: number): void;
-  /** Called when the stream is open. A heartbeat then shows that it works in both directions. */
+  /** Called when the stream is open. A heartbeat should follow, to test both directions. */
   onOpen(): void;
 }
 
 export interface Stream {
-  /** The control plane, by stream while it is open. */
+  /** Makes calls by the stream while it is open, and by HTTP otherwise. */
   server: ControlPlane;
   done: Promise<void>;
 }
 
-/** Close code of a stopping server, which its whole fleet receives at once. */
-const server_stops = 1001;
+/** A stopping server closes all streams at once with this code. */
+const server_stops_code = 1001;
 
 export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
   const { clock, log, timing, signal, server_urls } = parts;
@@ -205,24 +206,26 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
   const connectOnce = async (url: string, pauses: ReturnType<typeof backoff>): Promise<number> => {
     const credential = parts.credential();
     if (credential === null) return pauses.nextMs();
-    const opened = await openStreamConnection(url, { ...parts, credential, timeout_ms: timing.call_timeout_ms });
-    if (!opened.ok) {
-      const { failure } = opened;
+    const result = await openStreamConnection(url, { ...parts, credential, timeout_ms: timing.call_timeout_ms });
+    if (!result.ok) {
+      const { failure } = result;
       if (!signal.aborted) parts.onFailure(failure);
       if (pauses.tries() === 0)
-        log.warn('no stream; beats and tasks go by HTTP', { failure: describeFailure(failure) });
+        log.warn('the stream could not be opened; heartbeats and tasks use HTTP', {
+          failure: describeFailure(failure),
+        });
       return Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
     }
     log.info('the stream is open');
-    connection = opened.connection;
+    connection = result.connection;
     if (signal.aborted) connection.close();
     else parts.onOpen();
-    const begun_ms = clock.monotonicMs();
+    const opened_ms = clock.monotonicMs();
     const { close_code, reason } = await connection.ended;
     connection = null;
-    if (!signal.aborted) log.warn('the stream ended; beats and tasks go by HTTP', { close_code, reason });
-    if (clock.monotonicMs() - begun_ms > timing.stream_steady_ms) pauses.reset();
-    return Math.max(pauses.nextMs(), close_code === server_stops ? Math.random() * timing.stream_return_ms : 0);
+    if (!signal.aborted) log.warn('the stream ended; heartbeats and tasks use HTTP', { close_code, reason });
+    if (clock.monotonicMs() - opened_ms > timing.stream_steady_ms) pauses.reset();
+    return Math.max(pauses.nextMs(), close_code === server_stops_code ? Math.random() * timing.stream_return_ms : 0);
   };
 
   const run = async () => {
@@ -236,16 +239,16 @@ export function keepStream(parts: StreamParts, http: ControlPlane): Stream {
 
   const server: ControlPlane = {
     ...http,
-    async heartbeat(beat, given) {
+    async heartbeat(beat, callSignal) {
       const answer = (await connection?.beat(beat)) ?? null;
-      if (answer === null) return http.heartbeat(beat, given);
+      if (answer === null) return http.heartbeat(beat, callSignal);
       if (answer.ok) parts.onAnswer('agent-heartbeat');
       else parts.onFailure(answer.failure);
       return answer;
     },
-    async nextTask(wait_seconds, given) {
-      if (!connection) return http.nextTask(wait_seconds, given);
-      return { ok: true, status: 200, body: { task: await connection.nextTask(given) } };
+    async nextTask(wait_seconds, callSignal) {
+      if (!connection) return http.nextTask(wait_seconds, callSignal);
+      return { ok: true, status: 200, body: { task: await connection.nextTask(callSignal) } };
     },
   };
   return { server, done: run() };

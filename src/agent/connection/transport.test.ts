@@ -21,7 +21,7 @@ async function failureAt(url: string, timeout_ms = 5_000, answer_timeout_ms?: nu
   const call = { name: 'agent-boot', method: 'POST', path: '/v1/agent/boot', headers: {}, body: '{}' } as const;
   const answer = await http.call({ ...call, timeout_ms, answer_timeout_ms }, readAcknowledged);
   http.close();
-  if (answer.ok) throw new Error('it was expected to fail');
+  if (answer.ok) throw new Error('the call was expected to fail');
   return answer.failure;
 }
 
@@ -31,7 +31,7 @@ test('names and paths of the calls match the route table', () => {
   }
 });
 
-test('an unresolvable name fails in dns', async () => {
+test('reports an unresolvable name in layer dns', async () => {
   expect(await failureAt('http://nowhere.invalid')).toMatchObject({
     owner_layer: 'transport',
     layer: 'dns',
@@ -40,17 +40,17 @@ test('an unresolvable name fails in dns', async () => {
   });
 });
 
-test('a closed port fails in tcp', async () => {
+test('reports a closed port in layer tcp', async () => {
   await server.stop();
   expect(await failureAt(server.url)).toMatchObject({ owner_layer: 'transport', layer: 'tcp', code: 'tcp_refused' });
   await server.start();
 });
 
-test('a port without TLS fails in tls', async () => {
+test('reports a port without TLS in layer tls', async () => {
   expect(await failureAt(server.url.replace('http:', 'https:'))).toMatchObject({ layer: 'tls', code: 'tls_failed' });
 });
 
-test('another HTTP service fails in ingress, whatever its status, and is retried', async () => {
+test('reports another HTTP service in layer ingress as transient, for any status', async () => {
   for (const status of [200, 302, 401, 409, 502]) {
     server.override(() => ({ status, body: '<html>sign in</html>', type: 'text/html' }));
     const failure = await failureAt(server.url);
@@ -59,38 +59,38 @@ test('another HTTP service fails in ingress, whatever its status, and is retried
   }
 });
 
-test('a port that does not speak HTTP fails in ingress', async () => {
+test('reports a port of another protocol in layer ingress', async () => {
   const sockets: Socket[] = [];
-  const stranger = createTcpServer((socket) => {
+  const foreignServer = createTcpServer((socket) => {
     sockets.push(socket);
     socket.end('SSH-2.0-OpenSSH\r\n');
   });
-  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
-  const address = stranger.address();
+  await new Promise<void>((resolve) => foreignServer.listen(0, '127.0.0.1', resolve));
+  const address = foreignServer.address();
   if (!address || typeof address === 'string') throw new Error('no port');
   expect(await failureAt(`http://127.0.0.1:${address.port}`)).toMatchObject({ layer: 'ingress' });
   for (const socket of sockets) socket.destroy();
-  stranger.close();
+  foreignServer.close();
 });
 
-test('distinguishes a server that accepts and stays silent from an unreachable one', async () => {
+test('reports no_answer for a server that accepts the connection and stays silent', async () => {
   server.override(() => 'hang');
   expect(await failureAt(server.url, 100)).toMatchObject({ layer: 'control_plane', code: 'no_answer' });
 });
 
-test('the limit for an answer starts once the connection is established and secured', async () => {
+test('starts the answer timeout when the connection is established and secured', async () => {
   server.override(() => 'hang');
   expect(await failureAt(server.url, 60_000, 100)).toMatchObject({ detail: 'no answer within 0.1 s' });
-  const silent = createTcpServer((socket) => socket.on('error', () => {}).resume());
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  const address = silent.address();
+  const silentServer = createTcpServer((socket) => socket.on('error', () => {}).resume());
+  await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
+  const address = silentServer.address();
   if (!address || typeof address === 'string') throw new Error('no port');
   const failure = await failureAt(`https://127.0.0.1:${address.port}`, 1_000, 100);
   expect(failure).toMatchObject({ detail: 'no answer within 1 s' });
-  silent.close();
+  silentServer.close();
 });
 
-test('a problem keeps its code, its narrowest layer, and its retry time', async () => {
+test("takes code, most specific layer and retry time from the server's problem", async () => {
   const deadline_at = '2026-01-01T00:00:00Z';
   server.override(() => problem('enrollment_pending', { retry_after_seconds: 2, deadline_at }));
   const pending = await failureAt(server.url);
@@ -107,7 +107,7 @@ test('a problem keeps its code, its narrowest layer, and its retry time', async 
   expect(isTransient(await failureAt(server.url))).toBe(false);
 });
 
-test('a kept-alive connection that the server closed costs a retry, not a failure', async () => {
+test('repeats a call once if the server closed the kept-alive connection', async () => {
   const http = transport(server.url, systemClock, serverTime(systemClock));
   const headers = { authorization: `Bearer ${server.credential}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ stages: [] });
@@ -138,33 +138,33 @@ describe('an unanswered call', () => {
     return answer;
   };
 
-  const whileChecks = (said: (check: number) => 'hang' | 'reset' | null) => {
+  const answerChecks = (replyTo: (check: number) => 'hang' | 'reset' | null) => {
     let checks = 0;
     server.override(({ path }) => {
-      if (path === '/healthz') return said(++checks) ?? { status: 200, body: {} };
+      if (path === '/healthz') return replyTo(++checks) ?? { status: 200, body: {} };
       return bootCalls() === 1 ? 'hang' : null;
     });
   };
 
-  test('is repeated once a dead network path works again', async () => {
-    whileChecks((check) => (check <= 2 ? 'hang' : null));
+  test('is repeated when a dead network path works again', async () => {
+    answerChecks((check) => (check <= 2 ? 'hang' : null));
     expect((await boot(60_000)).ok).toBe(true);
     expect(bootCalls()).toBe(2);
   });
 
   test('is repeated after a broken connection', async () => {
-    whileChecks((check) => (check === 1 ? 'reset' : null));
+    answerChecks((check) => (check === 1 ? 'reset' : null));
     expect((await boot(60_000)).ok).toBe(true);
     expect(bootCalls()).toBe(2);
   });
 
-  test('is awaited if a single check is slow', async () => {
-    whileChecks((check) => (check === 1 ? 'hang' : null));
+  test('is not repeated if a single check is slow', async () => {
+    answerChecks((check) => (check === 1 ? 'hang' : null));
     expect(await boot(9_000)).toMatchObject({ ok: false, failure: { code: 'no_answer' } });
     expect(bootCalls()).toBe(1);
   });
 
-  test('is awaited while the network works: the server may be slow', async () => {
+  test('is not repeated while the network works', async () => {
     server.override(({ path }) => (path === '/healthz' ? { status: 200, body: {} } : 'hang'));
     expect(await boot(6_000)).toMatchObject({ ok: false, failure: { code: 'no_answer' } });
     expect(bootCalls()).toBe(1);

@@ -1,9 +1,9 @@
-/** Builds the parts of an agent: files, log, workload. Starts nothing. */
+/** Creates the parts of an agent, such as its files, log and workload, without starting them. */
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { type ServerTime, serverTime } from '../connection/server-time.ts';
 import { agentLog, type Log } from '../log.ts';
-import { type Findings, findings } from '../prerequisites/prerequisites.ts';
+import { type CheckResults, createCheckResults } from '../prerequisites/prerequisites.ts';
 import { redactKnown } from '../process/known-secrets.ts';
 import { instanceTag } from '../process/process-table.ts';
 import type { ShellParts } from '../process/shell.ts';
@@ -23,9 +23,7 @@ export interface AgentSurroundings {
   /** Aborted when the agent should stop. */
   stop: AbortSignal;
   print(line: string): void;
-  /**
-   * Registers a callback for the end of the process, whatever the reason; it must be synchronous.
-   */
+  /** Registers a synchronous callback that runs whenever the process exits. */
   atExit(run: () => void): void;
 }
 
@@ -39,7 +37,7 @@ export interface AgentParts {
   time: ServerTime;
   log: Log;
   stages: BootStages;
-  findings: Findings;
+  checkResults: CheckResults;
   report: SelfReport;
   work: Workload;
   shell: ShellParts;
@@ -49,17 +47,17 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
   const state = openState(config);
   const directory = agentDirectory(config.dir);
   const spoolDirectory = join(directory, 'spool');
-  const lost = state.read().identity !== null && !isSpool(spoolDirectory);
-  const spool = openSpool(spoolDirectory, clock, undefined, undefined, lost ? seqAfterLoss(clock) : 1);
+  const isSpoolLost = state.read().identity !== null && !isSpool(spoolDirectory);
+  const spool = openSpool(spoolDirectory, clock, undefined, undefined, isSpoolLost ? seqAfterLoss(clock) : 1);
   const facts = openFactBox(directory, clock);
-  const known = () => state.read().identity ?? config;
+  const identityOrConfig = () => state.read().identity ?? config;
   const ids = () => {
-    const { node_id, node_instance_id } = known();
+    const { node_id, node_instance_id } = identityOrConfig();
     return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
   };
-  const childEnv = () => childEnvironment(config, known(), env);
+  const childEnv = () => childEnvironment(config, identityOrConfig(), env);
   const log = agentLog({ clock, spool, ids, print, redact: redactKnown(childEnv(), config.secret_env) });
-  if (lost) log.warn('dropped lines, nobody knows how many: the spool that held them is gone');
+  if (isSpoolLost) log.warn('dropped an unknown number of lines: the spool that held them is gone');
   const time = serverTime(clock);
   const stages = bootStages(clock, state, time);
   const report = createSelfReport(stages.current);
@@ -67,10 +65,10 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
   const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv, secret_env: config.secret_env };
   const shared = { config, clock, timing, state, facts, log, stages, report };
   const work = workload({ ...shared, isCrowded, env: childEnv });
-  return { ...shared, spool, time, findings: findings(), work, shell };
+  return { ...shared, spool, time, checkResults: createCheckResults(), work, shell };
 }
 
-const neverInherited = ['SLIPWAY_JOIN_TOKEN', 'SLIPWAY_ENROLLMENT_TOKEN', 'SLIPWAY_ADMIN_TOKEN', 'SLIPWAY_TOKEN'];
+const tokenVariables = ['SLIPWAY_JOIN_TOKEN', 'SLIPWAY_ENROLLMENT_TOKEN', 'SLIPWAY_ADMIN_TOKEN', 'SLIPWAY_TOKEN'];
 
 interface KnownIds {
   node_id: string | null;
@@ -78,18 +76,20 @@ interface KnownIds {
 }
 
 /**
- * The environment of the agent's children: the agent's own, the pool's, and the ids; never our
- * secrets.
+ * Builds the environment of the agent's child processes from the agent's own environment without
+ * Slipway's tokens, the pool's `env` and the node's ids.
  */
-function childEnvironment(config: AgentConfig, ids: KnownIds, own: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const inherited = Object.entries(own).filter(([name]) => !neverInherited.includes(name));
-  const known = {
+function childEnvironment(config: AgentConfig, ids: KnownIds, agentEnv: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const inheritedEntries = Object.entries(agentEnv).filter(([name]) => !tokenVariables.includes(name));
+  const idVariables = {
     [instanceTag]: ids.node_instance_id,
     SLIPWAY_NODE_ID: ids.node_id,
     SLIPWAY_NODE_NAME: config.name,
     SLIPWAY_CORRELATION_ID: config.correlation_id,
     SLIPWAY_WORKFLOW_ID: config.workflow_id,
   };
-  const idEntries = Object.entries(known).flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
-  return { ...Object.fromEntries(inherited), ...config.env, ...Object.fromEntries(idEntries) };
+  const idEntries = Object.entries(idVariables).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const],
+  );
+  return { ...Object.fromEntries(inheritedEntries), ...config.env, ...Object.fromEntries(idEntries) };
 }

@@ -1,6 +1,6 @@
 /**
- * Records how long each part of the boot took. The stages are kept in the state file and sent with
- * the registration; later ones are sent as they happen.
+ * Records how long each stage of the boot took. The state file holds the stages. They are sent with
+ * the registration, and later stages as soon as they end.
  */
 import { type Clock, moment, pause } from '../../base/clock.ts';
 import type { BootStage } from '../../contract/node.ts';
@@ -17,37 +17,34 @@ export interface BootStages {
   /** Runs a stage and records it, even if it fails. */
   run<T>(name: string, work: () => Promise<T>): Promise<T>;
   current(): string | null;
-  /** The stages, with their start by the server's clock where that is known. */
+  /** Returns all stages, with a start time by the server's clock if it is known. */
   all(): BootStage[];
   unsent(): BootStage[];
-  /** The server has the first `count` stages. */
-  sent(count: number): void;
-  /**
-   * Stops sending start times, because the server rejects them. Returns whether it sent them
-   * before.
-   */
+  /** Records that the server has the first `count` stages. */
+  markSent(count: number): void;
+  /** Stops sending start times. Returns whether they were sent until now. */
   dropTimes(): boolean;
   onRecorded(listener: () => void): void;
 }
 
-/** Start times use the monotonic clock of this process, because the wall clock may be years off. */
+/** Measures starts on the monotonic clock, because the machine's wall clock may be years off. */
 export function bootStages(clock: Clock, state: StateFile, time: ServerTime): BootStages {
   let current: string | null = null;
-  let timeless = false;
-  const began = new Map<number, number>();
+  let omitsTimes = false;
+  const startsByIndex = new Map<number, number>();
   const listeners: (() => void)[] = [];
   const record = (stage: BootStage, started_ms: number) => {
-    const before = state.read().boot_stages;
-    began.set(before.length, started_ms);
-    state.note({ boot_stages: [...before, stage] });
+    const stages = state.read().boot_stages;
+    startsByIndex.set(stages.length, started_ms);
+    state.note({ boot_stages: [...stages, stage] });
     for (const listener of listeners) listener();
   };
-  const timed = ({ name, seconds }: BootStage, index: number): BootStage => {
-    const started_ms = began.get(index);
-    const at_ms = timeless || started_ms === undefined ? null : time.whenMs(started_ms);
+  const withStartTime = ({ name, seconds }: BootStage, index: number): BootStage => {
+    const started_ms = startsByIndex.get(index);
+    const at_ms = omitsTimes || started_ms === undefined ? null : time.serverTimeAt(started_ms);
     return { name, seconds, ...(at_ms === null ? {} : { started_at: moment(at_ms).toISOString() }) };
   };
-  const all = () => state.read().boot_stages.map(timed);
+  const all = () => state.read().boot_stages.map(withStartTime);
   return {
     async run(name, work) {
       const started_ms = clock.monotonicMs();
@@ -62,11 +59,11 @@ export function bootStages(clock: Clock, state: StateFile, time: ServerTime): Bo
     current: () => current,
     all,
     unsent: () => all().slice(state.read().boot_stages_sent),
-    sent: (count) => state.note({ boot_stages_sent: count }),
+    markSent: (count) => state.note({ boot_stages_sent: count }),
     dropTimes() {
-      const had = !timeless;
-      timeless = true;
-      return had;
+      const sentTimes = !omitsTimes;
+      omitsTimes = true;
+      return sentTimes;
     },
     onRecorded: (listener) => void listeners.push(listener),
   };
@@ -88,19 +85,19 @@ export function bootShipper({ clock, stages, server, log, timing, signal }: Boot
     batch_ms: 0,
     retry: timing.ship_retry,
     async ship() {
-      const known = stages.all().length;
+      const count = stages.all().length;
       const unsent = stages.unsent();
       if (unsent.length === 0) return 'empty';
       const answer = await server.boot(unsent, signal);
       if (answer.ok) {
-        stages.sent(known);
+        stages.markSent(count);
         return 'more';
       }
       const { failure } = answer;
       if (failure.code === 'claim_from_future' && stages.dropTimes()) return 'more';
       if (failure.status === 400 && !isTransient(failure)) {
-        log.warn('the server does not take these boot stages', { failure: describeFailure(failure), stages: unsent });
-        stages.sent(known);
+        log.warn('the server refuses these boot stages', { failure: describeFailure(failure), stages: unsent });
+        stages.markSent(count);
       }
       return failure;
     },
@@ -109,14 +106,14 @@ export function bootShipper({ clock, stages, server, log, timing, signal }: Boot
   return loop;
 }
 
-/** For demonstrations and tests: only time passes, and the log says so. */
+/** Simulates stages for demonstrations and tests: only time passes, and the log says so. */
 export async function simulateStages(
   simulated: SimulatedStage[],
   parts: { stages: BootStages; clock: Clock; log: Log; signal: AbortSignal },
 ): Promise<void> {
   for (const { name, seconds } of simulated) {
     if (parts.signal.aborted) return;
-    parts.log.info('boot stage begins (simulated: it only takes time)', { boot_stage: name, seconds });
+    parts.log.info('boot stage started (simulated: it only takes time)', { boot_stage: name, seconds });
     await parts.stages.run(name, () => pause(parts.clock, seconds * 1000, parts.signal));
   }
 }

@@ -1,10 +1,7 @@
-/**
- * The work before the registration: checks the prerequisites, and sets the machine up, once per
- * instance.
- */
+/** Prepares the machine before the registration: checks prerequisites and runs the set-up once. */
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../log.ts';
-import { checkPrerequisite, type Findings, requiredAtLaunch } from '../prerequisites/prerequisites.ts';
+import { type CheckResults, checkPrerequisite, requiredAtLaunch } from '../prerequisites/prerequisites.ts';
 import { runShell, type ShellParts } from '../process/shell.ts';
 import type { AgentConfig } from '../state/config.ts';
 import type { StateFile } from '../state/state-file.ts';
@@ -17,7 +14,7 @@ export interface BootParts {
   clock: Clock;
   state: StateFile;
   stages: BootStages;
-  findings: Findings;
+  checkResults: CheckResults;
   shell: ShellParts;
   log: Log;
   timing: Timing;
@@ -27,25 +24,25 @@ export interface BootParts {
 /** Returns null if the machine is ready to register, or if the agent was stopped meanwhile. */
 export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   const { config, state, stages } = parts;
-  const check = () => missingPrerequisite(parts);
-  // Checked at every start, but only the first is part of the boot.
+  const check = () => checkPrerequisites(parts);
+  // The prerequisites are checked at every start, but only the first check is a boot stage.
   if (state.read().setup_done) return check();
-  const missing = requiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
-  if (missing || parts.signal.aborted) return missing;
+  const failure = requiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
+  if (failure || parts.signal.aborted) return failure;
   await simulateStages(config.boot_stages, parts);
   const { setup } = config;
   const end = setup ? await stages.run('setup', () => setUp(parts, setup)) : null;
-  // Without a set-up, the registration that follows writes the state anyway.
+  // Without a set-up there is nothing worth a disk write here: the registration writes the state.
   if (!end && !parts.signal.aborted) (setup ? state.update : state.note)({ setup_done: true });
   return end;
 }
 
-async function missingPrerequisite(parts: BootParts): Promise<AgentEnd | null> {
+async function checkPrerequisites(parts: BootParts): Promise<AgentEnd | null> {
   for (const prerequisite of requiredAtLaunch(parts.config, parts.state)) {
-    const finding = await checkPrerequisite(parts, prerequisite);
-    if (!finding) return null;
-    const { name, check, ok, how, last_lines } = finding;
-    parts.findings.found(finding);
+    const result = await checkPrerequisite(parts, prerequisite);
+    if (!result) return null;
+    const { name, check, ok, how, last_lines } = result;
+    parts.checkResults.record(result);
     if (ok) continue;
     parts.log.error('a prerequisite is missing', { prerequisite: name, check, how });
     const reason = `prerequisite ${name} is missing: its check ${how}`;
@@ -56,7 +53,7 @@ async function missingPrerequisite(parts: BootParts): Promise<AgentEnd | null> {
 
 async function setUp({ shell, log, signal }: BootParts, script: string): Promise<AgentEnd | null> {
   if (signal.aborted) return null;
-  log.info('set-up begins');
+  log.info('set-up started');
   const end = await runShell(shell, { script, stream: 'setup', signal });
   if (end.ok || signal.aborted) return null;
   log.error('set-up failed', { how: end.how });

@@ -1,4 +1,4 @@
-/** The last message on stderr of an agent that ended names the problem, its cause and a remedy. */
+/** Tests that an agent's last message on stderr names the problem, its cause and a remedy. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 /** Runs an agent that ends by itself. */
-const lived = (...args: string[]) =>
+const runToEnd = (...args: string[]) =>
   new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
     const { PATH, NODE_COMPILE_CACHE } = process.env;
     const options = { env: { PATH, NODE_COMPILE_CACHE }, timeout: 60_000 };
@@ -36,33 +36,33 @@ const lived = (...args: string[]) =>
       resolve({ code: error?.code ?? 0, stdout, stderr }),
     );
   });
-const joins = (...more: string[]) => {
+const joinArguments = (...more: string[]) => {
   const token = join(dir, 'join.token');
   writeFileSync(token, 'j\n');
   return ['--server', server.url, '--join-token-file', token, '--dir', dir, ...more];
 };
 
 test.each<[ErrorCode, string, string]>([
-  ['join_token_invalid', 'does not take this join token: It was used up.', 'slipway join-token create POOL'],
-  ['enrollment_invalid', 'does not take this enrolment token: It was used up.', 're-enroll'],
-  ['pool_not_found', 'the pool that this join token is for is not there: It was used up.', 'slipway apply -f FILE'],
-])('a registration that is refused with %s', async (code, what, remedy) => {
+  ['join_token_invalid', 'refused the join token: It was used up.', 'slipway join-token create POOL'],
+  ['enrollment_invalid', 'refused the enrolment token: It was used up.', 're-enroll'],
+  ['pool_not_found', 'the pool of the join token does not exist: It was used up.', 'slipway apply -f FILE'],
+])('names problem and remedy if the registration is refused with %s', async (code, problemText, remedy) => {
   server.override(({ path }) =>
     path === '/v1/agent/register' ? problem(code, { detail: 'It was used up.\n\u001b[2J' }) : null,
   );
-  const { code: exit, stdout, stderr } = await lived(...joins());
+  const { code: exit, stdout, stderr } = await runToEnd(...joinArguments());
   expect(exit).toBe(exitCodes.registration_refused);
   expect(stderr).toMatch(/^slipway agent: [^\n]+\n {2}What to do: [^\n]+\n$/);
-  expect(stderr).toContain(what);
+  expect(stderr).toContain(problemText);
   expect(stderr.split('What to do: ')[1]).toContain(remedy);
-  expect(stdout, 'the log says it too').toContain(`"code":"registration_refused"`);
+  expect(stdout, 'the log contains the code too').toContain(`"code":"registration_refused"`);
 });
 
-test('a server that is not reached by the deadline', async () => {
+test('names the network fault and its remedy if the server is not reached by the deadline', async () => {
   const server_url = `http://127.0.0.1:${await freePort()}`;
   const config = join(dir, 'agent.json');
   writeFileSync(config, JSON.stringify({ server_url, dir, join_token: 'j', deadline_at: '2020-01-01T00:00:00Z' }));
-  const { code, stderr } = await lived('--config', config);
+  const { code, stderr } = await runToEnd('--config', config);
   expect(code).toBe(exitCodes.registration_deadline);
   expect(stderr).toContain(`slipway agent: ${server_url} was not reached in time: `);
   expect(stderr).toContain(
@@ -70,29 +70,31 @@ test('a server that is not reached by the deadline', async () => {
   );
 });
 
-test('no token and no credential', async () => {
-  const { code, stderr } = await lived('--server', server.url, '--dir', dir);
+test('asks for a token if the agent has neither token nor credential', async () => {
+  const { code, stderr } = await runToEnd('--server', server.url, '--dir', dir);
   expect(code).toBe(exitCodes.registration_refused);
-  expect(stderr).toMatch(/^slipway agent: it has no token .+\n {2}What to do: Give it a token with --join-token/);
+  expect(stderr).toMatch(/^slipway agent: the agent has no token .+\n {2}What to do: Pass a token with --join-token/);
 });
 
-test('a directory that another agent uses, and one that cannot be written', async () => {
+test('names a directory that another agent uses, or that cannot be written', async () => {
   const first = bench.start(dir, { server_url: server.url });
-  await until(() => server.beats.length > 0, 'the first lives');
-  const second = await lived(...joins());
+  await until(() => server.beats.length > 0, 'the first agent runs');
+  const second = await runToEnd(...joinArguments());
   expect(second.code).toBe(3);
   expect(second.stderr).toBe(
-    `slipway agent: another agent has ${dir}: it is process ${first.pid}\n  What to do: Stop that one, or give this one a directory of its own with --dir.\n`,
+    `slipway agent: another agent uses ${dir}: process ${first.pid}\n  What to do: Stop the other agent, or choose another directory with --dir.\n`,
   );
   const below = join(dir, 'agent.json', 'below');
-  const { code, stderr } = await lived(...joins('--dir', below));
+  const { code, stderr } = await runToEnd(...joinArguments('--dir', below));
   expect(code).toBe(2);
-  expect(stderr).toMatch(/^slipway agent: it cannot keep anything in .+below: ENOTDIR.+\n {2}What to do: Let the user/);
-  expect(stderr.split('\n'), 'no stack').toHaveLength(3);
+  expect(stderr).toMatch(
+    /^slipway agent: the agent cannot write to .+below: ENOTDIR.+\n {2}What to do: Allow the agent's user/,
+  );
+  expect(stderr.split('\n'), 'no stack trace').toHaveLength(3);
 });
 
 test('reports an unknown flag in two lines', async () => {
-  const { code, stderr } = await lived('--sever', server.url);
+  const { code, stderr } = await runToEnd('--sever', server.url);
   expect(code).toBe(2);
   expect(stderr).toMatch(
     /^slipway agent: invalid arguments: Unknown option '--sever'.*\n {2}What to do: See slipway agent --help/,
@@ -100,30 +102,30 @@ test('reports an unknown flag in two lines', async () => {
   expect(stderr.split('\n')).toHaveLength(3);
 });
 
-test('a stopped or replaced agent prints nothing', async () => {
-  const at = { server_url: server.url, dir };
-  expect(endMessage({ code: 'stopped', reason: 'told to stop' }, at)).toBeNull();
+test('prints nothing for a stopped or replaced agent', async () => {
+  const context = { server_url: server.url, dir };
+  expect(endMessage({ code: 'stopped', reason: 'received a stop signal' }, context)).toBeNull();
   const failure = { code: 'instance_fenced', detail: 'it was replaced' };
-  expect(endMessage({ code: 'instance_fenced', reason: 'fenced', failure }, at)).toBeNull();
+  expect(endMessage({ code: 'instance_fenced', reason: 'fenced', failure }, context)).toBeNull();
 });
 
-test('every other end has a message, and none shows a secret', () => {
-  const at = { server_url: server.url, dir };
-  const silent = ['stopped', 'instance_fenced'];
-  for (const code of Object.keys(exitCodes).filter((each) => !silent.includes(each))) {
-    const said = messageFor(code, `refused swj_${'a1'.repeat(16)}\n    at main.ts:1`, at);
-    expect(said, code).toMatch(/^slipway agent: [^\n]+\n {2}What to do: [^\n]+\n$/);
-    expect(said, code).not.toContain('swj_');
+test('prints a message without secrets for every other end', () => {
+  const context = { server_url: server.url, dir };
+  const silentCodes = ['stopped', 'instance_fenced'];
+  for (const code of Object.keys(exitCodes).filter((exitCode) => !silentCodes.includes(exitCode))) {
+    const message = messageFor(code, `refused swj_${'a1'.repeat(16)}\n    at main.ts:1`, context);
+    expect(message, code).toMatch(/^slipway agent: [^\n]+\n {2}What to do: [^\n]+\n$/);
+    expect(message, code).not.toContain('swj_');
   }
-  const unknown = { code: 'constructor', detail: 'x' };
-  expect(endMessage({ code: 'registration_refused', reason: 'r', failure: unknown }, at)).toContain(
-    'refuses to register',
+  const unknownFailure = { code: 'constructor', detail: 'x' };
+  expect(endMessage({ code: 'registration_refused', reason: 'r', failure: unknownFailure }, context)).toContain(
+    'refused the registration',
   );
 });
 
 test('redacts secrets and control characters, and stays short', () => {
-  const at = { server_url: 'https://bob:hunter2secret@cp.example', dir: '/srv/\u001b[2Jagent\u202e' };
-  const message = messageFor('credential_unknown', 'x'.repeat(1_000_000), at) ?? '';
+  const context = { server_url: 'https://bob:hunter2secret@cp.example', dir: '/srv/\u001b[2Jagent\u202e' };
+  const message = messageFor('credential_unknown', 'x'.repeat(1_000_000), context) ?? '';
   expect(message).not.toContain('hunter2secret');
   expect(message.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(message.length).toBeLessThan(5_000);

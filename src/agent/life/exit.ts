@@ -1,7 +1,4 @@
-/**
- * How an agent reports its end to the process that started it: an exit code, and a file with the
- * reason.
- */
+/** The exit codes of an agent, and the file in which it leaves the reason of its end. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
@@ -23,24 +20,21 @@ export const exitCodes = {
 } as const;
 export type EndCode = keyof typeof exitCodes;
 
-/**
- * For wrong flags, and for a directory in which another agent runs: nothing was started, so no file
- * is written.
- */
+/** Wrong flags, or another agent uses the directory. The agent did not start and writes no file. */
 export const usageExitCode = 2;
 export const occupiedExitCode = 3;
 
 export interface AgentEnd {
   code: EndCode;
   reason: string;
-  /** The last answer of the control plane, or the last fault on the way to it. */
+  /** The last error from the control plane, or the last fault on the path to it. */
   failure?: { code: string; detail: string };
   last_output?: string[];
 }
 
 const exitFile = (dir: string) => join(dir, 'agent.exit.json');
 
-/** Not written for a stopped agent: without the file there is nothing to explain. */
+/** Writes no file for a stopped agent, because a stop needs no explanation. */
 export function writeExitFile(dir: string, end: AgentEnd, clock: Clock): void {
   if (end.code === 'stopped') return;
   const record = { ...end, exit_status: exitCodes[end.code], at: now(clock).toISOString() };

@@ -1,4 +1,4 @@
-/** Starts everything that a registered agent does concurrently, until its life ends. */
+/** Starts the loops that a registered agent runs concurrently until it stops. */
 import { mkdirSync } from 'node:fs';
 import type { Clock } from '../../base/clock.ts';
 import { withoutScripts } from '../../base/files/pool-scripts.ts';
@@ -35,8 +35,8 @@ export interface LoopParts extends AgentParts, Pick<ControlPlaneParts, 'onAnswer
   tracer: Tracer | null;
 }
 
-/** Null if the agent was not configured to keep a stream. */
-function streamOf(parts: LoopParts, beatWithin: (seconds: number) => void): Stream | null {
+/** Returns null if the configuration asks for no stream. */
+function openStream(parts: LoopParts, beatWithin: (seconds: number) => void): Stream | null {
   const { config, state, server } = parts;
   if (!config.stream) return null;
   const server_urls = [config.server_url, ...config.other_server_urls] as const;
@@ -47,7 +47,7 @@ function streamOf(parts: LoopParts, beatWithin: (seconds: number) => void): Stre
 
 export function startLoops(parts: LoopParts): Loops {
   const { config, facts, work, report, time, tracer } = parts;
-  const stream = streamOf(parts, (seconds) => beats.sooner(seconds));
+  const stream = openStream(parts, (seconds) => beats.beatWithin(seconds));
   const shared = { ...parts, server: stream?.server ?? parts.server };
   const shipper = logShipper(shared);
   const factLoop = factShipper(shared);
@@ -66,23 +66,31 @@ export function startLoops(parts: LoopParts): Loops {
   // A server that names no interval sends new keys only with heartbeat replies.
   const refreshKeys = () => (parts.state.read().task_key_refresh_seconds === null ? beats.beat() : keys.refresh());
   const forgetTenant = createTenantForgetter({ ...parts, results, loops: [shipper, factLoop] });
-  const machine = { ...machineOf(parts), forgetTenant };
+  const machine = { ...createMachine(parts), forgetTenant };
   const onDone: TaskLoopParts['onDone'] = (task, outcome, start_ms) =>
     tracer?.record(spansOfTask(task, outcome, start_ms, time.nowMs()));
-  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: report.activeTasks, onDone });
-  const others = [keys.done, factLoop.done, bootLoop.done, prerequisiteLoop.done, stream?.done];
-  return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
+  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: report.setActiveTasks, onDone });
+  const otherLoops = [keys.done, factLoop.done, bootLoop.done, prerequisiteLoop.done, stream?.done];
+  return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...otherLoops]) };
 }
 
-function machineOf({ config, clock, work, shell, stages, spool, state }: AgentParts): Omit<Machine, 'forgetTenant'> {
+function createMachine({
+  config,
+  clock,
+  work,
+  shell,
+  stages,
+  spool,
+  state,
+}: AgentParts): Omit<Machine, 'forgetTenant'> {
   const { clean, setup, command, workload_dirs } = config;
   return {
     clock,
     dir: config.dir,
     stopCommand: work.release,
-    clean: (signal) => (clean ? run(shell, 'clean', clean, signal) : null),
+    clean: (signal) => (clean ? runScript(shell, 'clean', clean, signal) : null),
     workload_dirs,
-    setUp: (signal) => (setup ? run(shell, 'setup', setup, signal) : null),
+    setUp: (signal) => (setup ? runScript(shell, 'setup', setup, signal) : null),
     processes: work.processes,
     hideScripts: (commandLine) =>
       withoutScripts([
@@ -96,15 +104,15 @@ function machineOf({ config, clock, work, shell, stages, spool, state }: AgentPa
   };
 }
 
-async function run(shell: ShellParts, stream: 'setup' | 'clean', script: string, signal: AbortSignal) {
+async function runScript(shell: ShellParts, stream: 'setup' | 'clean', script: string, signal: AbortSignal) {
   // The workload may have removed its own working directory.
   mkdirSync(shell.cwd, { recursive: true, mode: 0o700 });
   return runShell(shell, { script, stream, signal });
 }
 
 /**
- * The span of a task, as a child of the span that requested it, by the server's clock. Empty if the
- * task has no trace, or one that is not sampled.
+ * Returns the span of a task, by the server's clock, as a child of the span that requested it.
+ * Returns an empty list if the task has no trace or the trace is not sampled.
  */
 function spansOfTask(task: SignedTask, outcome: TaskOutcome, start_ms: number, end_ms: number): Span[] {
   const parent = parseTraceparent(task.traceparent);
@@ -134,9 +142,9 @@ interface FactShipperParts {
   signal: AbortSignal;
 }
 
-const max_at_once = 50;
+const max_facts_per_call = 50;
 
-/** Sends the kept facts to the control plane, as soon as it can be reached. */
+/** Sends the stored facts as soon as the control plane can be reached. */
 function factShipper({ clock, facts, server, log, timing, signal }: FactShipperParts): ShipLoop {
   return shipLoop({
     clock,
@@ -145,14 +153,14 @@ function factShipper({ clock, facts, server, log, timing, signal }: FactShipperP
     retry: timing.ship_retry,
     async ship() {
       if (facts.isEmpty()) return 'empty';
-      const { facts: some, markSent } = facts.take(max_at_once);
-      const answer = await server.evidence(some, signal);
+      const { facts: batch, markSent } = facts.take(max_facts_per_call);
+      const answer = await server.evidence(batch, signal);
       if (answer.ok) {
         markSent();
         return 'more';
       }
       if (answer.failure.code === 'invalid_request' && !isTransient(answer.failure)) {
-        log.error('the server refuses these facts; they stay in the log only', { facts: some });
+        log.error('the server refuses these facts; they remain only in the log', { facts: batch });
         markSent();
       }
       return answer.failure;

@@ -1,25 +1,26 @@
 /**
- * The agent's report about itself, sent with every heartbeat. It is no status: the server decides
- * what follows.
+ * The agent's report about itself, which every heartbeat contains. The server decides which status
+ * follows from it.
  */
-import type { AgentClaim, Heartbeat } from '../../contract/agent/agent.ts';
+import type { Heartbeat } from '../../contract/agent/agent.ts';
+import type { ReportedStatus } from '../../lifecycle/model/reports.ts';
 
 export interface SelfReport {
   current(): Heartbeat;
-  set(status: AgentClaim, message?: string): void;
+  set(status: ReportedStatus, message?: string): void;
   /**
-   * While held, the node reports `starting` and the reason, whatever was set; null ends the hold.
-   * `stopping` is always reported.
+   * Reports `starting` with this reason instead of the status that was set, because the machine is
+   * not ready to report it. `stopping` is reported anyway. Null ends this.
    */
-  hold(why: string | null): void;
-  isHeld(): boolean;
-  /** The number of running tasks; sent with the next heartbeat. */
-  activeTasks(count: number): void;
-  /** Called when the reported status changes, which is sent at once. */
+  withholdStatus(reason: string | null): void;
+  isStatusWithheld(): boolean;
+  /** Sets the number of running tasks, which the next heartbeat contains. */
+  setActiveTasks(count: number): void;
+  /** The listener is called when the reported status or message changes. */
   onChange(listener: () => void): void;
 }
 
-const healthOf: Record<AgentClaim, { health_score: number; error_rate: number }> = {
+const healthOf: Record<ReportedStatus, { health_score: number; error_rate: number }> = {
   starting: { health_score: 100, error_rate: 0 },
   ready: { health_score: 100, error_rate: 0 },
   degraded: { health_score: 25, error_rate: 1 },
@@ -27,13 +28,15 @@ const healthOf: Record<AgentClaim, { health_score: number; error_rate: number }>
 };
 
 export function createSelfReport(bootStage: () => string | null): SelfReport {
-  let status: AgentClaim = 'starting';
+  let status: ReportedStatus = 'starting';
   let message: string | undefined;
-  let held: string | null = null;
+  let withholdReason: string | null = null;
   let active_tasks = 0;
   const listeners: (() => void)[] = [];
-  const effective = (): { status: AgentClaim; message: string | undefined } =>
-    held === null || status === 'stopping' ? { status, message } : { status: 'starting', message: held };
+  const effective = (): { status: ReportedStatus; message: string | undefined } =>
+    withholdReason === null || status === 'stopping'
+      ? { status, message }
+      : { status: 'starting', message: withholdReason };
   const change = (apply: () => void) => {
     const before = effective();
     apply();
@@ -44,26 +47,26 @@ export function createSelfReport(bootStage: () => string | null): SelfReport {
   return {
     current() {
       const boot_stage = bootStage();
-      const { status: reported, message: why } = effective();
+      const { status: reportedStatus, message: reportedMessage } = effective();
       return {
-        status: reported,
-        ...healthOf[reported],
+        status: reportedStatus,
+        ...healthOf[reportedStatus],
         active_tasks,
         ...(boot_stage === null ? {} : { boot_stage }),
-        ...(why === undefined ? {} : { message: why.slice(0, 1024) }),
+        ...(reportedMessage === undefined ? {} : { message: reportedMessage.slice(0, 1024) }),
       };
     },
-    set: (next, why) =>
+    set: (newStatus, newMessage) =>
       change(() => {
-        status = next;
-        message = why;
+        status = newStatus;
+        message = newMessage;
       }),
-    hold: (why) =>
+    withholdStatus: (reason) =>
       change(() => {
-        held = why;
+        withholdReason = reason;
       }),
-    isHeld: () => held !== null,
-    activeTasks(count) {
+    isStatusWithheld: () => withholdReason !== null,
+    setActiveTasks(count) {
       active_tasks = count;
     },
     onChange: (listener) => void listeners.push(listener),

@@ -1,4 +1,4 @@
-/** The stop of an agent: which reason came first, and the shutdown that follows it. */
+/** Stops an agent: records the first reason, and then shuts down in order. */
 import { setMaxListeners } from 'node:events';
 import { type Clock, pause } from '../../base/clock.ts';
 import type { ControlPlane } from '../connection/control-plane.ts';
@@ -11,28 +11,26 @@ export interface AgentStop {
   /** Aborted when the agent should stop; every loop listens to it. */
   signal: AbortSignal;
   /** Null while the agent runs. */
-  how(): AgentEnd | null;
+  end(): AgentEnd | null;
   /** Only the first request counts. */
-  request(how: AgentEnd): void;
+  request(end: AgentEnd): void;
 }
 
-/**
- * Every loop and every running call listens. More listeners than this are a leak, and Node warns.
- */
+/** Every loop and every running call listens. With more listeners Node warns of a leak. */
 const max_listeners = 40;
 
-export function createStop(requested: AbortSignal): AgentStop {
+export function createStop(stopSignal: AbortSignal): AgentStop {
   const stopped = new AbortController();
   setMaxListeners(max_listeners, stopped.signal);
-  let first: AgentEnd | null = null;
-  const request = (how: AgentEnd) => {
-    first ??= how;
+  let firstEnd: AgentEnd | null = null;
+  const request = (end: AgentEnd) => {
+    firstEnd ??= end;
     stopped.abort();
   };
-  const onRequest = () => request({ code: 'stopped', reason: 'told to stop' });
-  requested.addEventListener('abort', onRequest, { once: true });
-  if (requested.aborted) onRequest();
-  return { signal: stopped.signal, how: () => first, request };
+  const onRequest = () => request({ code: 'stopped', reason: 'received a stop signal' });
+  stopSignal.addEventListener('abort', onRequest, { once: true });
+  if (stopSignal.aborted) onRequest();
+  return { signal: stopped.signal, end: () => firstEnd, request };
 }
 
 /** Returns the exit for an internal error of the agent. */
@@ -41,8 +39,8 @@ export function crashed(error: unknown): AgentEnd {
 }
 
 /**
- * Reports `stopping`, ends the workload, ships the last lines. Each part has a time limit.
- * `shipper` is null if the agent never registered; there is then no node to report for.
+ * Reports `stopping`, ends the workload and ships the last log lines, each within a time limit.
+ * `shipper` is null if the agent never registered; then there is no node to report for.
  */
 export async function shutDown(
   parts: AgentParts,
@@ -51,21 +49,21 @@ export async function shutDown(
   { code, reason }: AgentEnd,
 ): Promise<void> {
   const { clock, timing, report, work, log } = parts;
-  log.info('agent ends', { code, reason });
+  log.info('agent ended', { code, reason });
   const stoppedShipper = code === 'stopped' ? shipper : null;
   report.set('stopping');
   const reportStopping = (until: AbortSignal) => server.heartbeat(report.current(), until);
-  await Promise.all([stoppedShipper ? within(clock, timing.farewell_ms, reportStopping) : null, work.end()]);
-  // Nothing of a fenced instance may run beside its successor.
+  await Promise.all([stoppedShipper ? withTimeLimit(clock, timing.farewell_ms, reportStopping) : null, work.end()]);
+  // No process of a fenced instance may run at the same time as its successor.
   if (code === 'instance_fenced') await endProcesses(work.processes(), timing.stop_grace_ms, clock);
-  const shipping = code === 'instance_fenced' ? shipper : stoppedShipper;
-  if (shipping) await within(clock, timing.farewell_ms, shipping.flush);
+  const finalShipper = code === 'instance_fenced' ? shipper : stoppedShipper;
+  if (finalShipper) await withTimeLimit(clock, timing.farewell_ms, finalShipper.flush);
 }
 
-async function within(clock: Clock, ms: number, run: (until: AbortSignal) => Promise<unknown>): Promise<void> {
-  const over = new AbortController();
-  const done = run(over.signal).finally(() => over.abort());
-  await pause(clock, ms, over.signal);
-  over.abort();
+async function withTimeLimit(clock: Clock, ms: number, run: (until: AbortSignal) => Promise<unknown>): Promise<void> {
+  const limit = new AbortController();
+  const done = run(limit.signal).finally(() => limit.abort());
+  await pause(clock, ms, limit.signal);
+  limit.abort();
   await done;
 }

@@ -1,7 +1,7 @@
 /**
  * Holds the node back while the machine lacks a prerequisite of its pool: the command does not
- * start and `ready` is not reported. The agent does not end, because the registered node has its
- * own deadline and a person may fix the machine.
+ * start, and the agent does not report `ready`. The agent keeps running and checks again, because a
+ * person may fix the machine before the node's deadline.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { BootStages } from '../life/boot-stages.ts';
@@ -11,25 +11,28 @@ import type { Log } from '../log.ts';
 import type { ShellParts } from '../process/shell.ts';
 import type { Prerequisite } from '../state/config.ts';
 import type { Timing } from '../timing.ts';
-import { checkPrerequisite, type Finding, type Findings } from './prerequisites.ts';
+import { type CheckResult, type CheckResults, checkPrerequisite } from './prerequisites.ts';
 
 export interface GateParts {
   clock: Clock;
   report: SelfReport;
-  findings: Findings;
+  checkResults: CheckResults;
   stages: BootStages;
   shell: ShellParts;
   log: Log;
   timing: Timing;
   signal: AbortSignal;
-  /** Later starts check everything too, but are not part of the boot. */
+  /** The checks are a boot stage only at the agent's first start. */
   first_start: boolean;
-  /** The work held back; called once, when all prerequisites are met for the first time. */
+  /** Starts the work. Called once, when all prerequisites are met for the first time. */
   begin(): Promise<void>;
 }
 
 export interface PrerequisiteGate {
-  /** Opens before it resolves if nothing is left to check; otherwise checks until all are met. */
+  /**
+   * Sets the prerequisites. If all are known to be met, it starts the work before it resolves.
+   * Otherwise the gate checks them until all are met.
+   */
   require(prerequisites: Prerequisite[]): Promise<void>;
   done: Promise<void>;
 }
@@ -37,51 +40,54 @@ export interface PrerequisiteGate {
 const stageName = 'prerequisites';
 
 export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
-  const { clock, report, findings, stages, log, timing, signal } = parts;
-  const rest = waker(clock, signal);
-  let wanted: Prerequisite[] = [];
-  /** While one is missing, all are checked again, so that they are met at the same time. */
-  let doubtful = false;
-  let begun = false;
-  let staged = !parts.first_start;
+  const { clock, report, checkResults, stages, log, timing, signal } = parts;
+  const pauses = waker(clock, signal);
+  let required: Prerequisite[] = [];
+  /** While one is missing, all are checked again, because all must be met at the same time. */
+  let hasMissing = false;
+  let hasBegun = false;
+  /** The checks are a boot stage at most once. */
+  let mayBeginStage = parts.first_start;
   let endStage = () => {};
 
-  const unmet = () => wanted.filter((one) => doubtful || !findings.isMet(one));
+  const toCheck = () => required.filter((prerequisite) => hasMissing || !checkResults.isMet(prerequisite));
 
-  /** If the configuration required some, they have been a stage already. */
+  /** Does nothing if the prerequisites of the launch configuration were a boot stage already. */
   const beginStage = () => {
-    if (staged || stages.all().some(({ name }) => name === stageName)) return;
-    staged = true;
+    if (!mayBeginStage || stages.all().some(({ name }) => name === stageName)) return;
+    mayBeginStage = false;
     stages.run(stageName, () => new Promise<void>((resolve) => (endStage = resolve)));
   };
 
   const open = async () => {
-    doubtful = false;
+    hasMissing = false;
     endStage();
-    report.hold(null);
-    if (begun || signal.aborted) return;
-    begun = true;
+    report.withholdStatus(null);
+    if (hasBegun || signal.aborted) return;
+    hasBegun = true;
     await parts.begin();
   };
 
-  const close = (missing: Finding[]) => {
-    if (!doubtful) log.error('prerequisites are missing; the node waits for them', { missing: missing.map(shown) });
-    doubtful = true;
-    report.hold(`prerequisites are missing: ${missing.map(shown).join(', ')}`);
+  const close = (missing: CheckResult[]) => {
+    if (!hasMissing)
+      log.error('prerequisites are missing; the node waits for them', { missing: missing.map(describe) });
+    hasMissing = true;
+    report.withholdStatus(`prerequisites are missing: ${missing.map(describe).join(', ')}`);
   };
 
-  /** Returns how long to wait before the next checkAll; null: until the requirements change. */
+  /** Returns the pause before the next check in ms. Null means until the prerequisites change. */
   const checkAll = async (): Promise<number | null> => {
-    const required = wanted;
-    const missing: Finding[] = [];
-    for (const one of unmet()) {
-      const finding = await checkPrerequisite(parts, one);
-      if (!finding) return null;
-      findings.found(finding);
-      if (!finding.ok) missing.push(finding);
+    const checked = required;
+    const missing: CheckResult[] = [];
+    for (const prerequisite of toCheck()) {
+      const result = await checkPrerequisite(parts, prerequisite);
+      if (!result) return null;
+      checkResults.record(result);
+      if (!result.ok) missing.push(result);
     }
-    if (required !== wanted) return 0;
-    findings.conclude(required);
+    // `require` was called during the checks, so check the new list at once.
+    if (checked !== required) return 0;
+    checkResults.conclude(checked);
     if (missing.length > 0) {
       close(missing);
       return timing.prerequisite_again_ms;
@@ -91,23 +97,23 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
   };
 
   const run = async () => {
-    await rest.rest(null);
-    while (!signal.aborted) await rest.rest(await checkAll());
+    await pauses.rest(null);
+    while (!signal.aborted) await pauses.rest(await checkAll());
   };
 
   return {
     async require(prerequisites) {
-      wanted = prerequisites;
-      if (unmet().length === 0) {
-        findings.conclude(wanted);
+      required = prerequisites;
+      if (toCheck().length === 0) {
+        checkResults.conclude(required);
         return open();
       }
-      report.hold('the prerequisites are being checked');
+      report.withholdStatus('the prerequisites are being checked');
       beginStage();
-      rest.wake();
+      pauses.wake();
     },
     done: run(),
   };
 }
 
-const shown = ({ name, how }: Finding) => `${name} (its check ${how})`;
+const describe = ({ name, how }: CheckResult) => `${name} (its check ${how})`;

@@ -1,8 +1,7 @@
 /**
- * The prerequisites that a machine must meet before it may be ready: how each is checked, and the
- * findings.
+ * Checks the prerequisites that a machine must meet before it may be ready, keeps the results, and
+ * reports them to the control plane.
  */
-
 import type { Clock } from '../../base/clock.ts';
 import type { PrerequisiteReport } from '../../contract/agent/agent.ts';
 import { describeFailure, isTransient } from '../connection/call-failure.ts';
@@ -14,82 +13,82 @@ import type { AgentConfig, Prerequisite } from '../state/config.ts';
 import type { StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 
-type Result = PrerequisiteReport['results'][number];
+type ReportedResult = PrerequisiteReport['results'][number];
 
-export interface Finding extends Prerequisite, ShellEnd {}
+export interface CheckResult extends Prerequisite, ShellEnd {}
 
-/** The control plane's list is newer than the one in the launch configuration. */
+/** Returns the control plane's list if there is one, because the launch configuration is older. */
 export const requiredNow = (config: AgentConfig, state: StateFile): Prerequisite[] =>
   state.read().requires ?? config.requires;
 
 /**
- * Those also known to the driver that launched the machine, which learns of a miss by the agent's
- * exit.
+ * Returns the prerequisites that the launch configuration already contained. If one of them is
+ * missing, the agent exits, and the driver reports that exit.
  */
 export const requiredAtLaunch = (config: AgentConfig, state: StateFile): Prerequisite[] =>
-  requiredNow(config, state).filter(({ name }) => config.requires.some((one) => one.name === name));
+  requiredNow(config, state).filter(({ name }) => config.requires.some((atLaunch) => atLaunch.name === name));
 
-/** Returns null if the agent was stopped meanwhile. */
+/** Returns null if the agent was stopped during the check. */
 export async function checkPrerequisite(
   { shell, timing, signal }: { shell: ShellParts; timing: Timing; signal: AbortSignal },
   { name, check }: Prerequisite,
-): Promise<Finding | null> {
+): Promise<CheckResult | null> {
   const timeout_ms = timing.prerequisite_timeout_ms;
   const end = await runShell(shell, { script: check, stream: 'setup', signal, timeout_ms });
   return signal.aborted ? null : { name, check, ...end };
 }
 
-export interface Findings {
-  found(finding: Finding): void;
-  /** Whether this very check has passed since the agent started or became another instance. */
+export interface CheckResults {
+  record(result: CheckResult): void;
+  /** Whether this same check has passed since the agent started or became another instance. */
   isMet(prerequisite: Prerequisite): boolean;
-  /** A new instance has to check and report everything again. */
+  /** Removes all results, because a new instance must check and report everything again. */
   forget(): void;
   /**
-   * All of these were checked. Reported together, because only all of them decide whether the
-   * machine may be ready.
+   * Prepares one report after all of these were checked. A partial report could not show whether
+   * the machine may be ready.
    */
   conclude(checked: Prerequisite[]): void;
-  /** The results that the server does not have; `markSent` marks exactly these, not later ones. */
-  unsent(): { results: Result[]; markSent(): void } | null;
+  /** Returns the results to send. `markSent` applies to these results only, not to later ones. */
+  unsent(): { results: ReportedResult[]; markSent(): void } | null;
   onConcluded(listener: () => void): void;
 }
 
 const max_results = 64;
-const max_detail = 1024;
+const max_detail_length = 1024;
 
-const resultOf = ({ name, ok, how, last_lines }: Finding): Result => {
+const reportedResultOf = ({ name, ok, how, last_lines }: CheckResult): ReportedResult => {
   const lastLine = last_lines.at(-1)?.trim();
-  const detail = `its check ${how}${lastLine ? `: ${lastLine}` : ''}`.slice(0, max_detail).toWellFormed();
+  const detail = `its check ${how}${lastLine ? `: ${lastLine}` : ''}`.slice(0, max_detail_length).toWellFormed();
   return { name, ok, ...(ok ? {} : { detail }) };
 };
 
-/** Output may differ at each run without changing the finding. */
-const keyOf = (found: Finding[]) => JSON.stringify(found.map(({ name, ok, how }) => [name, ok, how]));
+/** Leaves out the output, which may differ at each run without changing the result. */
+const keyOf = (results: CheckResult[]) => JSON.stringify(results.map(({ name, ok, how }) => [name, ok, how]));
 
-export function findings(): Findings {
-  const last = new Map<string, Finding>();
+export function createCheckResults(): CheckResults {
+  const lastByName = new Map<string, CheckResult>();
   const listeners: (() => void)[] = [];
   let reportedKey = keyOf([]);
-  let report: Result[] | null = null;
+  let report: ReportedResult[] | null = null;
   return {
-    found: (finding) => void last.set(finding.name, finding),
+    record: (result) => void lastByName.set(result.name, result),
     isMet({ name, check }) {
-      const known = last.get(name);
-      return known?.ok === true && known.check === check;
+      const result = lastByName.get(name);
+      return result?.ok === true && result.check === check;
     },
     forget() {
-      last.clear();
+      lastByName.clear();
       reportedKey = keyOf([]);
       report = null;
     },
     conclude(checked) {
-      const required = checked.flatMap(({ name }) => last.get(name) ?? []);
-      const others = [...last.values()].filter((one) => !required.includes(one));
-      const found = [...required, ...others].slice(0, max_results);
-      if (keyOf(found) === reportedKey) return;
-      reportedKey = keyOf(found);
-      report = found.map(resultOf);
+      const required = checked.flatMap(({ name }) => lastByName.get(name) ?? []);
+      const others = [...lastByName.values()].filter((result) => !required.includes(result));
+      const reported = [...required, ...others].slice(0, max_results);
+      if (keyOf(reported) === reportedKey) return;
+      reportedKey = keyOf(reported);
+      report = reported.map(reportedResultOf);
       for (const listener of listeners) listener();
     },
     unsent() {
@@ -108,23 +107,23 @@ export function findings(): Findings {
 
 interface PrerequisiteShipperParts {
   clock: Clock;
-  findings: Findings;
+  checkResults: CheckResults;
   server: ControlPlane;
   log: Log;
   timing: Timing;
   signal: AbortSignal;
 }
 
-/** Reports met and missing prerequisites to the control plane, as soon as it can be reached. */
+/** Reports met and missing prerequisites as soon as the control plane can be reached. */
 export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
-  const { clock, findings, server, log, timing, signal } = parts;
+  const { clock, checkResults, server, log, timing, signal } = parts;
   const loop = shipLoop({
     clock,
     signal,
     batch_ms: 0,
     retry: timing.ship_retry,
     async ship() {
-      const unsent = findings.unsent();
+      const unsent = checkResults.unsent();
       if (!unsent) return 'empty';
       const { results, markSent } = unsent;
       const answer = await server.prerequisites(results, signal);
@@ -132,14 +131,14 @@ export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
         markSent();
         return 'more';
       }
-      // An older control plane does not know the call; it learns what it needs from heartbeats.
+      // An older control plane does not have this endpoint; heartbeats show that the node is held.
       if (!isTransient(answer.failure) && answer.failure.status !== 401) {
-        log.warn('the server does not take what was found', { failure: describeFailure(answer.failure), results });
+        log.warn('the server refuses the prerequisite report', { failure: describeFailure(answer.failure), results });
         markSent();
       }
       return answer.failure;
     },
   });
-  findings.onConcluded(loop.wake);
+  checkResults.onConcluded(loop.wake);
   return loop;
 }

@@ -23,7 +23,7 @@ const timing = {
   crash_loop: { exits: 3, window_ms: 1_500 },
 };
 
-function supervised(
+function supervise(
   script: string,
   env: NodeJS.ProcessEnv = {},
   ready_after_ms = timing.ready_after_ms,
@@ -31,7 +31,7 @@ function supervised(
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-command-'));
   dirs.push(dir);
-  const seen: string[] = [];
+  const eventLog: string[] = [];
   const pids: number[] = [];
   const lines: string[] = [];
   const log: Log = {
@@ -39,7 +39,7 @@ function supervised(
     warn() {},
     error() {},
     with: () => log,
-    lines: (stream, some) => void lines.push(...some.map((line) => `${stream} ${line}`)),
+    lines: (stream, logged) => void lines.push(...logged.map((line) => `${stream} ${line}`)),
   };
   const command = superviseCommand({
     argv: ['/bin/sh', '-c', script],
@@ -51,67 +51,69 @@ function supervised(
     isCrowded,
     events: {
       launched: (pid) => void pids.push(pid),
-      ready: () => void seen.push('ready'),
-      ended: (how) => void seen.push(how),
-      crashLooping: () => void seen.push('crash loop'),
+      ready: () => void eventLog.push('ready'),
+      ended: (how) => void eventLog.push(how),
+      crashLooping: () => void eventLog.push('crash loop'),
     },
   });
   commands.push(command);
-  return { command, seen, pids, lines, dir };
+  return { command, eventLog, pids, lines, dir };
 }
 
-const readIfThere = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
+const readIfExists = (path: string) => (existsSync(path) ? readFileSync(path, 'utf8') : '');
 
 /** Zombies do not count. */
-const lives = (pid: number) => processRows().some((row) => row.pid === pid);
+const isAlive = (pid: number) => processRows().some((row) => row.pid === pid);
 
-test('is ready after a moment, and its output is logged by stream', async () => {
-  const { command, seen, lines } = supervised('echo out; echo err >&2; sleep 60');
+test('a command is ready after a short time, and its output is logged with the name of the stream', async () => {
+  const { command, eventLog, lines } = supervise('echo out; echo err >&2; sleep 60');
   command.start();
-  await until(() => seen.includes('ready') && lines.length === 2, 'ready with output');
+  await until(() => eventLog.includes('ready') && lines.length === 2, 'ready with output');
   expect(lines.toSorted()).toEqual(['stderr err', 'stdout out']);
 });
 
-test('a command that announces readiness is ready when it says so', async () => {
+test('a command with SLIPWAY_READY_LINE is ready only when it prints the ready line', async () => {
   const script = 'while [ ! -e go ]; do sleep 0.02; done; echo SLIPWAY_READY; sleep 60';
-  const { command, seen, lines, dir } = supervised(`echo up; sleep 0.2; echo still not; ${script}`, {
+  const { command, eventLog, lines, dir } = supervise(`echo up; sleep 0.2; echo still not; ${script}`, {
     SLIPWAY_READY_LINE: '1',
   });
   command.start();
-  await until(() => lines.includes('stdout still not'), 'longer up than the usual moment');
-  expect(seen).toEqual([]);
+  await until(() => lines.includes('stdout still not'), 'the command to run longer than the default ready time');
+  expect(eventLog).toEqual([]);
   writeFileSync(join(dir, 'go'), '');
-  await until(() => seen.includes('ready'), 'ready');
+  await until(() => eventLog.includes('ready'), 'ready');
 });
 
-test('restarts a command that ended, after ending its leftovers', async () => {
-  const { command, seen, pids, dir } = supervised(
-    'sleep 60 & if [ -e left ]; then wait; fi; echo $! > left; while [ ! -e go ]; do sleep 0.02; done; exit 3',
+test('ends the remaining processes of a command that exited, then restarts the command', async () => {
+  const { command, eventLog, pids, dir } = supervise(
+    'sleep 60 & if [ -e leftover ]; then wait; fi; echo $! > leftover; while [ ! -e go ]; do sleep 0.02; done; exit 3',
   );
   command.start();
-  // It may run for a moment before it ends, so let it end only once it was ready.
-  await until(() => seen.includes('ready') && readIfThere(join(dir, 'left')).endsWith('\n'), 'first start');
-  const left = Number(readIfThere(join(dir, 'left')));
-  expect(lives(left)).toBe(true);
+  // The command must not end before it was ready, or the order of the events would vary.
+  await until(() => eventLog.includes('ready') && readIfExists(join(dir, 'leftover')).endsWith('\n'), 'first start');
+  const leftoverPid = Number(readIfExists(join(dir, 'leftover')));
+  expect(isAlive(leftoverPid)).toBe(true);
   writeFileSync(join(dir, 'go'), '');
-  await until(() => pids.length === 2 && seen.length === 3, 'ready again');
-  expect(seen).toEqual(['ready', 'exited with code 3', 'ready']);
-  expect(lives(left)).toBe(false);
+  await until(() => pids.length === 2 && eventLog.length === 3, 'ready again');
+  expect(eventLog).toEqual(['ready', 'exited with code 3', 'ready']);
+  expect(isAlive(leftoverPid)).toBe(false);
 });
 
-test('repeated exits are a crash loop, until the command stays up', async () => {
-  // It always ends before it could be ready, however slowly a busy machine starts it.
-  const { command, seen, dir } = supervised('if [ -e hold ]; then sleep 60; fi; exit 1', {}, 60_000);
+test('reports a crash loop after repeated exits, and ready after the command stays up', async () => {
+  // With this ready time the command always exits before it is ready, even on a busy machine.
+  const { command, eventLog, dir } = supervise('if [ -e hold ]; then sleep 60; fi; exit 1', {}, 60_000);
   command.start();
-  await until(() => seen.includes('crash loop'), 'a crash loop');
-  expect(seen.filter((what) => what === 'exited with code 1').length).toBeGreaterThanOrEqual(timing.crash_loop.exits);
-  expect(seen).not.toContain('ready');
+  await until(() => eventLog.includes('crash loop'), 'a crash loop');
+  expect(eventLog.filter((event) => event === 'exited with code 1').length).toBeGreaterThanOrEqual(
+    timing.crash_loop.exits,
+  );
+  expect(eventLog).not.toContain('ready');
   writeFileSync(join(dir, 'hold'), '');
-  await until(() => seen.at(-1) === 'ready', 'ready after a window without an end');
+  await until(() => eventLog.at(-1) === 'ready', 'ready after a window without an exit');
 });
 
-test('a missing program counts as an exit', async () => {
-  const { seen } = supervised('true');
+test('a program that cannot be started counts as an exit', async () => {
+  const { eventLog } = supervise('true');
   const missing = superviseCommand({
     argv: ['/nonexistent/program'],
     cwd: tmpdir(),
@@ -123,30 +125,30 @@ test('a missing program counts as an exit', async () => {
     events: {
       launched() {},
       ready() {},
-      ended: (how) => void seen.push(how),
-      crashLooping: () => void seen.push('loop'),
+      ended: (how) => void eventLog.push(how),
+      crashLooping: () => void eventLog.push('crash loop'),
     },
   });
   commands.push(missing);
   missing.start();
-  await until(() => seen.includes('loop'), 'a crash loop');
-  expect(seen[0]).toContain('could not be started');
+  await until(() => eventLog.includes('crash loop'), 'a crash loop');
+  expect(eventLog[0]).toContain('could not be started');
 });
 
-test('stop sends SIGTERM, then kills the whole group, and nothing is restarted', async () => {
-  const { command, lines, pids, dir } = supervised("trap '' TERM; sleep 60 & echo $! > child; echo up; wait; wait");
+test('stop sends SIGTERM, then kills the whole group, and does not restart the command', async () => {
+  const { command, lines, pids, dir } = supervise("trap '' TERM; sleep 60 & echo $! > child; echo up; wait; wait");
   command.start();
-  await until(() => lines.includes('stdout up'), 'up, with its child');
+  await until(() => lines.includes('stdout up'), 'the command to run with its child');
   const child = Number(readFileSync(join(dir, 'child'), 'utf8'));
   expect(await command.stop(100)).toBe(true);
-  expect([lives(child), pids.length]).toEqual([false, 1]);
+  expect([isAlive(child), pids.length]).toEqual([false, 1]);
 });
 
-test('output written before the stop is read to the end, however slowly', async () => {
+test('outputEnds waits for all output written before the stop, even if it is read slowly', async () => {
   const script = 'trap "seq 12000; exit" TERM; echo up; sleep 60 & wait';
-  const { command, lines } = supervised(script, {}, timing.ready_after_ms, () => true);
+  const { command, lines } = supervise(script, {}, timing.ready_after_ms, () => true);
   command.start();
-  await until(() => lines.includes('stdout up'), 'the command runs');
+  await until(() => lines.includes('stdout up'), 'the command to run');
   await command.stop(5_000);
   await command.outputEnds();
   expect(lines.at(-1)).toBe('stdout 12000');

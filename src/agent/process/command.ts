@@ -1,6 +1,6 @@
 /**
  * Supervises the pool's command in its own process group: logs its output and restarts it when it
- * ends. Reports events; the caller decides what they mean for the node.
+ * ends. The caller gets events and decides what they mean for the node.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
@@ -12,12 +12,12 @@ import { logOutput } from './child-output.ts';
 import { endGroup, signalGroup } from './process-group.ts';
 
 export interface CommandEvents {
-  /** A process runs; its pid is also its group id. */
+  /** A process was started. Its pid is also its group id. */
   launched(pid: number): void;
   /** The command accepts work. */
   ready(): void;
   ended(how: string): void;
-  /** The command ends again and again. */
+  /** The command ended too often within the crash loop window. */
   crashLooping(message: string): void;
 }
 
@@ -36,35 +36,35 @@ export interface CommandParts {
 export interface Command {
   start(): void;
   /**
-   * Ends the command with its group and keeps it down. Returns whether nothing of the group is
-   * left.
+   * Ends the command with its process group and does not restart it. Returns whether the whole
+   * group has ended.
    */
   stop(grace_ms: number): Promise<boolean>;
   /**
-   * Resolves when all its output is read. A process that still holds the pipe open by then is no
-   * longer read.
+   * Resolves when all output has been read. Closes the pipe after a time limit, because a process
+   * that left the group may hold it open.
    */
   outputEnds(): Promise<void>;
-  /** For the end of the agent's process; synchronous. */
+  /** Kills the group. Synchronous, so that an exiting agent can call it. */
   kill(): void;
 }
 
-/** A command that knows when it accepts work prints this line, if the environment asks for it. */
+/** With SLIPWAY_READY_LINE=1 the command prints this line when it accepts work. */
 const readyLine = 'SLIPWAY_READY';
 const announcesReady = (env: NodeJS.ProcessEnv) => env.SLIPWAY_READY_LINE === '1';
 
-/** A pipe holds little, but is read slowly while the spool is crowded. */
+/** A pipe buffers little output, but the agent reads it slowly while the spool is crowded. */
 const output_ends_within_ms = 5_000;
 
 export function superviseCommand(parts: CommandParts): Command {
   const { argv, clock, log, timing, events } = parts;
   const pauses = backoff(timing.command_restart);
-  let wanted = false;
+  let shouldRun = false;
   let child: ChildProcess | null = null;
   let timers: CancelTimer[] = [];
-  let exits: number[] = [];
-  let looping = false;
-  /** Resolves when the leftovers of the last process are gone. */
+  let exitTimes: number[] = [];
+  let isLooping = false;
+  /** Resolves when the process group of the last run has ended. */
   let groupEnded: Promise<boolean> = Promise.resolve(true);
   const outputs = new Set<Readable>();
 
@@ -72,16 +72,16 @@ export function superviseCommand(parts: CommandParts): Command {
     for (const cancel of timers) cancel();
     timers = [];
   };
-  const later = (ms: number, run: () => void) => timers.push(clock.after(ms, run));
+  const schedule = (ms: number, run: () => void) => timers.push(clock.after(ms, run));
 
-  const becameReady = () => {
-    if (!looping) events.ready();
+  const markReady = () => {
+    if (!isLooping) events.ready();
   };
-  const provedStable = () => {
-    exits = [];
+  const markStable = () => {
+    exitTimes = [];
     pauses.reset();
-    if (looping) events.ready();
-    looping = false;
+    if (isLooping) events.ready();
+    isLooping = false;
   };
 
   const launch = () => {
@@ -90,7 +90,7 @@ export function superviseCommand(parts: CommandParts): Command {
     const started = spawn(program, args, { cwd: parts.cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     child = started;
     const onLine = (line: string) => {
-      if (line.trim() === readyLine && announcesReady(env) && child === started) becameReady();
+      if (line.trim() === readyLine && announcesReady(env) && child === started) markReady();
     };
     logOutput(started.stdout, 'stdout', { ...parts, onLine });
     logOutput(started.stderr, 'stderr', parts);
@@ -98,47 +98,47 @@ export function superviseCommand(parts: CommandParts): Command {
       outputs.add(output);
       output.once('close', () => outputs.delete(output));
     }
-    started.once('error', (error) => ended(started, `could not be started: ${error.message}`));
+    started.once('error', (error) => handleEnd(started, `could not be started: ${error.message}`));
     started.once('exit', (code, signal) => {
-      ended(started, code === null ? `was ended by ${signal}` : `exited with code ${code}`);
+      handleEnd(started, code === null ? `was ended by ${signal}` : `exited with code ${code}`);
     });
     if (started.pid === undefined) return;
     events.launched(started.pid);
     log.info('command started', { pid: started.pid, command: argv });
-    if (!announcesReady(env)) later(timing.ready_after_ms, becameReady);
-    later(timing.crash_loop.window_ms, provedStable);
+    if (!announcesReady(env)) schedule(timing.ready_after_ms, markReady);
+    schedule(timing.crash_loop.window_ms, markStable);
   };
 
-  const ended = async (which: ChildProcess, how: string) => {
-    if (child !== which) return;
+  const handleEnd = async (ended: ChildProcess, how: string) => {
+    if (child !== ended) return;
     child = null;
     clearTimers();
-    if (!wanted) return;
-    const { exits: most, window_ms } = timing.crash_loop;
-    exits = [...exits.filter((at) => clock.monotonicMs() - at < window_ms), clock.monotonicMs()];
-    looping ||= exits.length >= most;
+    if (!shouldRun) return;
+    const { exits: max_exits, window_ms } = timing.crash_loop;
+    exitTimes = [...exitTimes.filter((at) => clock.monotonicMs() - at < window_ms), clock.monotonicMs()];
+    isLooping ||= exitTimes.length >= max_exits;
     const wait_ms = pauses.nextMs();
-    log.warn('command ended; it will be started again', { how, restart_in_ms: Math.round(wait_ms) });
+    log.warn('command ended and will be restarted', { how, restart_in_ms: Math.round(wait_ms) });
     events.ended(how);
-    if (looping)
-      events.crashLooping(`the command ended ${exits.length} times within ${window_ms / 1000} s; last it ${how}`);
-    // Leftover processes would hold ports and files that the next one needs.
-    if (which.pid) groupEnded = endGroup(which.pid, timing.stop_grace_ms, clock);
+    if (isLooping)
+      events.crashLooping(`the command ended ${exitTimes.length} times within ${window_ms / 1000} s; last it ${how}`);
+    // Remaining processes of the group could hold ports and files that the next run needs.
+    if (ended.pid) groupEnded = endGroup(ended.pid, timing.stop_grace_ms, clock);
     await groupEnded;
-    if (wanted && !child) later(wait_ms, launch);
+    if (shouldRun && !child) schedule(wait_ms, launch);
   };
 
   return {
     start() {
-      if (wanted) return;
-      wanted = true;
+      if (shouldRun) return;
+      shouldRun = true;
       launch();
     },
     async stop(grace_ms) {
-      wanted = false;
+      shouldRun = false;
       clearTimers();
-      exits = [];
-      looping = false;
+      exitTimes = [];
+      isLooping = false;
       const pid = child?.pid;
       return pid === undefined ? groupEnded : endGroup(pid, grace_ms, clock);
     },

@@ -1,9 +1,9 @@
-/** Secrets that a workload was given are redacted from its output, whatever their names. */
+/** The secrets in a workload's environment are redacted from its output. */
 import { expect, test } from 'vitest';
 import { redactionMark } from '../../base/redaction/redact.ts';
 import { redactKnown } from './known-secrets.ts';
 
-test('redacts values of secret names and of stored secrets, and no others', () => {
+test('redacts values of variables with secret names or listed as secret, but no other or short values', () => {
   const redact = redactKnown(
     { DB_PASSWORD: 'plum quartz 1', GREETING: 'meadow harbor 2', MODE: 'walnut lantern 3', PIN_TOKEN: 'short' },
     ['GREETING'],

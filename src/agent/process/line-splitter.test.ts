@@ -3,7 +3,7 @@ import { lineSplitter, max_line_length } from './line-splitter.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 
-test('splits at line ends, not at chunks, also within a character', () => {
+test('splits at line ends, also if a chunk ends within a character', () => {
   const splitter = lineSplitter();
   const text = bytes('höl\nzwei\r\ndrei');
   expect([...splitter.push(text.subarray(0, 2)), ...splitter.push(text.subarray(2))]).toEqual(['höl', 'zwei']);
@@ -28,6 +28,6 @@ test('cuts a long line that ends within one chunk', () => {
   expect(pieces.map(({ length }) => length)).toEqual([max_line_length, 1]);
 });
 
-test('replaces bytes that the store cannot hold', () => {
+test('replaces NUL and invalid UTF-8, which the store cannot hold', () => {
   expect(lineSplitter().push(Buffer.from([0x61, 0x00, 0xff, 0x0a]))).toEqual(['a\uFFFD\uFFFD']);
 });

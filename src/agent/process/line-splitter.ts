@@ -1,4 +1,4 @@
-/** Splits a byte stream into lines, in bounded memory: an endless line is cut into pieces. */
+/** Splits a byte stream into lines. Cuts an endless line into pieces, so memory is bounded. */
 import { StringDecoder } from 'node:string_decoder';
 
 /** The longest line that the server accepts. */
@@ -6,49 +6,49 @@ export const max_line_length = 16_384;
 
 export interface LineSplitter {
   push(chunk: Buffer): string[];
-  /** The rest without a line end. */
+  /** Returns the last line if it has no line end. */
   end(): string[];
 }
 
 export function lineSplitter(): LineSplitter {
   const decoder = new StringDecoder('utf8');
-  let rest = '';
-  const take = (text: string): string[] => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
-    while (rest.length > max_line_length) {
-      const [piece = '', left = ''] = cut(rest);
+  let unfinished = '';
+  const splitText = (text: string): string[] => {
+    const lines = (unfinished + text).split('\n');
+    unfinished = lines.pop() ?? '';
+    while (unfinished.length > max_line_length) {
+      const [piece = '', remainder = ''] = cut(unfinished);
       lines.push(piece);
-      rest = left;
+      unfinished = remainder;
     }
-    return lines.flatMap(shippable);
+    return lines.flatMap(shippableLines);
   };
   return {
-    push: (chunk) => take(decoder.write(chunk)),
+    push: (chunk) => splitText(decoder.write(chunk)),
     end() {
-      const lines = take(decoder.end());
-      const last = rest;
-      rest = '';
-      return last ? [...lines, ...shippable(last)] : lines;
+      const lines = splitText(decoder.end());
+      const last = unfinished;
+      unfinished = '';
+      return last ? [...lines, ...shippableLines(last)] : lines;
     },
   };
 }
 
-/** Does not cut between the halves of a surrogate pair. */
+/** Cuts at the length limit, but not between the halves of a surrogate pair. */
 function cut(text: string): [string, string] {
   const splitsPair = /[\uD800-\uDBFF]/.test(text.charAt(max_line_length - 1));
   const at = splitsPair ? max_line_length - 1 : max_line_length;
   return [text.slice(0, at), text.slice(at)];
 }
 
-/** Removes carriage returns, and NUL, which the store cannot hold. */
-function shippable(line: string): string[] {
-  let left = line.replace(/\r$/, '').replaceAll('\0', '\uFFFD');
+/** Removes the carriage return and replaces NUL, which the store cannot hold. Cuts long lines. */
+function shippableLines(line: string): string[] {
+  let remainder = line.replace(/\r$/, '').replaceAll('\0', '\uFFFD');
   const pieces: string[] = [];
-  while (left.length > max_line_length) {
-    const [piece, remains] = cut(left);
+  while (remainder.length > max_line_length) {
+    const [piece, next] = cut(remainder);
     pieces.push(piece);
-    left = remains;
+    remainder = next;
   }
-  return [...pieces, left];
+  return [...pieces, remainder];
 }

@@ -1,62 +1,66 @@
-/** Ends processes: SIGTERM, wait, SIGKILL, and then checks that they are gone. */
+/** Ends processes with SIGTERM, after a grace period with SIGKILL, and checks that they ended. */
 import { type Clock, pause } from '../../base/clock.ts';
 import { errorCode } from '../state/shape.ts';
 import { type ProcessRow, processRow, processRows } from './process-table.ts';
 
-/** How long the kernel may take for a kill. */
+/** How long the kernel may take to end a killed process. */
 const kill_takes_ms = 2_000;
-const first_look_ms = 5;
-const max_look_ms = 100;
+const first_poll_ms = 5;
+const max_poll_ms = 100;
 
 export function signalGroup(group: number, signal: NodeJS.Signals): void {
   send(-group, signal);
 }
 
-/** Returns false if there is no such process. */
+/** Returns false if the process or group does not exist. */
 function send(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(target, signal);
     return true;
   } catch (error) {
     if (errorCode(error) === 'ESRCH') return false;
-    // A member that changed its user still runs, and is still reported.
+    // The process changed its user, so we cannot signal it, but it exists.
     if (errorCode(error) === 'EPERM') return true;
     throw error;
   }
 }
 
-/** Zombies do not count. */
-function groupLives(group: number): boolean {
+/** Whether a process of the group runs. Zombies do not count on Linux. */
+function isGroupAlive(group: number): boolean {
   if (!send(-group, 0)) return false;
   return process.platform !== 'linux' || processRows().some((row) => row.group === group);
 }
 
-async function goneWithin(ms: number, clock: Clock, lives: () => boolean): Promise<boolean> {
-  const until = clock.monotonicMs() + ms;
-  for (let look_ms = first_look_ms; lives(); look_ms = Math.min(look_ms * 2, max_look_ms)) {
-    if (clock.monotonicMs() >= until) return false;
-    await pause(clock, look_ms);
+/** Returns whether the processes ended within the time. */
+async function waitForEnd(ms: number, clock: Clock, isAlive: () => boolean): Promise<boolean> {
+  const deadline = clock.monotonicMs() + ms;
+  for (let poll_ms = first_poll_ms; isAlive(); poll_ms = Math.min(poll_ms * 2, max_poll_ms)) {
+    if (clock.monotonicMs() >= deadline) return false;
+    await pause(clock, poll_ms);
   }
   return true;
 }
 
+/** Returns whether the whole group has ended. */
 export async function endGroup(group: number, grace_ms: number, clock: Clock): Promise<boolean> {
-  const lives = () => groupLives(group);
+  const isAlive = () => isGroupAlive(group);
   signalGroup(group, 'SIGTERM');
-  if (await goneWithin(grace_ms, clock, lives)) return true;
+  if (await waitForEnd(grace_ms, clock, isAlive)) return true;
   signalGroup(group, 'SIGKILL');
-  return goneWithin(kill_takes_ms, clock, lives);
+  return waitForEnd(kill_takes_ms, clock, isAlive);
 }
 
-const sameProcess = (row: ProcessRow) => processRow(row.pid)?.start === row.start;
+/** Whether the pid still belongs to this process, because pids are reused. */
+const isSameProcess = (row: ProcessRow) => processRow(row.pid)?.start === row.start;
 
 /**
- * One by one, for processes that left their group; the pid may have been reused since it was read.
+ * Ends each process on its own, because some may have left their group. Returns whether all have
+ * ended.
  */
 export async function endProcesses(rows: ProcessRow[], grace_ms: number, clock: Clock): Promise<boolean> {
-  const living = () => rows.filter((row) => sameProcess(row) && processRow(row.pid)?.state !== 'Z');
+  const living = () => rows.filter((row) => isSameProcess(row) && processRow(row.pid)?.state !== 'Z');
   for (const { pid } of living()) send(pid, 'SIGTERM');
-  if (await goneWithin(grace_ms, clock, () => living().length > 0)) return true;
+  if (await waitForEnd(grace_ms, clock, () => living().length > 0)) return true;
   for (const { pid } of living()) send(pid, 'SIGKILL');
-  return goneWithin(kill_takes_ms, clock, () => living().length > 0);
+  return waitForEnd(kill_takes_ms, clock, () => living().length > 0);
 }

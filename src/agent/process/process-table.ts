@@ -1,4 +1,4 @@
-/** The processes of this machine according to /proc; empty on systems without it. */
+/** Reads the processes of this machine from /proc. Systems other than Linux show none. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { errorCode } from '../state/shape.ts';
 
@@ -6,30 +6,30 @@ export interface ProcessRow {
   pid: number;
   ppid: number;
   group: number;
-  /** The kernel's state letter; Z is a zombie. */
+  /** The state letter of the kernel, such as Z for a zombie. */
   state: string;
-  /** Together with the pid, identifies the process even if the pid is reused. */
+  /** The start time. Pid and start time identify a process even if the pid is reused. */
   start: string;
   rss_bytes: number;
 }
 
 const page_bytes = 4096;
-/** A process may end, or belong to another user, between listing and reading. */
-const unreadable = new Set(['ENOENT', 'ESRCH', 'EACCES', 'EPERM']);
+/** A process may have ended since it was listed, or belong to another user. */
+const expectedErrors = new Set(['ENOENT', 'ESRCH', 'EACCES', 'EPERM']);
 
-function read(path: string): string | null {
+function readIfReadable(path: string): string | null {
   try {
     return readFileSync(path, 'latin1');
   } catch (error) {
-    if (unreadable.has(errorCode(error) ?? '')) return null;
+    if (expectedErrors.has(errorCode(error) ?? '')) return null;
     throw error;
   }
 }
 
 export function processRow(pid: number): ProcessRow | null {
-  const stat = read(`/proc/${pid}/stat`);
+  const stat = readIfReadable(`/proc/${pid}/stat`);
   if (!stat) return null;
-  // The name is in parentheses and may contain parentheses and spaces.
+  // The second field is the name in parentheses. It may contain spaces and parentheses itself.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state = '', ppid = '0', group = '0'] = fields;
   return {
@@ -42,6 +42,7 @@ export function processRow(pid: number): ProcessRow | null {
   };
 }
 
+/** Lists all processes except zombies. */
 export function processRows(): ProcessRow[] {
   if (process.platform !== 'linux') return [];
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
@@ -49,28 +50,30 @@ export function processRows(): ProcessRow[] {
 }
 
 export function commandLine(pid: number): string {
-  return (read(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
+  return (readIfReadable(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
 }
 
 export const instanceTag = 'SLIPWAY_NODE_INSTANCE_ID';
 
 /**
- * Processes of the instance other than this agent and its ancestors: those with the tag in their
- * environment, and all descendants of these or of the agent.
+ * Lists the processes of the instance, without this agent and its ancestors: processes with the tag
+ * in their environment, their descendants, and the descendants of the agent.
  */
 export function instanceProcesses(node_instance_id: string): ProcessRow[] {
   const rows = processRows();
   const byPid = new Map(rows.map((row) => [row.pid, row]));
-  const spared = new Set<number>();
-  for (let pid: number | undefined = process.pid; pid && !spared.has(pid); pid = byPid.get(pid)?.ppid) spared.add(pid);
+  const ancestors = new Set<number>();
+  for (let pid: number | undefined = process.pid; pid && !ancestors.has(pid); pid = byPid.get(pid)?.ppid)
+    ancestors.add(pid);
   const tag = `${instanceTag}=${node_instance_id}`;
-  const tagged = ({ pid }: ProcessRow) => (read(`/proc/${pid}/environ`) ?? '').split('\0').includes(tag);
-  const found = new Map(rows.filter((row) => !spared.has(row.pid) && tagged(row)).map((row) => [row.pid, row]));
-  for (let before = -1; before !== found.size; ) {
-    before = found.size;
+  const isTagged = ({ pid }: ProcessRow) => (readIfReadable(`/proc/${pid}/environ`) ?? '').split('\0').includes(tag);
+  const members = new Map(rows.filter((row) => !ancestors.has(row.pid) && isTagged(row)).map((row) => [row.pid, row]));
+  // Rows are not sorted by descent, so repeat until no new descendant is found.
+  for (let previousSize = -1; previousSize !== members.size; ) {
+    previousSize = members.size;
     for (const row of rows) {
-      if (!spared.has(row.pid) && (found.has(row.ppid) || row.ppid === process.pid)) found.set(row.pid, row);
+      if (!ancestors.has(row.pid) && (members.has(row.ppid) || row.ppid === process.pid)) members.set(row.pid, row);
     }
   }
-  return [...found.values()];
+  return [...members.values()];
 }

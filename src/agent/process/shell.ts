@@ -1,4 +1,4 @@
-/** Runs one shell script to its end: `setup`, `clean`, prerequisite checks. */
+/** Runs a shell script to its end: `setup`, `clean` or a prerequisite check. */
 import { spawn } from 'node:child_process';
 import type { Clock } from '../../base/clock.ts';
 import type { LogStream } from '../spool/spool.ts';
@@ -8,7 +8,7 @@ import { endGroup } from './process-group.ts';
 
 export interface ShellEnd {
   ok: boolean;
-  /** `exited with code 3`, `was ended by SIGKILL`, `was ended after 60 s`. */
+  /** For example `exited with code 3`, `was ended by SIGKILL` or `was ended after 60 s`. */
   how: string;
   last_lines: string[];
 }
@@ -18,56 +18,58 @@ export interface ShellParts extends OutputParts {
   cwd: string;
   /** Called at each run. */
   env(): NodeJS.ProcessEnv;
-  /** Variables that are secret whatever their names. */
+  /** Variables that are secret although their names do not show it. */
   secret_env?: readonly string[];
 }
 
 export interface ShellRun {
   script: string;
   stream: LogStream;
-  /** Ends the shell and everything it started. */
+  /** Its abort ends the shell and its process group. */
   signal: AbortSignal;
   timeout_ms?: number;
 }
 
-const kept_lines = 20;
+const max_last_lines = 20;
 const grace_ms = 2_000;
-/** How long to wait for output that a background process holds open. */
+/** How long to wait for output after the shell exited, if a background process holds it open. */
 const output_ends_within_ms = 200;
 
 export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms }: ShellRun): Promise<ShellEnd> {
   const last_lines: string[] = [];
   const onLine = (line: string) => {
     last_lines.push(line);
-    if (last_lines.length > kept_lines) last_lines.shift();
+    if (last_lines.length > max_last_lines) last_lines.shift();
   };
   return new Promise((resolve) => {
     const { cwd, clock } = parts;
     const env = parts.env();
     const child = spawn('/bin/sh', ['-c', script], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    let ended_because: string | null = null;
-    const end = (because: string) => {
-      ended_because ??= because;
+    let endReason: string | null = null;
+    const end = (reason: string) => {
+      endReason ??= reason;
       if (child.pid) endGroup(child.pid, grace_ms, clock);
     };
     const abort = () => end('was ended with the agent');
     signal.addEventListener('abort', abort, { once: true });
-    const cancel = timeout_ms ? clock.after(timeout_ms, () => end(`was ended after ${timeout_ms / 1000} s`)) : null;
+    const cancelTimeout = timeout_ms
+      ? clock.after(timeout_ms, () => end(`was ended after ${timeout_ms / 1000} s`))
+      : null;
     const finish = (ok: boolean, how: string) => {
       signal.removeEventListener('abort', abort);
-      cancel?.();
-      // These lines do not pass through the log, so redact them here.
-      resolve({ ok, how: ended_because ?? how, last_lines: last_lines.map(redactKnown(env, parts.secret_env)) });
+      cancelTimeout?.();
+      // The log redacts its own lines. These lines do not pass through the log.
+      resolve({ ok, how: endReason ?? how, last_lines: last_lines.map(redactKnown(env, parts.secret_env)) });
     };
     for (const output of [child.stdout, child.stderr]) logOutput(output, stream, { ...parts, onLine });
     child.on('error', (error) => finish(false, `could not be started: ${error.message}`));
     child.on('exit', (code, killedBy) => {
       const how = code === null ? `was ended by ${killedBy}` : `exited with code ${code}`;
-      const done = () => finish(code === 0 && ended_because === null, how);
-      const late = clock.after(output_ends_within_ms, done);
+      const finishOnce = () => finish(code === 0 && endReason === null, how);
+      const cancelWait = clock.after(output_ends_within_ms, finishOnce);
       child.once('close', () => {
-        late();
-        done();
+        cancelWait();
+        finishOnce();
       });
     });
     if (signal.aborted) abort();

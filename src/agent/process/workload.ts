@@ -1,6 +1,6 @@
 /**
- * The command over the life of the node: when it runs, what the agent reports about it, and how a
- * release ends it.
+ * Runs the pool's command over the life of the node: starts it, reports its state, ends it at a
+ * release, and starts it again if the node is reused.
  */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,15 +22,15 @@ const recordPath = (agent_directory: string) => join(agent_directory, 'command.j
 
 const commandWasStarted = (agent_directory: string) => existsSync(recordPath(agent_directory));
 
-function rememberCommand(agent_directory: string, pid: number): void {
+function recordCommand(agent_directory: string, pid: number): void {
   writeAtomically(recordPath(agent_directory), JSON.stringify({ group: pid }));
 }
 
 /**
- * Returns how many processes were found. Only tagged members count: the group id may have been
- * reused.
+ * Ends the processes that a killed agent left behind, and returns their number. The group id may
+ * have been reused, so only processes with the tag of the instance are ended.
  */
-async function endLeftover(
+async function endLeftoverProcesses(
   agent_directory: string,
   node_instance_id: string,
   grace_ms: number,
@@ -38,9 +38,9 @@ async function endLeftover(
 ): Promise<number> {
   const record = readJsonFile(recordPath(agent_directory));
   if (!isFields(record)) return 0;
-  const left = instanceProcesses(node_instance_id).filter(({ group }) => group === record.group);
-  await endProcesses(left, grace_ms, clock);
-  return left.length;
+  const leftovers = instanceProcesses(node_instance_id).filter(({ group }) => group === record.group);
+  await endProcesses(leftovers, grace_ms, clock);
+  return leftovers.length;
 }
 
 export interface WorkloadParts {
@@ -58,35 +58,35 @@ export interface WorkloadParts {
 
 export interface Workload {
   /**
-   * Called once registered, or at once by an agent that was before: the workload waits for the
-   * prerequisites, not for the control plane.
+   * Starts the command. Called after the registration, or at once if the agent was registered
+   * before: then the workload must not depend on the control plane.
    */
   begin(): Promise<void>;
-  /** Ends the command; a restarted agent starts it again. */
+  /** Ends the command. A restarted agent starts the command again. */
   end(): Promise<void>;
-  /** Ends everything of the instance and keeps it down. Returns what is left. */
+  /** Ends all processes of the instance for good. Returns the processes that still run. */
   release(grace_ms: number | null): Promise<ProcessRow[]>;
-  /** Restarts the command if the node was released, cleaned and is ready again. */
+  /** Starts the command again if the node was released and cleaned, and is ready again. */
   resumeIfReused(node_status: string): void;
   processes(): ProcessRow[];
   kill(): void;
 }
 
-/** From the first start of the command until it accepts work. */
+/** The boot stage from the first start of the command until the command accepts work. */
 const commandStage = 'command';
 const releasedMessage = 'the command was stopped by a release';
 
 export function workload(parts: WorkloadParts): Workload {
   const { config, clock, state, stages, report, facts, log, timing } = parts;
   const directory = agentDirectory(config.dir);
-  const cleaned = join(config.dir, 'cleaned');
+  const cleanedMarker = join(config.dir, 'cleaned');
   const instance = () => state.read().identity?.node_instance_id ?? null;
   const processes = () => {
     const id = instance();
     return id === null ? [] : instanceProcesses(id);
   };
-  let firstReady: (() => void) | null = null;
-  const startedBefore = commandWasStarted(directory);
+  let endCommandStage: (() => void) | null = null;
+  const wasStartedBefore = commandWasStarted(directory);
 
   const command: Command | null = config.command
     ? superviseCommand({
@@ -94,15 +94,15 @@ export function workload(parts: WorkloadParts): Workload {
         argv: config.command,
         cwd: config.work_dir,
         events: {
-          launched: (pid) => rememberCommand(directory, pid),
+          launched: (pid) => recordCommand(directory, pid),
           ready() {
-            firstReady?.();
+            endCommandStage?.();
             report.set('ready');
           },
           ended(how) {
             const restarts = state.read().command_restarts + 1;
             state.note({ command_restarts: restarts });
-            facts.happened('command_ended', `the command ${how} and is started again`, { how, restarts });
+            facts.addFact('command_ended', `the command ${how} and is restarted`, { how, restarts });
           },
           crashLooping: (message) => report.set('degraded', message),
         },
@@ -112,11 +112,11 @@ export function workload(parts: WorkloadParts): Workload {
   const start = () => {
     if (!command) return report.set('ready');
     command.start();
-    if (firstReady || startedBefore) return;
-    // Not awaited: the server judges a command that never gets ready, by its own deadline.
+    if (endCommandStage || wasStartedBefore) return;
+    // Not awaited, because the command may never become ready. The server's deadline covers that.
     stages.run(commandStage, () => {
       return new Promise<void>((resolve) => {
-        firstReady = resolve;
+        endCommandStage = resolve;
       });
     });
   };
@@ -124,8 +124,8 @@ export function workload(parts: WorkloadParts): Workload {
   return {
     async begin() {
       const id = instance();
-      const left = id === null ? 0 : await endLeftover(directory, id, timing.stop_grace_ms, clock);
-      if (left > 0) log.warn('ended what a killed agent had left running', { processes: left });
+      const leftoverCount = id === null ? 0 : await endLeftoverProcesses(directory, id, timing.stop_grace_ms, clock);
+      if (leftoverCount > 0) log.warn('ended processes that a killed agent left behind', { processes: leftoverCount });
       if (state.read().command_stopped) report.set('starting', releasedMessage);
       else start();
     },
@@ -142,10 +142,16 @@ export function workload(parts: WorkloadParts): Workload {
       return processes();
     },
     resumeIfReused(node_status) {
-      if (report.isHeld() || node_status !== 'ready' || !state.read().command_stopped || !existsSync(cleaned)) return;
-      rmSync(cleaned);
+      if (
+        report.isStatusWithheld() ||
+        node_status !== 'ready' ||
+        !state.read().command_stopped ||
+        !existsSync(cleanedMarker)
+      )
+        return;
+      rmSync(cleanedMarker);
       state.update({ command_stopped: false });
-      log.info('the node is free again; the command is started');
+      log.info('the node is ready again; starting the command');
       start();
     },
     processes,

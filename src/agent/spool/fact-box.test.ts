@@ -16,7 +16,7 @@ afterEach(() => {
   for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
 
-const refused: CallFailure = {
+const refusedConnection: CallFailure = {
   call: 'agent-heartbeat',
   owner_layer: 'transport',
   layer: 'tcp',
@@ -27,15 +27,15 @@ const refused: CallFailure = {
   deadline_at: null,
 };
 
-test('counts equal failures in one fact, separates layers, and survives a restart', async () => {
+test('counts equal failures in one fact, keeps layers apart, and survives a restart', async () => {
   const clock = virtualClock();
   const dir = directory();
   const box = openFactBox(dir, clock);
   for (let i = 0; i < 3; i++) {
-    box.callFailed(refused);
+    box.callFailed(refusedConnection);
     await clock.advance(1000);
   }
-  box.callFailed({ ...refused, layer: 'dns', code: 'ENOTFOUND' });
+  box.callFailed({ ...refusedConnection, layer: 'dns', code: 'ENOTFOUND' });
   const { facts } = openFactBox(dir, clock).take(10);
   expect(facts).toMatchObject([
     {
@@ -48,12 +48,12 @@ test('counts equal failures in one fact, separates layers, and survives a restar
   expect(facts[0]?.data.first_at).not.toBe(facts[0]?.data.last_at);
 });
 
-test('keeps facts that came while others were being sent', () => {
+test('keeps facts that were added while others were being sent', () => {
   const box = openFactBox(directory(), virtualClock());
-  box.callFailed(refused);
-  box.happened('command_ended', 'it exited', {});
+  box.callFailed(refusedConnection);
+  box.addFact('command_ended', 'the command exited', {});
   const { markSent } = box.take(10);
-  box.callFailed(refused);
+  box.callFailed(refusedConnection);
   markSent();
   expect(box.take(10).facts).toMatchObject([{ data: { count: 1 } }]);
   box.take(10).markSent();
@@ -63,8 +63,8 @@ test('keeps facts that came while others were being sent', () => {
 test('keeps at most 200 facts and drops the oldest', () => {
   const box = openFactBox(directory(), virtualClock());
   for (let i = 0; i < 300; i++) {
-    box.callFailed({ ...refused, code: `code_${i}` });
-    box.happened('command_ended', `${i}`, {});
+    box.callFailed({ ...refusedConnection, code: `code_${i}` });
+    box.addFact('command_ended', `${i}`, {});
   }
   const { facts } = box.take(1000);
   expect(facts).toHaveLength(200);

@@ -1,6 +1,7 @@
 /**
- * Keeps facts that only the machine knows on disk until they are sent: failed calls, crashes of the
- * command. Bounded: equal failures are counted in one fact, and the oldest facts are dropped.
+ * Stores facts that only the machine knows, such as failed calls and crashes of the command, on
+ * disk until they are sent. To bound the file, equal failures are counted in one fact, and the
+ * oldest facts are dropped.
  */
 import { join } from 'node:path';
 import { type Clock, now } from '../../base/clock.ts';
@@ -18,9 +19,9 @@ export interface Fact {
 
 export interface FactBox {
   callFailed(failure: CallFailure): void;
-  happened(kind: string, summary: string, data: Fields): void;
+  addFact(kind: string, summary: string, data: Fields): void;
   isEmpty(): boolean;
-  /** The oldest facts; `markSent` removes exactly these, not later ones. */
+  /** Returns the oldest facts. `markSent` removes exactly these, not facts added later. */
   take(max: number): { facts: Fact[]; markSent(): void };
 }
 
@@ -35,44 +36,49 @@ interface FailedCall {
   detail: string;
 }
 
-interface Kept {
+interface StoredFacts {
   failed_calls: FailedCall[];
   facts: Fact[];
 }
 
-const max_kept = 100;
+/** The limit for failed calls, and again for other facts. */
+const max_facts = 100;
 
 export function openFactBox(directory: string, clock: Clock): FactBox {
   const path = join(directory, 'facts.json');
-  const kept = keptFrom(readJsonFile(path));
-  const save = () => writeAtomically(path, JSON.stringify(kept));
+  const stored = storedFrom(readJsonFile(path));
+  const save = () => writeAtomically(path, JSON.stringify(stored));
   return {
     callFailed({ call, owner_layer, layer, code, detail }) {
       const at = now(clock).toISOString();
-      const known = kept.failed_calls.find((one) => one.call === call && one.layer === layer && one.code === code);
-      if (known) Object.assign(known, { count: known.count + 1, last_at: at, detail });
-      else kept.failed_calls.push({ call, owner_layer, layer, code, count: 1, first_at: at, last_at: at, detail });
-      kept.failed_calls.splice(0, kept.failed_calls.length - max_kept);
+      const existing = stored.failed_calls.find(
+        (other) => other.call === call && other.layer === layer && other.code === code,
+      );
+      if (existing) Object.assign(existing, { count: existing.count + 1, last_at: at, detail });
+      else stored.failed_calls.push({ call, owner_layer, layer, code, count: 1, first_at: at, last_at: at, detail });
+      stored.failed_calls.splice(0, stored.failed_calls.length - max_facts);
       save();
     },
-    happened(kind, summary, data) {
-      kept.facts.push({ at: now(clock).toISOString(), layer: 'node', kind, summary: summary.slice(0, 1024), data });
-      kept.facts.splice(0, kept.facts.length - max_kept);
+    addFact(kind, summary, data) {
+      stored.facts.push({ at: now(clock).toISOString(), layer: 'node', kind, summary: summary.slice(0, 1024), data });
+      stored.facts.splice(0, stored.facts.length - max_facts);
       save();
     },
-    isEmpty: () => kept.facts.length === 0 && kept.failed_calls.length === 0,
+    isEmpty: () => stored.facts.length === 0 && stored.failed_calls.length === 0,
     take(max) {
-      const facts = kept.facts.slice(0, max);
-      const calls = kept.failed_calls.slice(0, max - facts.length).map((one) => ({ ...one }));
+      const facts = stored.facts.slice(0, max);
+      const calls = stored.failed_calls.slice(0, max - facts.length).map((failedCall) => ({ ...failedCall }));
       return {
         facts: [...facts, ...calls.map(factOf)],
         markSent() {
-          kept.facts = kept.facts.filter((fact) => !facts.includes(fact));
+          stored.facts = stored.facts.filter((fact) => !facts.includes(fact));
           for (const { call, layer, code, count } of calls) {
-            const same = kept.failed_calls.find((one) => one.call === call && one.layer === layer && one.code === code);
+            const same = stored.failed_calls.find(
+              (other) => other.call === call && other.layer === layer && other.code === code,
+            );
             if (same) Object.assign(same, { count: same.count - count, first_at: same.last_at });
           }
-          kept.failed_calls = kept.failed_calls.filter(({ count }) => count > 0);
+          stored.failed_calls = stored.failed_calls.filter(({ count }) => count > 0);
           save();
         },
       };
@@ -91,7 +97,7 @@ function factOf({ call, owner_layer, layer, code, count, first_at, last_at, deta
   };
 }
 
-function keptFrom(value: unknown): Kept {
+function storedFrom(value: unknown): StoredFacts {
   if (!isFields(value) || !Array.isArray(value.failed_calls) || !Array.isArray(value.facts)) {
     return { failed_calls: [], facts: [] };
   }

@@ -1,6 +1,6 @@
 /**
- * A damaged, removed or restored spool: the agent continues, losses are recorded, and no new line
- * reuses an old number.
+ * Tests a spool that was damaged, removed or restored from an older copy. The agent continues,
+ * records the loss, and never reuses a number.
  */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,24 +32,24 @@ const lines = (from: number, to: number): SpoolLine[] =>
 const segmentsIn = (dir: string) => readdirSync(dir).filter((name) => name.endsWith('.lines'));
 
 function drain(spool: Spool): { seq: number; line: string }[] {
-  const taken: { seq: number; line: string }[] = [];
+  const shippedLines: { seq: number; line: string }[] = [];
   for (let batch = spool.batch(); batch; batch = spool.batch()) {
-    taken.push(...parseLines(batch.body));
+    shippedLines.push(...parseLines(batch.body));
     spool.acknowledge(batch.last);
   }
-  return taken;
+  return shippedLines;
 }
 
-const written = 60;
-const filled = () => {
+const lineCount = 60;
+const createFilledSpool = () => {
   const dir = directory();
   const spool = open(dir);
-  for (const line of lines(1, written)) spool.append([line]);
+  for (const line of lines(1, lineCount)) spool.append([line]);
   spool.close();
   return dir;
 };
 
-/** Like a bad disk: changed bytes, a truncated file, or a missing one. */
+/** Damage as by a bad disk: changed bytes, a truncated file or a missing file. */
 const damage = fc.record({
   file: fc.nat(),
   how: fc.constantFrom('zeros', 'letters', 'cut', 'remove'),
@@ -57,36 +57,36 @@ const damage = fc.record({
   bytes: fc.integer({ min: 1, max: 400 }),
 });
 
-test('whatever is damaged, readable lines come in order and losses are counted in their place', () => {
-  const whole = filled();
+test('after any damage, readable lines come in order and loss records count the missing lines', () => {
+  const intactDir = createFilledSpool();
   fc.assert(
     fc.property(fc.array(damage, { minLength: 1, maxLength: 3 }), (damages) => {
       const dir = directory();
-      cpSync(whole, dir, { recursive: true });
+      cpSync(intactDir, dir, { recursive: true });
       for (const { file, how, from, bytes } of damages) {
-        // Not the last file, which may end anywhere.
+        // The last file may end anywhere, so a loss in it cannot be counted.
         const segments = segmentsIn(dir).slice(0, -1);
-        const place = file % segments.length;
-        const path = join(dir, segments[place] ?? '');
+        const index = file % segments.length;
+        const path = join(dir, segments[index] ?? '');
         const content = readFileSync(path);
         const start = Math.floor(from * content.length);
-        // The server has everything before the first file.
-        if (how === 'remove' && place > 0) rmSync(path);
+        // A missing first file is not a loss: the server has all lines before the first file.
+        if (how === 'remove' && index > 0) rmSync(path);
         else if (how === 'cut') writeFileSync(path, content.subarray(0, start));
         else
           writeFileSync(path, content.fill(how === 'zeros' ? 0 : 'x', start, Math.min(content.length, start + bytes)));
       }
-      const taken = drain(open(dir));
-      expect(taken.map(({ seq }) => seq)).toEqual(taken.map(({ seq }) => seq).toSorted((a, b) => a - b));
-      const counts = taken.map(({ line }) => Number(/^dropped (\d+) lines?: the spool/.exec(line)?.[1] ?? 0));
-      expect(counts.reduce((sum, count) => sum + (count || 1), 0)).toBe(written);
+      const shippedLines = drain(open(dir));
+      expect(shippedLines.map(({ seq }) => seq)).toEqual(shippedLines.map(({ seq }) => seq).toSorted((a, b) => a - b));
+      const counts = shippedLines.map(({ line }) => Number(/^dropped (\d+) lines?: the spool/.exec(line)?.[1] ?? 0));
+      expect(counts.reduce((sum, count) => sum + (count || 1), 0)).toBe(lineCount);
     }),
     { numRuns: 40 },
   );
 });
 
-test('counts the lines that one with an overwritten end swallowed', () => {
-  const dir = filled();
+test('counts the lines that were merged into one because their line ends were overwritten', () => {
+  const dir = createFilledSpool();
   const path = join(dir, segmentsIn(dir)[0] ?? '');
   const content = readFileSync(path, 'latin1');
   const from = content.indexOf('line 2"');
@@ -100,52 +100,55 @@ test('counts the lines that one with an overwritten end swallowed', () => {
   ]);
 });
 
-test('repairing twice changes nothing', () => {
-  const dir = filled();
+test('a second repair changes nothing', () => {
+  const dir = createFilledSpool();
   const path = join(dir, segmentsIn(dir)[0] ?? '');
   writeFileSync(path, readFileSync(path).fill(0, 100, 300));
   open(dir).close();
-  const mended = readFileSync(path, 'utf8');
-  expect(mended).toContain('dropped ');
+  const repaired = readFileSync(path, 'utf8');
+  expect(repaired).toContain('dropped ');
   open(dir).close();
-  expect(readFileSync(path, 'utf8')).toBe(mended);
+  expect(readFileSync(path, 'utf8')).toBe(repaired);
 });
 
-test('records unreadable lines at the very end, and continues after them', () => {
-  const dir = filled();
+test('records a loss for unreadable lines at the end, and appends after it', () => {
+  const dir = createFilledSpool();
   const last = join(dir, segmentsIn(dir).at(-1) ?? '');
   writeFileSync(last, `${'\0'.repeat(100)}\n`, { flag: 'a' });
   const spool = open(dir);
   spool.append(lines(61, 61));
   expect(drain(spool).slice(-2)).toMatchObject([
-    { seq: 61, line: "dropped lines, nobody knows how many: the spool on the machine's disk was damaged" },
+    { seq: 61, line: "dropped an unknown number of lines: the spool on the machine's disk was damaged" },
     { seq: 62, line: 'line 61' },
   ]);
 });
 
-test('a restored machine numbers its new lines beyond those that the server has', () => {
+test('after a restore, new lines get numbers above those that the server has', () => {
   const dir = directory();
-  const before = open(dir);
-  before.append(lines(1, 5));
-  drain(before);
-  const kept = directory();
-  cpSync(dir, kept, { recursive: true });
-  before.append(lines(6, 50));
-  const known = drain(before).at(-1)?.seq ?? 0;
-  const after = open(kept);
-  after.append(lines(100, 120));
-  after.goOnBeyond(known);
-  after.append(lines(121, 121));
-  const taken = drain(after);
-  expect(taken[0]).toMatchObject({ seq: known + 1, line: expect.stringContaining('older than what the server has') });
-  expect(taken.slice(1).map(({ line }) => line)).toEqual(lines(100, 121).map(({ line }) => line));
-  expect(open(kept).lastSeq()).toBe(known + 1 + 22);
+  const original = open(dir);
+  original.append(lines(1, 5));
+  drain(original);
+  const copy = directory();
+  cpSync(dir, copy, { recursive: true });
+  original.append(lines(6, 50));
+  const serverSeq = drain(original).at(-1)?.seq ?? 0;
+  const restored = open(copy);
+  restored.append(lines(100, 120));
+  restored.continueAfter(serverSeq);
+  restored.append(lines(121, 121));
+  const shippedLines = drain(restored);
+  expect(shippedLines[0]).toMatchObject({
+    seq: serverSeq + 1,
+    line: expect.stringContaining('older than what the server has'),
+  });
+  expect(shippedLines.slice(1).map(({ line }) => line)).toEqual(lines(100, 121).map(({ line }) => line));
+  expect(open(copy).lastSeq()).toBe(serverSeq + 1 + 22);
 });
 
-test('an ordinary restart changes nothing', () => {
-  const dir = filled();
+test('continueAfter changes nothing after an ordinary restart', () => {
+  const dir = createFilledSpool();
   const spool = open(dir);
   spool.append(lines(61, 61));
-  spool.goOnBeyond(written);
+  spool.continueAfter(lineCount);
   expect(drain(spool).map(({ line }) => line)).toEqual(lines(1, 61).map(({ line }) => line));
 });

@@ -1,7 +1,7 @@
 /**
- * The files of the spool. A segment holds consecutive lines and is named after the first; a gap
- * file holds one line that says how many were dropped. Each file ends where the next begins, so the
- * names alone define the ranges.
+ * The files of the spool. A segment holds consecutive lines and is named after the number of its
+ * first line. A gap file holds one line that says how many lines were dropped. A file ends where
+ * the next one begins, so the names alone define the ranges.
  */
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync, truncateSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,78 +9,78 @@ import { writeAtomically } from '../state/durable-file.ts';
 import { isFields } from '../state/shape.ts';
 import { isLossRecord, lossLine } from './loss-record.ts';
 
-interface Damage {
+interface RepairOptions {
   /** The number in the file's name. */
   first: number;
   /** The number in the next file's name; null for the last file, which may end anywhere. */
   following: number | null;
-  /** Lines up to this number are not lost: the server has them, or they were skipped on purpose. */
+  /** Lines up to this number are not lost: the server has them, or they were skipped. */
   acknowledged: number;
   at: string;
 }
 
-interface WholeRecord {
+interface SpoolRecord {
   seq: number;
-  /** Whether the line is a loss record, which accounts for the numbers missing before it. */
+  /** A loss record explains the missing numbers before it. */
   isLoss: boolean;
 }
 
 /** Returns null for an incomplete record. */
-function readRecord(record: string): WholeRecord | null {
+function readRecord(record: string): SpoolRecord | null {
   try {
     const value: unknown = JSON.parse(record);
     if (!isFields(value) || typeof value.line !== 'string' || typeof value.stream !== 'string') return null;
     if (!Number.isSafeInteger(value.seq) || !record.startsWith(`{"seq":${value.seq},`)) return null;
     return { seq: Number(value.seq), isLoss: isLossRecord(value.stream, value.line) };
   } catch {
-    // It counts as lost.
+    // An unreadable record counts as lost.
     return null;
   }
 }
 
-const missing = (count: number | null) => lossLine(count, "the spool on the machine's disk was damaged");
+const damageLine = (count: number | null) => lossLine(count, "the spool on the machine's disk was damaged");
 
 /**
- * Repairs a spool file that a power cut, a full disk or a person damaged: readable lines stay, a
- * loss record stands for the rest. Such a file must stop neither the start nor the shipping.
- * Returns the number of the last line, or null if there is none.
+ * Repairs a spool file that a power cut, a full disk or a person damaged, so that the agent can
+ * start and ship. Keeps readable lines and replaces the others by loss records. Returns the number
+ * of the last line, or null if there is none.
  */
-function repairSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
+function repairSegment(path: string, { first, following, acknowledged, at }: RepairOptions): number | null {
   const content = readFileSync(path);
-  const whole = content.lastIndexOf(0x0a) + 1;
-  const records = content.toString('utf8', 0, whole).split('\n').slice(0, -1);
-  const kept: string[] = [];
+  const wholeBytes = content.lastIndexOf(0x0a) + 1;
+  const records = content.toString('utf8', 0, wholeBytes).split('\n').slice(0, -1);
+  const repairedRecords: string[] = [];
   let last = first - 1;
   let isDamaged = false;
   const addLossRecord = (seq: number, count: number | null) => {
-    kept.push(JSON.stringify({ seq, at, stream: 'agent', line: missing(count) }));
+    repairedRecords.push(JSON.stringify({ seq, at, stream: 'agent', line: damageLine(count) }));
     last = seq;
   };
-  let unreadable = false;
+  let isUnreadable = false;
   for (const record of records) {
-    const found = readRecord(record);
-    if (found === null || found.seq <= last || (following !== null && found.seq >= following)) {
+    const parsed = readRecord(record);
+    if (parsed === null || parsed.seq <= last || (following !== null && parsed.seq >= following)) {
       isDamaged = true;
-      unreadable = true;
+      isUnreadable = true;
       continue;
     }
-    // A gap may contain nothing unreadable: if a line end was overwritten, one line swallows those
-    // after it.
-    const lost = found.seq - Math.max(last, acknowledged) - 1;
-    if (lost > 0 && (unreadable || !found.isLoss)) {
+    // Numbers can be missing without an unreadable record: if line ends were overwritten, several
+    // lines became one.
+    const lost = parsed.seq - Math.max(last, acknowledged) - 1;
+    if (lost > 0 && (isUnreadable || !parsed.isLoss)) {
       isDamaged = true;
-      addLossRecord(found.seq - 1, lost);
+      addLossRecord(parsed.seq - 1, lost);
     }
-    unreadable = false;
-    kept.push(record);
-    last = found.seq;
+    isUnreadable = false;
+    repairedRecords.push(record);
+    last = parsed.seq;
   }
   const lost = following === null ? 0 : following - last - 1;
   if (lost > 0 && following !== null) addLossRecord(following - 1, lost);
-  else if (unreadable && following === null) addLossRecord(last + 1, null);
-  if (isDamaged || lost > 0) writeAtomically(path, `${kept.join('\n')}\n`);
-  // A line that was cut off while it was written counts as never written.
-  else if (whole < content.length) truncateSync(path, whole);
+  else if (isUnreadable && following === null) addLossRecord(last + 1, null);
+  if (isDamaged || lost > 0) writeAtomically(path, `${repairedRecords.join('\n')}\n`);
+  // A line that was only partly written counts as never written.
+  else if (wholeBytes < content.length) truncateSync(path, wholeBytes);
   return last < first ? null : last;
 }
 
@@ -88,39 +88,39 @@ export interface Segment {
   path: string;
   first: number;
   bytes: number;
-  /** Whether the file stands for dropped lines. */
+  /** Whether the file replaces dropped lines. */
   gap: boolean;
 }
 
-const name = /^(\d{16})\.(lines|gap)$/;
+const fileName = /^(\d{16})\.(lines|gap)$/;
 
 export const segmentPath = (directory: string, first: number, kind: 'lines' | 'gap' = 'lines') =>
   join(directory, `${String(first).padStart(16, '0')}.${kind}`);
 
-export interface FoundSegments {
+export interface SegmentList {
   segments: Segment[];
   /** The number of the next line. */
   next_seq: number;
 }
 
 /**
- * Repairs the leftovers of a crash or a bad disk: partial and unreadable lines, and lines that a
- * gap already counts as dropped.
+ * Reads and repairs all files of the spool. Removes files whose lines a gap file already counts as
+ * dropped, which a crash can leave behind.
  */
-export function findSegments(directory: string, acknowledged: number, at: string): FoundSegments {
+export function loadSegments(directory: string, acknowledged: number, at: string): SegmentList {
   const segments: Segment[] = [];
   let next_seq = 1;
-  const files = readdirSync(directory).filter((file) => name.test(file));
+  const files = readdirSync(directory).filter((file) => fileName.test(file));
   const firsts = files.sort().map((file) => Number.parseInt(file, 10));
-  for (const [place, file] of files.entries()) {
+  for (const [index, file] of files.entries()) {
     const path = join(directory, file);
-    const first = firsts[place] ?? 0;
+    const first = firsts[index] ?? 0;
     if (first < next_seq) {
       unlinkSync(path);
       continue;
     }
     const gap = file.endsWith('.gap');
-    // The lines that a gap stands for may still lie beside it.
+    // A crash may have left the files whose lines the gap replaces.
     const following = gap ? null : (firsts.find((other) => other > first) ?? null);
     const last_seq = repairSegment(path, { first, following, acknowledged, at });
     segments.push({ path, first, bytes: statSync(path).size, gap });
@@ -142,14 +142,14 @@ export function readPart(path: string, from: number, to: number): Buffer {
 const seqOf = (text: string) => /^\{"seq":(\d+),/.exec(text)?.[1];
 const seqAt = (content: Buffer, offset: number) => seqOf(content.toString('latin1', offset, offset + 32));
 
-/** The numbers of the first and last line in a buffer of whole lines. */
+/** Returns the numbers of the first and the last line in a buffer of whole lines. */
 export function seqRange(lines: Buffer): { first: number; last: number } | null {
   const first = seqAt(lines, 0);
   const last = seqAt(lines, lines.lastIndexOf(0x0a, -2) + 1);
   return first && last ? { first: Number(first), last: Number(last) } : null;
 }
 
-/** The offset of the line with this number; the end of the file if all its lines come before. */
+/** Returns the offset of the first line with this number or a higher one, or the file's end. */
 export function offsetOf({ path, bytes }: Segment, seq: number): number {
   const content = readPart(path, 0, bytes);
   let offset = 0;
@@ -162,7 +162,7 @@ export function offsetOf({ path, bytes }: Segment, seq: number): number {
   return offset;
 }
 
-export interface KeptLine {
+export interface SpooledLine {
   seq: number;
   at: string;
   stream: string;
@@ -170,12 +170,12 @@ export interface KeptLine {
 }
 
 /** Skips a partial first line. */
-export function parseLines(content: Buffer): KeptLine[] {
+export function parseLines(content: Buffer): SpooledLine[] {
   const texts = content.toString('utf8').split('\n');
   return texts.filter((text) => seqOf(text) !== undefined).flatMap((text) => lineFrom(JSON.parse(text)));
 }
 
-function lineFrom(value: unknown): KeptLine[] {
+function lineFrom(value: unknown): SpooledLine[] {
   if (!isFields(value) || typeof value.seq !== 'number') return [];
   return [{ seq: value.seq, at: String(value.at), stream: String(value.stream), line: String(value.line) }];
 }

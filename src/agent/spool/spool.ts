@@ -1,7 +1,7 @@
 /**
- * Log lines on disk until the server has them. A line is numbered and written synchronously before
- * anything else happens to it, so fast producers wait for the disk and memory stays empty. A number
- * that the server may have seen is never reused, whatever is killed when.
+ * Stores log lines on disk until the server has them. Each line is numbered and written
+ * synchronously at once, so a fast producer waits for the disk and lines do not pile up in memory.
+ * A number that the server may have seen is never reused, even after a kill at any moment.
  */
 import {
   closeSync,
@@ -23,12 +23,12 @@ import { syncDirectory, writeAtomically } from '../state/durable-file.ts';
 import { errorCode, errorText } from '../state/shape.ts';
 import { lossLine } from './loss-record.ts';
 import {
-  findSegments,
-  type KeptLine,
+  loadSegments,
   offsetOf,
   parseLines,
   readPart,
   type Segment,
+  type SpooledLine,
   segmentPath,
   seqRange,
 } from './spool-segments.ts';
@@ -46,23 +46,23 @@ export interface Batch {
 export interface Spool {
   append(lines: SpoolLine[]): void;
   onAppend(listener: () => void): void;
-  /** The oldest lines that the server has not acknowledged; null if there are none. */
+  /** Returns the oldest lines that the server has not acknowledged; null if there are none. */
   batch(max_lines?: number): Batch | null;
   acknowledge(seq: number): void;
   /**
-   * Call it with the number up to which the server has this log, before shipping. If the server has
-   * numbers that are still unused here, the spool is an older copy: lines appended since are
-   * repeated under higher numbers, because the server would drop them as duplicates.
+   * Call it before shipping, with the number of the last line that the server has. If the server
+   * has numbers that are still unused here, the spool is an older copy. Lines that were appended
+   * since are then repeated under higher numbers, because the server would drop them as duplicates.
    */
-  goOnBeyond(seq: number): void;
+  continueAfter(seq: number): void;
   /** The number of the last appended line. */
   lastSeq(): number;
-  /** Makes everything appended so far survive a power cut. */
+  /** After this call, all lines appended so far survive a power cut. */
   sync(): void;
-  /** Whether so much is pending that writers should slow down. */
+  /** Whether so many lines are pending that writers should slow down. */
   isCrowded(): boolean;
-  /** The last lines, including acknowledged ones. */
-  tail(count: number): KeptLine[];
+  /** Returns the last lines, including acknowledged ones. */
+  tail(count: number): SpooledLine[];
   /**
    * Removes every line from the disk. Returns false, and does nothing, while lines wait for the
    * server.
@@ -86,15 +86,16 @@ const defaultLimits: SpoolLimits = {
 const acknowledgedName = 'acknowledged';
 
 /**
- * The next number after the spool of a known instance was lost: higher than any it can have used
- * (at fewer than a million lines a second), or the server would drop the lines as duplicates.
+ * The next number if the spool of a registered instance was lost. It must be higher than any number
+ * used before, or the server would drop the lines as duplicates. It is, unless the instance wrote
+ * more than a million lines a second.
  */
 export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) * 1000;
 
 /** Whether there was a spool here before. */
 export const isSpool = (directory: string): boolean => existsSync(join(directory, acknowledgedName));
 
-const older = lossLine(null, 'the spool is older than what the server has of this log');
+const olderSpoolLine = lossLine(null, 'the spool is older than what the server has of this log');
 
 type WriteSync = (file: number, content: Buffer, offset: number) => number;
 
@@ -108,17 +109,17 @@ export function openSpool(
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const acknowledgement = openAcknowledgement(join(directory, acknowledgedName));
   let acknowledged = acknowledgement.read();
-  const found = findSegments(directory, acknowledged, now(clock).toISOString());
-  const { segments } = found;
-  let next_seq = Math.max(found.next_seq, acknowledged + 1, first_seq);
+  const loaded = loadSegments(directory, acknowledged, now(clock).toISOString());
+  const { segments } = loaded;
+  let next_seq = Math.max(loaded.next_seq, acknowledged + 1, first_seq);
   const opened_seq = next_seq;
   let unwritten = { lines: 0, cause: '' };
   let cursor: { segment: Segment; offset: number } | null = null;
-  let offered: { segment: Segment; end: number; last: number } | null = null;
-  let synced = false;
+  let lastBatch: { segment: Segment; end: number; last: number } | null = null;
+  let isSynced = false;
   const listeners: (() => void)[] = [];
 
-  const begin = (): number => {
+  const beginSegment = (): number => {
     const segment: Segment = { path: segmentPath(directory, next_seq), first: next_seq, bytes: 0, gap: false };
     const file = openSync(segment.path, 'a', 0o600);
     syncDirectory(directory);
@@ -126,10 +127,10 @@ export function openSpool(
     return file;
   };
   const last = segments.at(-1);
-  let active = last && !last.gap ? openSync(last.path, 'a', 0o600) : begin();
+  let active = last && !last.gap ? openSync(last.path, 'a', 0o600) : beginSegment();
 
   const totalBytes = () => segments.reduce((sum, { bytes }) => sum + bytes, 0);
-  const endOf = (index: number) => (segments[index + 1]?.first ?? next_seq) - 1;
+  const lastSeqOf = (index: number) => (segments[index + 1]?.first ?? next_seq) - 1;
 
   const write = (lines: SpoolLine[]) => {
     const segment = segments.at(-1);
@@ -144,51 +145,51 @@ export function openSpool(
     }
     segment.bytes += content.length;
     next_seq += lines.length;
-    synced = false;
+    isSynced = false;
   };
 
   const makeRoom = () => {
     if ((segments.at(-1)?.bytes ?? 0) < limits.segment_bytes) return;
-    const full = active;
-    active = begin();
-    fdatasyncSync(full);
-    closeSync(full);
-    forget();
+    const fullFile = active;
+    active = beginSegment();
+    fdatasyncSync(fullFile);
+    closeSync(fullFile);
+    removeAcknowledged();
     while (totalBytes() > limits.max_bytes && segments.length > 2) dropOldest();
   };
 
   /**
-   * Removes acknowledged segments, except the one before the current: a release asks for the last
-   * lines.
+   * Removes acknowledged segments. Keeps the one before the current segment, because a release asks
+   * for the last lines.
    */
-  const forget = () => {
-    while (segments.length > 2 && endOf(0) <= acknowledged) {
+  const removeAcknowledged = () => {
+    while (segments.length > 2 && lastSeqOf(0) <= acknowledged) {
       const oldest = segments.shift();
       if (oldest) unlinkSync(oldest.path);
     }
   };
 
   /**
-   * The newest lines are the most useful, so the oldest are dropped and replaced by a record of the
-   * loss.
+   * Replaces the oldest segment by a loss record. The oldest lines are dropped because the newest
+   * are the most useful.
    */
   const dropOldest = () => {
-    const victims = segments.slice(0, segments[0]?.gap ? 2 : 1);
+    const droppedSegments = segments.slice(0, segments[0]?.gap ? 2 : 1);
     const first = segments[0]?.first ?? next_seq;
-    const seq = endOf(victims.length - 1);
-    const dropped = seq - Math.max(first, acknowledged + 1) + 1;
+    const seq = lastSeqOf(droppedSegments.length - 1);
+    const droppedLines = seq - Math.max(first, acknowledged + 1) + 1;
     const path = segmentPath(directory, first, 'gap');
-    const line = lossLine(dropped, 'the spool was full before the server could take them');
+    const line = lossLine(droppedLines, 'the spool was full before the server accepted them');
     const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
     writeAtomically(path, record);
-    for (const victim of victims) if (victim.path !== path) unlinkSync(victim.path);
-    segments.splice(0, victims.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
+    for (const segment of droppedSegments) if (segment.path !== path) unlinkSync(segment.path);
+    segments.splice(0, droppedSegments.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
     cursor = null;
-    offered = null;
+    lastBatch = null;
   };
 
-  const locate = () => {
-    const index = segments.findIndex((_, i) => endOf(i) > acknowledged);
+  const findCursor = () => {
+    const index = segments.findIndex((_, i) => lastSeqOf(i) > acknowledged);
     const segment = segments[index];
     return segment ? { segment, offset: offsetOf(segment, acknowledged + 1) } : null;
   };
@@ -202,8 +203,7 @@ export function openSpool(
       write([...notice, ...lines]);
       unwritten = { lines: 0, cause: '' };
     } catch (error) {
-      // A full disk must not stop the workload; the loss is recorded as soon as a line can be
-      // written.
+      // A full disk must not stop the workload. The next line that can be written records the loss.
       unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
     }
     for (const listener of listeners) listener();
@@ -213,40 +213,40 @@ export function openSpool(
     append,
     onAppend: (listener) => void listeners.push(listener),
     batch(max_lines = Number.POSITIVE_INFINITY) {
-      cursor ??= locate();
-      if (cursor && cursor.offset >= cursor.segment.bytes) cursor = locate();
+      cursor ??= findCursor();
+      if (cursor && cursor.offset >= cursor.segment.bytes) cursor = findCursor();
       if (!cursor) return null;
       const { segment, offset } = cursor;
       const part = readPart(segment.path, offset, Math.min(segment.bytes, offset + limits.batch_bytes));
       const body = part.subarray(0, endOfLine(part, max_lines));
       const range = seqRange(body);
       if (!range) return null;
-      offered = { segment, end: offset + body.length, last: range.last };
+      lastBatch = { segment, end: offset + body.length, last: range.last };
       return { body, ...range };
     },
     acknowledge(seq) {
-      const known = Math.min(seq, next_seq - 1);
-      if (known <= acknowledged) return;
-      acknowledged = known;
-      acknowledgement.write(known);
-      cursor = offered?.last === known ? { segment: offered.segment, offset: offered.end } : null;
-      forget();
+      const newSeq = Math.min(seq, next_seq - 1);
+      if (newSeq <= acknowledged) return;
+      acknowledged = newSeq;
+      acknowledgement.write(newSeq);
+      cursor = lastBatch?.last === newSeq ? { segment: lastBatch.segment, offset: lastBatch.end } : null;
+      removeAcknowledged();
     },
-    goOnBeyond(seq) {
+    continueAfter(seq) {
       if (seq < opened_seq) return;
-      const given = segments.flatMap(({ path, bytes }) => parseLines(readPart(path, 0, bytes)));
+      const storedLines = segments.flatMap(({ path, bytes }) => parseLines(readPart(path, 0, bytes)));
       next_seq = Math.max(next_seq, seq + 1);
       acknowledged = next_seq - 1;
       acknowledgement.write(acknowledged);
       cursor = null;
-      offered = null;
-      append([{ at: now(clock).toISOString(), stream: 'agent', line: older }]);
-      for (const line of given) if (line.seq >= opened_seq) append([line as SpoolLine]);
+      lastBatch = null;
+      append([{ at: now(clock).toISOString(), stream: 'agent', line: olderSpoolLine }]);
+      for (const line of storedLines) if (line.seq >= opened_seq) append([line as SpoolLine]);
     },
     lastSeq: () => next_seq - 1,
     sync() {
-      if (!synced) fdatasyncSync(active);
-      synced = true;
+      if (!isSynced) fdatasyncSync(active);
+      isSynced = true;
     },
     isCrowded: () => (next_seq - 1 > acknowledged ? totalBytes() > limits.max_bytes / 4 : false),
     tail(count) {
@@ -257,19 +257,19 @@ export function openSpool(
     },
     forgetAll() {
       if (next_seq - 1 > acknowledged) return false;
-      // Before the old files are removed: the new file's name preserves the next number, whatever
-      // is killed when.
+      // Create the new file before the old ones are removed: its name holds the next number, so the
+      // number survives a kill at any moment.
       if ((segments.at(-1)?.bytes ?? 0) > 0) {
         closeSync(active);
-        active = begin();
+        active = beginSegment();
       }
       segments.splice(0, segments.length - 1);
-      const kept = [segments[0]?.path, join(directory, acknowledgedName)];
+      const pathsToKeep = [segments[0]?.path, join(directory, acknowledgedName)];
       for (const path of readdirSync(directory).map((name) => join(directory, name))) {
-        if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
+        if (!pathsToKeep.includes(path)) rmSync(path, { recursive: true, force: true });
       }
       cursor = null;
-      offered = null;
+      lastBatch = null;
       return true;
     },
     close() {
@@ -290,7 +290,10 @@ function endOfLine(part: Buffer, max_lines: number): number {
   return end;
 }
 
-/** Overwritten in place with a fixed width, so that a kill leaves the old number or the new one. */
+/**
+ * The file is overwritten in place with a fixed width, so that a kill leaves either the old or the
+ * new number.
+ */
 function openAcknowledgement(path: string) {
   const file = openSync(path, 'a+', 0o600);
   closeSync(file);

@@ -19,36 +19,36 @@ export interface AgentConfig {
   server_url: string;
   /** PEM: an authority for the control plane's certificate, trusted in addition to the system's. */
   ca: string | null;
-  /** Keep one connection for heartbeats and tasks, if the server allows it. */
+  /** Keep one connection open for heartbeats and tasks, if the server supports streams. */
   stream: boolean;
-  /** Other replicas of the control plane, for when the first is gone. */
+  /** Other replicas of the control plane, used if `server_url` does not answer. */
   other_server_urls: string[];
   /** Allow sending the credential to other hosts without TLS. */
   allow_insecure_http: boolean;
   enrollment_token: string | null;
   join_token: string | null;
-  /** When to stop trying a first registration, by the server's clock; null: never. */
+  /** When to give up the first registration, by the server's clock; null means never. */
   deadline_at: string | null;
   node_id: string | null;
   node_instance_id: string | null;
   name: string | null;
   correlation_id: string | null;
   workflow_id: string | null;
-  /** Everything that the agent keeps is below it. */
+  /** The agent stores all its files below this directory. */
   dir: string;
   /** Working directory of `setup`, `command` and `clean`. */
   work_dir: string;
   /**
-   * Made for the workload alone: emptied before the machine is reused. Never a directory that a
-   * person provided.
+   * Directories that were created only for the workload. They are emptied before the machine is
+   * reused, so a directory that a person provided must not be listed here.
    */
   workload_dirs: string[];
   /**
-   * Names in `dir` that its owner needs; everything else there belongs to a workload. Empty if
-   * `dir` was not made for the instance.
+   * Names in `dir` that must survive a reuse; everything else there belongs to the workload. Empty
+   * if `dir` was not created for the instance, so that nothing in it is removed.
    */
   dir_keeps: string[];
-  /** A file for the agent's output, made for it alone; null if something else reads the output. */
+  /** The file that only the agent's output goes to; null if the output goes elsewhere. */
   output_file: string | null;
   setup: string | null;
   command: string[] | null;
@@ -84,20 +84,22 @@ export function configFrom(value: unknown): AgentConfig {
   if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
   const dir = requiredText(value, 'dir');
   if (!isAbsolute(dir)) throw new UsageError('`dir` must be an absolute path');
-  const server_url = serverUrl(requiredText(value, 'server_url'));
-  const other_server_urls = (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl);
-  const allow_insecure_http = optional(value, 'allow_insecure_http', isYesOrNo, 'true or false') ?? false;
-  const inClear = [server_url, ...other_server_urls].find(isSentInClear);
-  if (inClear && !allow_insecure_http) throw new UsageError(insecureHttpProblem(inClear));
+  const server_url = parseServerUrl(requiredText(value, 'server_url'));
+  const other_server_urls = (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(
+    parseServerUrl,
+  );
+  const allow_insecure_http = optional(value, 'allow_insecure_http', isBoolean, 'true or false') ?? false;
+  const plainHttpUrl = [server_url, ...other_server_urls].find(isSentInClear);
+  if (plainHttpUrl && !allow_insecure_http) throw new UsageError(insecureHttpProblem(plainHttpUrl));
   return {
     server_url,
-    ca: authority(value),
+    ca: readAuthority(value),
     other_server_urls,
     allow_insecure_http,
-    stream: optional(value, 'stream', isYesOrNo, 'true or false') ?? false,
+    stream: optional(value, 'stream', isBoolean, 'true or false') ?? false,
     enrollment_token: optionalText(value, 'enrollment_token'),
     join_token: optionalText(value, 'join_token'),
-    deadline_at: deadline(value),
+    deadline_at: readDeadline(value),
     node_id: optionalText(value, 'node_id'),
     node_instance_id: optionalText(value, 'node_instance_id'),
     name: optionalText(value, 'name'),
@@ -111,13 +113,13 @@ export function configFrom(value: unknown): AgentConfig {
     setup: optionalText(value, 'setup'),
     command: optional(value, 'command', isCommand, 'a list with at least the program'),
     clean: optionalText(value, 'clean'),
-    env: optional(value, 'env', isTextRecord, 'an object of texts') ?? {},
+    env: optional(value, 'env', isTextRecord, 'an object of strings') ?? {},
     secret_env: optional(value, 'secret_env', isTexts, 'a list of names') ?? [],
     boot_stages: optional(value, 'boot_stages', isStages, 'a list of {name, seconds}') ?? [],
     requires: optional(value, 'requires', isPrerequisites, 'a list of {name, check}') ?? [],
     base_url: optionalText(value, 'base_url'),
     otlp_endpoint: optionalText(value, 'otlp_endpoint'),
-    labels: optional(value, 'labels', isTextRecord, 'an object of texts') ?? {},
+    labels: optional(value, 'labels', isTextRecord, 'an object of strings') ?? {},
   };
 }
 
@@ -135,18 +137,18 @@ export const isPrerequisites = (value: unknown): value is Prerequisite[] =>
   Array.isArray(value) &&
   value.every((item) => isFields(item) && typeof item.name === 'string' && typeof item.check === 'string');
 
-const isYesOrNo = (value: unknown): value is boolean => typeof value === 'boolean';
+const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-function optional<T>(fields: Fields, name: string, is: (value: unknown) => value is T, shape: string): T | null {
+function optional<T>(fields: Fields, name: string, isValid: (value: unknown) => value is T, shape: string): T | null {
   const value = fields[name];
   if (value === undefined || value === null) return null;
-  if (!is(value)) throw new UsageError(`\`${name}\` must be ${shape}`);
+  if (!isValid(value)) throw new UsageError(`\`${name}\` must be ${shape}`);
   return value;
 }
 
-const optionalText = (fields: Fields, name: string) => optional(fields, name, isText, 'a text');
+const optionalText = (fields: Fields, name: string) => optional(fields, name, isText, 'a string');
 
 function requiredText(fields: Fields, name: string): string {
   const value = optionalText(fields, name);
@@ -154,20 +156,20 @@ function requiredText(fields: Fields, name: string): string {
   return value;
 }
 
-function deadline(fields: Fields): string | null {
+function readDeadline(fields: Fields): string | null {
   const value = optionalText(fields, 'deadline_at');
   if (value !== null && Number.isNaN(Date.parse(value))) throw new UsageError('`deadline_at` must be a time');
   return value;
 }
 
-function authority(fields: Fields): string | null {
+function readAuthority(fields: Fields): string | null {
   const ca = optionalText(fields, 'ca');
   if (ca !== null && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new UsageError('`ca` must be a certificate in PEM');
   return ca;
 }
 
-function serverUrl(text: string): string {
+function parseServerUrl(text: string): string {
   if (!URL.canParse(text) || !['http:', 'https:'].includes(new URL(text).protocol)) {
     throw new UsageError('the server must be an http or https address');
   }

@@ -1,33 +1,33 @@
-/** Writes files atomically: whatever kills the writer, a file is either complete or unchanged. */
+/** Writes files atomically: if the writer is killed, the file is either complete or unchanged. */
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from './shape.ts';
 
-/** Some files hold secrets, so only the owner can read any of them. */
+/** Some files hold secrets, so only the owner can read the files. */
 const privateMode = 0o600;
 
-/** Atomic if this process is killed; a power cut may lose it. For data that can be recreated. */
+/** Survives a kill of this process, but not a power cut. For data that can be recreated. */
 export function writeAtomically(path: string, text: string): void {
-  const fresh = `${path}.new`;
-  writeFileSync(fresh, text, { mode: privateMode });
-  renameSync(fresh, path);
+  const newPath = `${path}.new`;
+  writeFileSync(newPath, text, { mode: privateMode });
+  renameSync(newPath, path);
 }
 
-/** Atomic also after a power cut. Waits for the disk twice. */
+/** Survives a power cut too. Waits for the disk twice. */
 export function writeDurably(path: string, text: string): void {
-  const fresh = `${path}.new`;
-  const file = openSync(fresh, 'w', privateMode);
+  const newPath = `${path}.new`;
+  const file = openSync(newPath, 'w', privateMode);
   try {
     writeFileSync(file, text);
     fsyncSync(file);
   } finally {
     closeSync(file);
   }
-  renameSync(fresh, path);
+  renameSync(newPath, path);
   syncDirectory(dirname(path));
 }
 
-/** A new name is durable only once its directory is. */
+/** A new file name survives a power cut only after its directory was synced. */
 export function syncDirectory(path: string): void {
   const directory = openSync(path, 'r');
   try {
@@ -37,7 +37,7 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** The parsed file; null if there is none, or if it is not JSON and so not written by us. */
+/** Returns null if there is no such file, or if it is not JSON, so another program wrote it. */
 export function readJsonFile(path: string): unknown {
   let text: string;
   try {

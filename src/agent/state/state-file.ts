@@ -1,6 +1,6 @@
 /**
- * The agent's directory: the state that must survive a kill (identity, credential, progress), and
- * the lock that allows one agent per directory.
+ * The agent's directory. It holds the state that must survive a kill (identity, credential and
+ * progress), and the lock that allows one agent per directory.
  */
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,46 +18,44 @@ export interface Identity {
   node_id: string;
   node_instance_id: string;
   credential: string;
-  /**
-   * Null: the server says that it does not expire. Undefined: the server does not know of expiry.
-   */
+  /** Null if the credential does not expire; undefined if the server predates expiry. */
   credential_expires_at?: string | null;
 }
 
 export interface AgentState {
   identity: Identity | null;
-  /** A digest of the token that the identity came from; another token means another enrolment. */
+  /** Digest of the token that the agent enrolled with; another token means a new enrolment. */
   enrolled_with: string | null;
   /**
-   * Ed25519, PKCS 8 DER, base64. Created before the first registration, so that a repeated one uses
-   * the same key.
+   * An Ed25519 key in PKCS 8 DER, base64. Created before the first registration, so that a repeated
+   * registration uses the same key.
    */
   private_key: string;
   task_keys: TaskKey[];
-  /** As the server last said; null if it does not rotate them. */
+  /** The interval from the server's last reply; null if the server does not rotate task keys. */
   task_key_refresh_seconds: number | null;
-  /** As in the last registration's reply; null if it named none. */
+  /** The prerequisites from the last registration's reply; null if it named none. */
   requires: Prerequisite[] | null;
   /** The latest deadline of the registration; null if there was none. */
   deadline_at: string | null;
   setup_done: boolean;
-  /** A release stopped the command; it stays down, even if the agent restarts. */
+  /** A release stopped the command. The command stays stopped even if the agent restarts. */
   command_stopped: boolean;
   command_restarts: number;
   boot_stages: BootStage[];
-  /** How many of them the server has. */
+  /** How many boot stages the server has received. */
   boot_stages_sent: number;
 }
 
 export interface StateFile {
   read(): Readonly<AgentState>;
-  /** Written to disk before it returns. */
+  /** Returns after the change is on disk. */
   update(change: Partial<AgentState>): void;
-  /** Written with the next update; for changes not worth waiting for the disk. */
+  /** Changes the state in memory; the next `update` writes it. For changes that may be lost. */
   note(change: Partial<AgentState>): void;
 }
 
-const fresh = (): AgentState => ({
+const newState = (): AgentState => ({
   identity: null,
   enrolled_with: null,
   private_key: newKeyPair(),
@@ -77,23 +75,20 @@ export const agentDirectory = (dir: string) => join(dir, '.agent');
 export function makeAgentDirectory(dir: string): string {
   const directory = agentDirectory(dir);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // The umask, or an earlier change, may have left it wider.
+  // The umask or an earlier chmod may have given others access.
   chmodSync(directory, 0o700);
   return directory;
 }
 
 export const tokenDigest = (token: string) => createHash('sha256').update(token).digest('hex');
 
-/**
- * Continues the state in the directory, unless the configuration is for another instance: then it
- * starts fresh.
- */
+/** Continues the stored state, or starts a new one if the configuration is for another instance. */
 export function openState(config: AgentConfig): StateFile {
   const path = join(makeAgentDirectory(config.dir), 'state.json');
-  const kept = stateFrom(readJsonFile(path));
-  let state = kept && continues(kept, config) ? kept : fresh();
+  const storedState = stateFrom(readJsonFile(path));
+  let state = storedState && belongsTo(storedState, config) ? storedState : newState();
   const write = () => writeDurably(path, JSON.stringify(state));
-  if (state !== kept) write();
+  if (state !== storedState) write();
   return {
     read: () => state,
     note(change) {
@@ -106,15 +101,15 @@ export function openState(config: AgentConfig): StateFile {
   };
 }
 
-/** Reads the state without opening it; null if there is none. */
-export const keptState = (dir: string): Readonly<AgentState> | null =>
+/** Reads the stored state without creating one; null if there is none. */
+export const readStoredState = (dir: string): Readonly<AgentState> | null =>
   stateFrom(readJsonFile(join(agentDirectory(dir), 'state.json')));
 
-function continues({ identity, enrolled_with }: AgentState, config: AgentConfig): boolean {
+function belongsTo({ identity, enrolled_with }: AgentState, config: AgentConfig): boolean {
   if (!identity) return true;
   if (config.node_instance_id !== null && config.node_instance_id !== identity.node_instance_id) return false;
-  // A join token may be renewed for a machine that has joined; an enrolment token is for one
-  // enrolment.
+  // A joined machine may get a new join token and stays the same node. An enrolment token is valid
+  // for one enrolment, so another token means another instance.
   return config.enrollment_token === null || tokenDigest(config.enrollment_token) === enrolled_with;
 }
 
@@ -141,12 +136,12 @@ function identityFrom(value: unknown): Identity | null {
   const { node_id, node_instance_id, credential }: Fields = value;
   if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || typeof credential !== 'string')
     return null;
-  const { credential_expires_at: expires } = value;
+  const { credential_expires_at } = value;
   return {
     node_id,
     node_instance_id,
     credential,
-    ...(expires === null || typeof expires === 'string' ? { credential_expires_at: expires } : {}),
+    ...(credential_expires_at === null || typeof credential_expires_at === 'string' ? { credential_expires_at } : {}),
   };
 }
 
@@ -154,20 +149,21 @@ const isStage = (value: unknown): value is BootStage =>
   isFields(value) && typeof value.name === 'string' && typeof value.seconds === 'number';
 
 /**
- * Returns the pid of the agent that already runs there, or null if the lock is ours now. Two agents
- * would number the same spool twice. The lock names a process, so a dead one does not hold it.
+ * Returns null if this process now holds the lock, or else the pid of the agent that holds it. Two
+ * agents would use the same log line numbers twice. The lock names a process, so it is void once
+ * that process has ended.
  */
 export function lockDirectory(agent_directory: string): number | null {
   const path = join(agent_directory, 'agent.pid');
-  const mine = JSON.stringify({ pid: process.pid, start: startOf(process.pid) });
+  const ownLock = JSON.stringify({ pid: process.pid, start: processStart(process.pid) });
   for (;;) {
     try {
-      writeFileSync(path, mine, { flag: 'wx', mode: 0o600 });
+      writeFileSync(path, ownLock, { flag: 'wx', mode: 0o600 });
       return null;
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error;
     }
-    const holder = livingHolder(path);
+    const holder = liveHolder(path);
     if (holder !== null) return holder;
     rmSync(path, { force: true });
   }
@@ -175,16 +171,16 @@ export function lockDirectory(agent_directory: string): number | null {
 
 export function unlockDirectory(agent_directory: string): void {
   const path = join(agent_directory, 'agent.pid');
-  const mine = JSON.stringify({ pid: process.pid, start: startOf(process.pid) });
-  if (readFileSync(path, 'utf8') === mine) rmSync(path, { force: true });
+  const ownLock = JSON.stringify({ pid: process.pid, start: processStart(process.pid) });
+  if (readFileSync(path, 'utf8') === ownLock) rmSync(path, { force: true });
 }
 
-const startOf = (pid: number) => processRow(pid)?.start ?? null;
+const processStart = (pid: number) => processRow(pid)?.start ?? null;
 
-function livingHolder(path: string): number | null {
+function liveHolder(path: string): number | null {
   const holder = readJsonFile(path);
   if (!isFields(holder) || typeof holder.pid !== 'number' || holder.pid === process.pid) return null;
-  if (process.platform === 'linux') return startOf(holder.pid) === holder.start ? holder.pid : null;
+  if (process.platform === 'linux') return processStart(holder.pid) === holder.start ? holder.pid : null;
   try {
     process.kill(holder.pid, 0);
     return holder.pid;

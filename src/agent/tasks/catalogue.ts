@@ -1,6 +1,4 @@
-/**
- * Every type of task that this agent runs. Any other is refused, even if its signature is valid.
- */
+/** The task types that this agent runs. It refuses any other, even if the signature is valid. */
 
 import { hostname, loadavg, uptime } from 'node:os';
 import { now } from '../../base/clock.ts';
@@ -11,12 +9,12 @@ import { failed, succeeded, type TaskType } from './task.ts';
 
 const max_lines = 200;
 const max_processes = 200;
-/** Keeps the answer well below the server's limit. */
+/** Keeps the result well below the server's size limit. */
 const max_text = 1000;
 
 /**
  * Collects what only the machine knows: its last log lines, boot stages and processes. Runs before
- * anything is destroyed.
+ * a release destroys them.
  */
 const collectDiagnostics: TaskType = async ({ machine }) =>
   succeeded({
@@ -39,15 +37,15 @@ const collectDiagnostics: TaskType = async ({ machine }) =>
       }),
   });
 
-/** Stops the workload: SIGTERM, grace period, SIGKILL. Succeeds only if nothing of it is left. */
+/** Stops the workload with SIGTERM and then SIGKILL. Fails if one of its processes survives. */
 const releaseStop: TaskType = async ({ task, machine }) => {
   const grace_seconds = numberOf(task.params.grace_seconds);
-  const left = await machine.stopCommand(grace_seconds === null ? null : grace_seconds * 1000);
-  if (left.length === 0) return succeeded({ stopped: true });
-  return failed('stop_failed', `still running after SIGKILL: ${left.map(({ pid }) => pid).join(', ')}`);
+  const remaining = await machine.stopCommand(grace_seconds === null ? null : grace_seconds * 1000);
+  if (remaining.length === 0) return succeeded({ stopped: true });
+  return failed('stop_failed', `still running after SIGKILL: ${remaining.map(({ pid }) => pid).join(', ')}`);
 };
 
-/** Proves that tasks are claimed and results arrive; does nothing else. */
+/** Does nothing. Its result proves that the agent receives tasks and its results arrive. */
 const ping: TaskType = async ({ machine }) => succeeded({ pong: true, at: now(machine.clock).toISOString() });
 
 export const taskCatalogue: Readonly<Record<string, TaskType>> = {
@@ -58,6 +56,6 @@ export const taskCatalogue: Readonly<Record<string, TaskType>> = {
   'diagnostics.collect': collectDiagnostics,
 };
 
-/** Own entries only: `constructor` is not a type of task. */
+/** Uses `hasOwn`, so that `constructor` does not count as a task type. */
 export const taskTypeOf = (type: string): TaskType | null =>
   Object.hasOwn(taskCatalogue, type) ? (taskCatalogue[type] ?? null) : null;

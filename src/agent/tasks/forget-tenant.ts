@@ -1,7 +1,7 @@
 /**
- * Removes a tenant's traces before the machine is reused. First ships all pending lines and facts,
- * because the server assigns them to the allocation that holds the machine when they arrive; then
- * deletes whatever the next tenant could read.
+ * Removes a tenant's traces before the machine is reused. It ships all pending log lines and facts
+ * first, because the server assigns them to the allocation that holds the machine when they arrive.
+ * Then it deletes everything that the next tenant could read.
  */
 import { closeSync, constants, ftruncateSync, openSync } from 'node:fs';
 import { chmod, readdir } from 'node:fs/promises';
@@ -23,45 +23,43 @@ export interface TenantForgettingParts {
   spool: Spool;
   facts: FactBox;
   results: TaskResults;
-  /** They ship the lines and the facts. */
-  loops: Pick<ShipLoop, 'emptied'>[];
+  /** The loops that ship the log lines and the facts. */
+  loops: Pick<ShipLoop, 'waitUntilEmpty'>[];
 }
 
-/**
- * Longer than the longest pause between retries, so that a server that has just come back is not
- * missed.
- */
-const ships_within_ms = 30_000;
-const notTaken = 'lines or facts of its tenant wait on the machine: the control plane did not take all of them in time';
-const agentKeeps = ['agent.pid', 'state.json', 'command.json', 'facts.json', 'spool', 'results'];
+/** Longer than the longest pause between retries, so that at least one retry happens in time. */
+const ship_timeout_ms = 30_000;
+const notShipped =
+  'the control plane did not accept all log lines and facts of the tenant in time; the rest are still on the machine';
+const agentFiles = ['agent.pid', 'state.json', 'command.json', 'facts.json', 'spool', 'results'];
 
 export function createTenantForgetter(parts: TenantForgettingParts): Machine['forgetTenant'] {
   const { config, spool, facts, results } = parts;
   return async (signal) => {
     try {
       const last_log_seq = await shipAll(parts, signal);
-      if (last_log_seq === null) return { kept: notTaken };
+      if (last_log_seq === null) return { kept: notShipped };
       results.forgetAll();
-      await removeAllExcept(agentDirectory(config.dir), agentKeeps);
-      const own = [basename(agentDirectory(config.dir)), ...config.dir_keeps];
-      if (config.dir_keeps.length > 0) await removeAllExcept(config.dir, own);
-      if (config.output_file) await cutFile(config.output_file);
-      // Later lines of the agent are sent under the next allocation; they are not the tenant's.
+      await removeAllExcept(agentDirectory(config.dir), agentFiles);
+      const namesToKeep = [basename(agentDirectory(config.dir)), ...config.dir_keeps];
+      if (config.dir_keeps.length > 0) await removeAllExcept(config.dir, namesToKeep);
+      if (config.output_file) await truncateFile(config.output_file);
+      // Log lines that the agent writes from now on belong to the next allocation.
       return { forgotten: 'sent to the control plane, then removed', last_log_seq };
     } catch (error) {
-      return { kept: `what its tenant left in ${config.dir} cannot be removed: ${errorText(error)}` };
+      return { kept: `the tenant's files in ${config.dir} cannot be removed: ${errorText(error)}` };
     }
   };
 
-  /** Returns the number of the tenant's last line, or null if not everything was shipped. */
+  /** Returns the number of the tenant's last log line, or null if not everything was shipped. */
   async function shipAll({ clock, loops }: TenantForgettingParts, signal: AbortSignal): Promise<number | null> {
-    const late = new AbortController();
-    const cancel = clock.after(ships_within_ms, () => late.abort());
-    const until = AbortSignal.any([signal, late.signal]);
+    const timeout = new AbortController();
+    const cancel = clock.after(ship_timeout_ms, () => timeout.abort());
+    const end = AbortSignal.any([signal, timeout.signal]);
     try {
-      // Also waits for lines that came in between.
+      // Repeats, because new lines may have come in meanwhile.
       for (;;) {
-        for (const loop of loops) if (!(await loop.emptied(until))) return null;
+        for (const loop of loops) if (!(await loop.waitUntilEmpty(end))) return null;
         if (facts.isEmpty() && spool.forgetAll()) return spool.lastSeq();
       }
     } finally {
@@ -70,16 +68,16 @@ export function createTenantForgetter(parts: TenantForgettingParts): Machine['fo
   }
 }
 
-async function removeAllExcept(directory: string, kept: readonly string[]): Promise<void> {
+async function removeAllExcept(directory: string, namesToKeep: readonly string[]): Promise<void> {
   await chmod(directory, 0o700);
-  for (const name of await readdir(directory)) if (!kept.includes(name)) await removeTree(join(directory, name));
+  for (const name of await readdir(directory)) if (!namesToKeep.includes(name)) await removeTree(join(directory, name));
 }
 
 /**
- * Truncated in place, because it is open for writing. A link or other file that the workload put
- * there is removed unopened.
+ * Truncates the file in place, because the agent has it open. A link or a special file that the
+ * workload put there is removed instead.
  */
-async function cutFile(path: string): Promise<void> {
+async function truncateFile(path: string): Promise<void> {
   let file: number;
   try {
     file = openSync(path, constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

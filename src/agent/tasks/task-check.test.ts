@@ -8,7 +8,7 @@ import { refusalOf, type TaskCheck } from './task-check.ts';
 const server = generateKeyPairSync('ed25519');
 const spki = (key: typeof server.publicKey) => key.export({ type: 'spki', format: 'der' }).toString('base64');
 const keys = [{ kid: 'key-1', public_key: spki(server.publicKey) }];
-const check: TaskCheck = { keys, ...node, now_ms: systemClock.nowMs(), knows: (type) => type === 'ping' };
+const check: TaskCheck = { keys, ...node, now_ms: systemClock.nowMs(), knowsType: (type) => type === 'ping' };
 const task = (change: Partial<SignedTask> = {}): SignedTask => ({
   ...signedTask(server.privateKey, 'task_1', 'ping', { b: [1, { z: 'ü', a: null }] }),
   ...change,
@@ -18,7 +18,7 @@ test('accepts a task signed by the control plane for this instance', () => {
   expect(refusalOf(task(), check)).toBeNull();
 });
 
-test('any change breaks the signature', () => {
+test('refuses a task of which any field was changed', () => {
   const changes: Partial<SignedTask>[] = [
     { params: {} },
     { type: 'release.stop' },
@@ -32,30 +32,30 @@ test('any change breaks the signature', () => {
   for (const change of changes) expect(refusalOf(task(change), check)?.code).toBe('task_signature_invalid');
 });
 
-test('a key is invalid from the moment of its retirement', () => {
-  const until = (ms: number) => [
+test('refuses a task if its key is retired', () => {
+  const keysUntil = (ms: number) => [
     { kid: 'key-1', public_key: spki(server.publicKey), accepted_until: moment(ms).toISOString() },
   ];
-  expect(refusalOf(task(), { ...check, keys: until(check.now_ms + 1000) })).toBeNull();
-  expect(refusalOf(task(), { ...check, keys: until(check.now_ms) })?.code).toBe('task_signature_invalid');
+  expect(refusalOf(task(), { ...check, keys: keysUntil(check.now_ms + 1000) })).toBeNull();
+  expect(refusalOf(task(), { ...check, keys: keysUntil(check.now_ms) })?.code).toBe('task_signature_invalid');
 });
 
-test('the signature covers unknown fields too', () => {
+test('refuses a task to which an unknown field was added', () => {
   expect(refusalOf({ ...task(), ...{ new_field: 1 } }, check)?.code).toBe('task_signature_invalid');
 });
 
-test('refuses a foreign key, a key under another id and a key of another type', () => {
-  const stranger = generateKeyPairSync('ed25519');
+test('refuses a signature by a foreign key, and keys with another id or of another type', () => {
+  const foreignKey = generateKeyPairSync('ed25519');
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const foreign = signedTask(stranger.privateKey, 'task_1', 'ping', {});
-  expect(refusalOf(foreign, check)?.code).toBe('task_signature_invalid');
-  for (const known of [
+  const foreignTask = signedTask(foreignKey.privateKey, 'task_1', 'ping', {});
+  expect(refusalOf(foreignTask, check)?.code).toBe('task_signature_invalid');
+  for (const otherKeys of [
     [{ kid: 'key-2', public_key: spki(server.publicKey) }],
     [{ kid: 'key-1', public_key: spki(rsa.publicKey) }],
     [{ kid: 'key-1', public_key: 'no key' }],
     [],
   ]) {
-    expect(refusalOf(task(), { ...check, keys: known })?.code).toBe('task_signature_invalid');
+    expect(refusalOf(task(), { ...check, keys: otherKeys })?.code).toBe('task_signature_invalid');
   }
 });
 
@@ -65,12 +65,12 @@ test('refuses a task for another node or instance', () => {
 });
 
 test('refuses an expired task', () => {
-  const one = task();
-  const expires_ms = Date.parse(one.expires_at);
-  expect(refusalOf(one, { ...check, now_ms: expires_ms + 1 })?.code).toBe('task_expired');
-  expect(refusalOf(one, { ...check, now_ms: expires_ms - 1000 })).toBeNull();
+  const validTask = task();
+  const expires_ms = Date.parse(validTask.expires_at);
+  expect(refusalOf(validTask, { ...check, now_ms: expires_ms + 1 })?.code).toBe('task_expired');
+  expect(refusalOf(validTask, { ...check, now_ms: expires_ms - 1000 })).toBeNull();
 });
 
-test('refuses an unknown type', () => {
-  expect(refusalOf(task(), { ...check, knows: () => false })?.code).toBe('task_type_unknown');
+test('refuses a task of an unknown type', () => {
+  expect(refusalOf(task(), { ...check, knowsType: () => false })?.code).toBe('task_type_unknown');
 });

@@ -1,6 +1,6 @@
 /**
- * Decides whether a task may run here: signed by the control plane, for this instance, in time, of
- * a known type.
+ * Decides whether a task may run here. The control plane must have signed it for this instance, it
+ * must not have expired, and its type must be known.
  */
 import type { SignedTask, TaskKey } from '../../contract/agent/agent.ts';
 import { isSignedBy } from '../connection/keys.ts';
@@ -19,7 +19,7 @@ export interface TaskCheck {
   node_instance_id: string;
   /** The server's time, not this machine's. */
   now_ms: number;
-  knows(type: string): boolean;
+  knowsType(type: string): boolean;
 }
 
 /**
@@ -27,8 +27,8 @@ export interface TaskCheck {
  * be trusted.
  */
 export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
-  const unsigned = signatureFault(task, check);
-  if (unsigned) return { code: 'task_signature_invalid', message: unsigned };
+  const fault = signatureFault(task, check);
+  if (fault) return { code: 'task_signature_invalid', message: fault };
   if (task.node_id !== check.node_id || task.node_instance_id !== check.node_instance_id) {
     const message = `the task is for ${task.node_id}/${task.node_instance_id}; this is ${check.node_id}/${check.node_instance_id}`;
     return { code: 'task_wrong_node', message };
@@ -37,7 +37,7 @@ export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
   if (!(Date.parse(task.expires_at) > check.now_ms)) {
     return { code: 'task_expired', message: `the task expired at ${task.expires_at}` };
   }
-  if (!check.knows(task.type)) {
+  if (!check.knowsType(task.type)) {
     return { code: 'task_type_unknown', message: `this agent has no task type ${JSON.stringify(task.type)}` };
   }
   return null;
@@ -49,9 +49,9 @@ function signatureFault(task: SignedTask, { keys, now_ms }: TaskCheck): string |
   // An unreadable time counts as passed.
   if (key.accepted_until !== undefined && !(Date.parse(key.accepted_until) > now_ms))
     return `the key ${key.kid} was retired at ${key.accepted_until}`;
-  const { signature, ...said } = task;
+  const { signature, ...content } = task;
   try {
-    return isSignedBy(key.public_key, said, signature) ? null : 'the signature does not fit the task';
+    return isSignedBy(key.public_key, content, signature) ? null : 'the signature does not match the task';
   } catch (error) {
     return `the signature cannot be checked: ${errorText(error)}`;
   }

@@ -1,6 +1,6 @@
 /**
- * The server's task keys: decides which of them the agent keeps, and fetches them at the server's
- * interval. TLS and the credential authenticate keys; endorsements confirm them.
+ * Fetches the server's task keys at the server's interval and decides which ones to accept. TLS and
+ * the credential authenticate the keys; endorsements by earlier keys confirm them.
  */
 import { backoff } from '../../base/backoff.ts';
 import { type Clock, pause } from '../../base/clock.ts';
@@ -11,33 +11,33 @@ import type { Log } from '../log.ts';
 import type { StateFile } from '../state/state-file.ts';
 import type { Timing } from '../timing.ts';
 
-export interface SentKeys {
+export interface KeysReply {
   task_keys: TaskKey[];
   former_task_keys?: TaskKey[];
 }
 
 /**
- * The server's list replaces ours, which drops retired keys. A key with a wrong endorsement is
- * refused. One without a link to a known key is accepted: the agent may have been away for longer
- * than the chain reaches.
+ * The server's list replaces the stored keys, which drops retired ones. A key with a wrong
+ * endorsement is refused. A key that no known key endorses is accepted, because the agent may have
+ * been offline for longer than the chain of endorsements covers.
  */
-export function acceptedKeys(known: readonly TaskKey[], sent: SentKeys, log: Log): TaskKey[] {
-  const links = [...sent.task_keys, ...(sent.former_task_keys ?? [])];
-  const judged = sent.task_keys.map((key) => ({ key, continuity: continuityOf(key, known, links) }));
-  for (const { key, continuity } of judged) {
+export function acceptKeys(storedKeys: readonly TaskKey[], reply: KeysReply, log: Log): TaskKey[] {
+  const endorsements = [...reply.task_keys, ...(reply.former_task_keys ?? [])];
+  const reviewedKeys = reply.task_keys.map((key) => ({ key, continuity: continuityOf(key, storedKeys, endorsements) }));
+  for (const { key, continuity } of reviewedKeys) {
     if (continuity === 'forged') log.error('a task key was refused: its endorsement is wrong', { kid: key.kid });
-    if (continuity === 'unproven' && known.length > 0)
+    if (continuity === 'unproven' && storedKeys.length > 0)
       log.warn('a task key continues no key that this agent knew', { kid: key.kid });
   }
-  const accepted = judged.filter(({ continuity }) => continuity !== 'forged').map(({ key }) => key);
+  const accepted = reviewedKeys.filter(({ continuity }) => continuity !== 'forged').map(({ key }) => key);
   // Without any key the agent could run no task, not even one signed by a known key.
-  return accepted.length > 0 ? accepted : [...known];
+  return accepted.length > 0 ? accepted : [...storedKeys];
 }
 
-export function keepKeys(state: StateFile, sent: SentKeys, log: Log): void {
-  const { task_keys: known } = state.read();
-  const task_keys = acceptedKeys(known, sent, log);
-  if (JSON.stringify(task_keys) !== JSON.stringify(known)) state.update({ task_keys });
+export function storeKeys(state: StateFile, reply: KeysReply, log: Log): void {
+  const { task_keys: storedKeys } = state.read();
+  const task_keys = acceptKeys(storedKeys, reply, log);
+  if (JSON.stringify(task_keys) !== JSON.stringify(storedKeys)) state.update({ task_keys });
 }
 
 interface TaskKeyLoopParts {
@@ -50,7 +50,7 @@ interface TaskKeyLoopParts {
 }
 
 interface TaskKeyLoop {
-  /** Resolves with whether the server answered. */
+  /** Resolves to whether the server answered. */
   refresh(): Promise<boolean>;
   done: Promise<void>;
 }
@@ -58,23 +58,23 @@ interface TaskKeyLoop {
 const minRefreshMs = 100;
 const maxRefreshMs = 7 * 86_400_000;
 
-/** Fetches the keys, so that a new key is known before it signs and a retired one is dropped. */
+/** Fetches the keys early enough to know a new key before the server signs tasks with it. */
 export function taskKeyLoop({ clock, server, state, log, timing, signal }: TaskKeyLoopParts): TaskKeyLoop {
   const refresh = async () => {
     const answer = await server.taskKeys(signal);
     if (!answer.ok) return false;
     const { task_key_refresh_seconds } = answer.body;
     state.note({ task_key_refresh_seconds });
-    keepKeys(state, answer.body, log);
+    storeKeys(state, answer.body, log);
     return true;
   };
   const run = async () => {
     const pauses = backoff(timing.rotate_retry);
     let failed = false;
-    // A server that names no interval does not rotate its keys, and has no route for them.
+    // A server that names no interval does not rotate its keys and has no route for fetching them.
     while (!signal.aborted && state.read().task_key_refresh_seconds !== null) {
       const interval_ms = 1000 * (state.read().task_key_refresh_seconds ?? 0);
-      // Random, so that a fleet that registered together does not ask together.
+      // Random, so that agents that registered at the same time do not fetch at the same time.
       const regular_ms = Math.min(maxRefreshMs, Math.max(minRefreshMs, interval_ms)) * (0.5 + Math.random() / 2);
       await pause(clock, failed ? Math.min(regular_ms, pauses.nextMs()) : regular_ms, signal);
       if (signal.aborted) return;

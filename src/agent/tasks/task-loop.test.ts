@@ -1,14 +1,14 @@
-/** When the agent gives up an unanswered poll. The server is simulated, on a virtual clock. */
+/** Tests when the agent gives up a poll without an answer. Server and clock are simulated. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { defaultTiming } from '../timing.ts';
 import { taskLoop } from './task-loop.ts';
 
 test.each([
-  ['soon, if a call was lost since and tasks wait', 1, 1, defaultTiming.lost_poll_ms],
-  // The task may be the one that the lost answer carried.
-  ['soon, if a call was lost since and no task waits', 1, 0, defaultTiming.lost_poll_ms],
-  ['as late as any other call, if none was lost and tasks wait', 0, 1, defaultTiming.call_timeout_ms],
+  ['after 1 s if another call was lost meanwhile and tasks wait', 1, 1, defaultTiming.lost_poll_ms],
+  // The answer to the poll, with a task, may be lost too.
+  ['after 1 s if another call was lost meanwhile and no task waits', 1, 0, defaultTiming.lost_poll_ms],
+  ['after the usual timeout if no call was lost and tasks wait', 0, 1, defaultTiming.call_timeout_ms],
 ])('repeats an open poll %s', async (_, lost, tasks_waiting, limit_ms) => {
   const clock = virtualClock();
   const stop = new AbortController();
@@ -36,7 +36,7 @@ test.each([
   await loop.done;
 });
 
-test('leaves an open poll alone if no call was lost and no task waits', async () => {
+test('does not repeat an open poll if no call was lost and no task waits', async () => {
   const clock = virtualClock();
   const stop = new AbortController();
   let polls = 0;

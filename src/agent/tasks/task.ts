@@ -1,30 +1,29 @@
-/**
- * The interface of a task type: a name in the catalogue, and a function that works on the machine.
- */
+/** The interface of a task type: a function that works on the machine and returns an outcome. */
 import type { Clock } from '../../base/clock.ts';
 import type { SignedTask } from '../../contract/agent/agent.ts';
 import type { BootStage } from '../../contract/node.ts';
 import type { Log } from '../log.ts';
 import type { ProcessRow } from '../process/process-table.ts';
 import type { ShellEnd } from '../process/shell.ts';
-import type { KeptLine } from '../spool/spool-segments.ts';
+import type { SpooledLine } from '../spool/spool-segments.ts';
 import type { Fields } from '../state/shape.ts';
 
-/** The machine, as far as tasks may use it. */
+/** The parts of the machine that tasks may use. */
 export interface Machine {
   clock: Clock;
   dir: string;
   /**
-   * Ends the command and everything else of the instance, and keeps it down. Returns what is left.
+   * Ends all processes of the instance and keeps the command stopped. Returns the processes that
+   * survived.
    */
   stopCommand(grace_ms: number | null): Promise<ProcessRow[]>;
   /** Null if the pool has nothing to clean. */
   clean(signal: AbortSignal): Promise<ShellEnd> | null;
-  /** Made for the workload alone; empty if the machine is not ours. */
+  /** Directories created only for the workload; empty if Slipway did not create the machine. */
   workload_dirs: readonly string[];
   /**
-   * Ships everything logged under the tenant and removes its traces. Returns what was done, or why
-   * not.
+   * Ships all log lines and facts of the tenant and removes its traces. Returns what was done, or
+   * in `kept` why it failed.
    */
   forgetTenant(signal: AbortSignal): Promise<{ forgotten: string; last_log_seq: number } | { kept: string }>;
   /** Null if the pool has nothing to set up. */
@@ -34,7 +33,7 @@ export interface Machine {
   /** A command line without the text of the pool's scripts. */
   hideScripts(commandLine: string): string;
   bootStages(): BootStage[];
-  lastLines(count: number): KeptLine[];
+  lastLines(count: number): SpooledLine[];
 }
 
 export interface TaskContext {

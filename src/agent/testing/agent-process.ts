@@ -1,4 +1,4 @@
-/** Real agent processes for tests, each in its own directory; ended and removed with the test. */
+/** Starts real agent processes for tests, each in its own directory, and cleans up after them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,13 @@ import { pause, systemClock } from '../../base/clock.ts';
 import { node } from './protocol-server.ts';
 
 const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
-const bound_ms = 20_000;
+const timeout_ms = 20_000;
 
-/** Waits for a condition, never for a fixed time. */
+/** Polls a condition until it holds. `what` names it in the error after a timeout. */
 export async function until(condition: () => boolean, what: string): Promise<void> {
-  const end = systemClock.monotonicMs() + bound_ms;
+  const deadline = systemClock.monotonicMs() + timeout_ms;
   while (!condition()) {
-    if (systemClock.monotonicMs() > end) throw new Error(`did not happen: ${what}`);
+    if (systemClock.monotonicMs() > deadline) throw new Error(`timed out waiting for: ${what}`);
     await pause(systemClock, 10);
   }
 }
@@ -29,9 +29,10 @@ export interface AgentProcess {
 }
 
 export interface AgentBench {
+  /** Creates a directory for an agent. */
   dir(): string;
   start(dir: string, config: Record<string, unknown>, command?: string[]): AgentProcess;
-  /** Ends the processes that the tests started, by pid. */
+  /** Ends the agents that this bench started, and removes their directories. */
   clear(): Promise<void>;
 }
 
@@ -46,7 +47,7 @@ export function agentBench(): AgentBench {
     },
     start(dir, config, command = [process.execPath, entry]) {
       const path = join(dir, 'agent.json');
-      const usual = {
+      const defaults = {
         enrollment_token: 'enrol',
         ...node,
         name: 'n1',
@@ -54,14 +55,14 @@ export function agentBench(): AgentBench {
         workflow_id: 'op_9',
         dir,
       };
-      writeFileSync(path, JSON.stringify({ ...usual, ...config }));
+      writeFileSync(path, JSON.stringify({ ...defaults, ...config }));
       const [program = '', ...args] = command;
       const { PATH, NODE_COMPILE_CACHE } = process.env;
       const env = { PATH, NODE_COMPILE_CACHE, SLIPWAY_NODE_INSTANCE_ID: node.node_instance_id };
       const child = spawn(program, [...args, '--config', path], { env, stdio: ['ignore', 'pipe', 'pipe'] });
       children.push(child);
-      const said: Buffer[] = [];
-      for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => said.push(chunk));
+      const chunks: Buffer[] = [];
+      for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => chunks.push(chunk));
       const exit = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
         child.on('exit', (code, signal) => resolve({ code, signal }));
       });
@@ -71,16 +72,16 @@ export function agentBench(): AgentBench {
         dir,
         exit,
         kill: (signal) => child.kill(signal),
-        output: () => Buffer.concat(said).toString('utf8'),
+        output: () => Buffer.concat(chunks).toString('utf8'),
         exitFile: () => (existsSync(exitPath) ? JSON.parse(readFileSync(exitPath, 'utf8')) : null),
       };
     },
     async clear() {
       for (const child of children) {
         if (child.exitCode !== null || child.signalCode !== null) continue;
-        const gone = new Promise((resolve) => child.once('exit', resolve));
+        const exited = new Promise((resolve) => child.once('exit', resolve));
         child.kill('SIGTERM');
-        await gone;
+        await exited;
       }
       for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
     },

@@ -1,4 +1,4 @@
-/** A control plane that speaks only the agent protocol; tests script its replies one by one. */
+/** A test server that implements only the agent protocol. Tests can override each reply. */
 import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,58 +19,60 @@ import { type ErrorCode, errorCatalogue } from '../../contract/errors/errors.ts'
 import type { BootStage } from '../../contract/node.ts';
 import type { Fact } from '../spool/fact-box.ts';
 
-export interface Heard {
+export interface ReceivedRequest {
   method: string;
   path: string;
-  /** The query string, without its question mark. */
+  /** The query string without the question mark. */
   query: string;
   headers: IncomingMessage['headers'];
   body: unknown;
 }
 
-export type Said = { status: number; body: unknown; type?: string };
-/** Null: the default reply. */
-export type Override = (heard: Heard) => Said | 'hang' | 'reset' | null;
+export type Reply = { status: number; body: unknown; type?: string };
+/** Returns null for the default reply. */
+export type Override = (request: ReceivedRequest) => Reply | 'hang' | 'reset' | null;
 
 export interface ProtocolServer {
   url: string;
-  heard: Heard[];
+  /** Every request, in order. */
+  heard: ReceivedRequest[];
   registrations: RegisterRequest[];
   beats: Heartbeat[];
-  /** As a durable store would keep them: each number once. */
+  /** The log lines, each sequence number once. */
   lines: ShippedLine[];
   stages: BootStage[];
   facts: Fact[];
-  /** One entry per report. */
+  /** The results of each prerequisite report. */
   prerequisites: PrerequisiteReport['results'][];
-  /** Sent with the registration reply; undefined: omitted. */
+  /** Part of the registration reply, unless undefined. */
   requires: RegisterReply['requires'];
   results: Map<string, TaskResult>;
   progress: string[];
   node_status: string;
   interval_seconds: number;
-  /** Open streams, and the heartbeats that came by one. */
+  /** The open streams. */
   streams: WebSocket[];
+  /** The heartbeats that arrived over a stream. */
   streamed: Heartbeat[];
-  /** The problem with which a stream is refused; null: it is accepted. */
-  refuse_stream: Said | null;
-  /** Behaves like an earlier version, which does not know `idle`. */
+  /** The reply that refuses a stream. Null accepts streams. */
+  refuse_stream: Reply | null;
+  /** Refuses the field `idle`, like an earlier version of the server. */
   refuse_idle: boolean;
   credential: string;
   /**
-   * Creates, signs and queues a task. `lease_seconds` and the fields of `for` go into the task;
-   * `change` is applied after signing.
+   * Creates, signs and queues a task, and returns its id. `lease_seconds` and the fields of `for`
+   * in `params` go into the task itself. `change` is applied after signing.
    */
   queue(type: string, params?: Record<string, unknown>, change?: (task: SignedTask) => SignedTask): string;
-  /** Delivers the last task again, as if its lease had expired. */
+  /** Queues the last task again, as if its lease had expired. */
   repeatLast(): void;
-  override(by: Override): void;
+  override(newOverride: Override): void;
   stop(): Promise<void>;
-  /** Restarts on the same port. */
+  /** Starts the server again on the same port. */
   start(): Promise<void>;
 }
 
-export const problem = (code: ErrorCode, extras: Record<string, unknown> = {}): Said => {
+export const problem = (code: ErrorCode, extras: Record<string, unknown> = {}): Reply => {
   const { status, title, owner_layer, cause } = errorCatalogue[code];
   const detail_layer =
     'detail_layer' in errorCatalogue[code] ? { detail_layer: errorCatalogue[code].detail_layer } : {};
@@ -78,11 +80,11 @@ export const problem = (code: ErrorCode, extras: Record<string, unknown> = {}): 
   return { status, body: { ...body, correlation_id: 'c', ...extras }, type: 'application/problem+json' };
 };
 
-const ok = (body: unknown, status = 200): Said => ({ status, body });
+const ok = (body: unknown, status = 200): Reply => ({ status, body });
 
 /**
- * A different instance for every test file: agents of equal instances would end each other's
- * processes.
+ * Each test file has a different instance, because agents of the same instance would end each
+ * other's processes.
  */
 export const node = { node_id: 'node_1', node_instance_id: `inst_${randomUUID()}` };
 const kid = 'key-1';
@@ -91,17 +93,18 @@ export async function protocolServer(): Promise<ProtocolServer> {
   const keys = generateKeyPairSync('ed25519');
   const task_keys = [{ kid, public_key: keys.publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }];
   const queued: SignedTask[] = [];
+  /** Requests that wait for a task. */
   const waiting: ((task: SignedTask) => void)[] = [];
   let override: Override = () => null;
   let server: Server;
   let port = 0;
-  let tasks = 0;
+  let taskCount = 0;
 
-  let last: SignedTask | null = null;
+  let lastTask: SignedTask | null = null;
   const offer = (task: SignedTask) => {
-    last = task;
-    const taker = waiting.shift();
-    if (taker) taker(task);
+    lastTask = task;
+    const deliver = waiting.shift();
+    if (deliver) deliver(task);
     else queued.push(task);
   };
 
@@ -125,15 +128,15 @@ export async function protocolServer(): Promise<ProtocolServer> {
     refuse_idle: false,
     credential: 'credential-1',
     queue(type, params = {}, change = (task) => task) {
-      tasks += 1;
-      offer(change(signedTask(keys.privateKey, `task_${tasks}`, type, params)));
-      return `task_${tasks}`;
+      taskCount += 1;
+      offer(change(signedTask(keys.privateKey, `task_${taskCount}`, type, params)));
+      return `task_${taskCount}`;
     },
     repeatLast() {
-      if (last) offer(last);
+      if (lastTask) offer(lastTask);
     },
-    override(by) {
-      override = by;
+    override(newOverride) {
+      override = newOverride;
     },
     async stop() {
       for (const stream of self.streams) stream.terminate();
@@ -152,107 +155,109 @@ export async function protocolServer(): Promise<ProtocolServer> {
       }),
   };
 
-  const usual: Record<string, (heard: Heard, response: ServerResponse) => Said | Promise<Said>> = {
-    'POST /v1/agent/register': ({ body, headers }) => {
-      const { authorization } = headers;
-      if (authorization && authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
-      self.registrations.push(body as RegisterRequest);
-      self.stages.push(...((body as RegisterRequest).boot?.stages ?? []));
-      const { interval_seconds: heartbeat_interval_seconds, requires } = self;
-      const log_acknowledged_seq = self.lines.at(-1)?.seq ?? 0;
-      const known = { log_acknowledged_seq, heartbeat_interval_seconds, requires };
-      const reply = { ...node, ...known, task_keys, deadline_at: null };
-      return authorization ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
-    },
-    'POST /v1/agent/heartbeat': ({ body }) => {
-      self.beats.push(body as Heartbeat);
-      const { node_status, interval_seconds } = self;
-      return ok({ node_status, heartbeat_interval_seconds: interval_seconds, tasks_waiting: queued.length });
-    },
-    'GET /v1/agent/tasks/next': ({ query }, response) => {
-      if (self.refuse_idle && query.includes('idle')) return problem('invalid_request');
-      const task = queued.shift();
-      if (task) return ok({ task });
-      return new Promise((resolve) => {
-        const take = (next: SignedTask) => resolve(ok({ task: next }));
-        waiting.push(take);
-        response.on('close', () => waiting.splice(waiting.indexOf(take), waiting.includes(take) ? 1 : 0));
-      });
-    },
-    'POST /v1/agent/logs': ({ body }) => {
-      for (const line of body as ShippedLine[]) if (line.seq > (self.lines.at(-1)?.seq ?? 0)) self.lines.push(line);
-      return ok({ acknowledged_seq: self.lines.at(-1)?.seq ?? 0 });
-    },
-    'POST /v1/agent/boot': ({ body }) => {
-      self.stages.push(...(body as { stages: BootStage[] }).stages);
-      return ok({ ok: true });
-    },
-    'POST /v1/agent/prerequisites': ({ body }) => {
-      self.prerequisites.push((body as PrerequisiteReport).results);
-      return ok({ ok: true });
-    },
-    'POST /v1/agent/evidence': ({ body }) => {
-      self.facts.push(...(body as { facts: Fact[] }).facts);
-      return ok({ ok: true });
-    },
-  };
+  const defaultReplies: Record<string, (request: ReceivedRequest, response: ServerResponse) => Reply | Promise<Reply>> =
+    {
+      'POST /v1/agent/register': ({ body, headers }) => {
+        const { authorization } = headers;
+        if (authorization && authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
+        self.registrations.push(body as RegisterRequest);
+        self.stages.push(...((body as RegisterRequest).boot?.stages ?? []));
+        const { interval_seconds: heartbeat_interval_seconds, requires } = self;
+        const log_acknowledged_seq = self.lines.at(-1)?.seq ?? 0;
+        const settings = { log_acknowledged_seq, heartbeat_interval_seconds, requires };
+        const reply = { ...node, ...settings, task_keys, deadline_at: null };
+        return authorization ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
+      },
+      'POST /v1/agent/heartbeat': ({ body }) => {
+        self.beats.push(body as Heartbeat);
+        const { node_status, interval_seconds } = self;
+        return ok({ node_status, heartbeat_interval_seconds: interval_seconds, tasks_waiting: queued.length });
+      },
+      'GET /v1/agent/tasks/next': ({ query }, response) => {
+        if (self.refuse_idle && query.includes('idle')) return problem('invalid_request');
+        const task = queued.shift();
+        if (task) return ok({ task });
+        return new Promise((resolve) => {
+          const deliver = (next: SignedTask) => resolve(ok({ task: next }));
+          waiting.push(deliver);
+          response.on('close', () => waiting.splice(waiting.indexOf(deliver), waiting.includes(deliver) ? 1 : 0));
+        });
+      },
+      'POST /v1/agent/logs': ({ body }) => {
+        for (const line of body as ShippedLine[]) if (line.seq > (self.lines.at(-1)?.seq ?? 0)) self.lines.push(line);
+        return ok({ acknowledged_seq: self.lines.at(-1)?.seq ?? 0 });
+      },
+      'POST /v1/agent/boot': ({ body }) => {
+        self.stages.push(...(body as { stages: BootStage[] }).stages);
+        return ok({ ok: true });
+      },
+      'POST /v1/agent/prerequisites': ({ body }) => {
+        self.prerequisites.push((body as PrerequisiteReport).results);
+        return ok({ ok: true });
+      },
+      'POST /v1/agent/evidence': ({ body }) => {
+        self.facts.push(...(body as { facts: Fact[] }).facts);
+        return ok({ ok: true });
+      },
+    };
 
-  const answer = (heard: Heard, response: ServerResponse): Said | Promise<Said> => {
-    const registers = heard.path === '/v1/agent/register';
-    if (!registers && heard.headers.authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
-    const ofTask = /^\/v1\/agent\/tasks\/([^/]+)\/(progress|result)$/.exec(heard.path);
-    if (ofTask?.[2] === 'progress') {
-      self.progress.push(ofTask[1] ?? '');
+  const answer = (request: ReceivedRequest, response: ServerResponse): Reply | Promise<Reply> => {
+    const { method, path, headers, body } = request;
+    const isRegistration = path === '/v1/agent/register';
+    if (!isRegistration && headers.authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
+    const taskPath = /^\/v1\/agent\/tasks\/([^/]+)\/(progress|result)$/.exec(path);
+    if (taskPath?.[2] === 'progress') {
+      self.progress.push(taskPath[1] ?? '');
       return ok({ lease_seconds: 1 });
     }
-    if (ofTask) {
-      self.results.set(ofTask[1] ?? '', heard.body as TaskResult);
+    if (taskPath) {
+      self.results.set(taskPath[1] ?? '', body as TaskResult);
       return ok({ ok: true });
     }
-    return usual[`${heard.method} ${heard.path}`]?.(heard, response) ?? problem('not_found');
+    return defaultReplies[`${method} ${path}`]?.(request, response) ?? problem('not_found');
   };
 
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
-    const heard = await hear(request);
-    self.heard.push(heard);
-    const scripted = override(heard);
-    if (scripted === 'hang') return;
-    if (scripted === 'reset') return void request.socket.destroy();
-    const { status, body, type = 'application/json' } = scripted ?? (await answer(heard, response));
+    const received = await readRequest(request);
+    self.heard.push(received);
+    const overridden = override(received);
+    if (overridden === 'hang') return;
+    if (overridden === 'reset') return void request.socket.destroy();
+    const { status, body, type = 'application/json' } = overridden ?? (await answer(received, response));
     response.writeHead(status, { 'content-type': type });
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 
-  const streamed = (socket: WebSocket, frame: { seq?: number; tasks?: true; idle?: true } & Heartbeat) => {
-    const say = (said: object) => socket.send(JSON.stringify(said));
-    if (frame.idle && self.refuse_idle) return say({ problem: problem('invalid_request').body });
+  const answerFrame = (socket: WebSocket, frame: { seq?: number; tasks?: true; idle?: true } & Heartbeat) => {
+    const send = (message: object) => socket.send(JSON.stringify(message));
+    if (frame.idle && self.refuse_idle) return send({ problem: problem('invalid_request').body });
     if (frame.tasks) {
-      const give = (task: SignedTask) => say({ task });
+      const deliver = (task: SignedTask) => send({ task });
       const task = queued.shift();
-      if (task) give(task);
-      else waiting.push(give);
-      socket.once('close', () => waiting.splice(waiting.indexOf(give), waiting.includes(give) ? 1 : 0));
+      if (task) deliver(task);
+      else waiting.push(deliver);
+      socket.once('close', () => waiting.splice(waiting.indexOf(deliver), waiting.includes(deliver) ? 1 : 0));
       return;
     }
     const { seq, ...beat } = frame;
     self.beats.push(beat);
     self.streamed.push(beat);
     const { node_status, interval_seconds: heartbeat_interval_seconds } = self;
-    say({ seq, node_status, heartbeat_interval_seconds, tasks_waiting: queued.length });
+    send({ seq, node_status, heartbeat_interval_seconds, tasks_waiting: queued.length });
   };
-  const accepting = new WebSocketServer({ noServer: true });
+  const streamServer = new WebSocketServer({ noServer: true });
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const known = request.headers.authorization === `Bearer ${self.credential}`;
-    const refused = self.refuse_stream ?? (known ? null : problem('credential_unknown'));
-    if (refused) {
-      const body = JSON.stringify(refused.body);
-      socket.end(`HTTP/1.1 ${refused.status} no\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    const isKnown = request.headers.authorization === `Bearer ${self.credential}`;
+    const refusal = self.refuse_stream ?? (isKnown ? null : problem('credential_unknown'));
+    if (refusal) {
+      const body = JSON.stringify(refusal.body);
+      socket.end(`HTTP/1.1 ${refusal.status} no\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
       return;
     }
-    accepting.handleUpgrade(request, socket, head, (stream) => {
+    streamServer.handleUpgrade(request, socket, head, (stream) => {
       self.streams.push(stream);
       stream.on('close', () => self.streams.splice(self.streams.indexOf(stream), 1));
-      stream.on('message', (data) => streamed(stream, JSON.parse(String(data))));
+      stream.on('message', (data) => answerFrame(stream, JSON.parse(String(data))));
     });
   };
 
@@ -260,12 +265,12 @@ export async function protocolServer(): Promise<ProtocolServer> {
   return self;
 }
 
-async function hear(request: IncomingMessage): Promise<Heard> {
+async function readRequest(request: IncomingMessage): Promise<ReceivedRequest> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
   const text = Buffer.concat(chunks).toString('utf8');
-  const lines = request.headers['content-type'] === 'application/x-ndjson';
-  const parsed = lines
+  const isNdjson = request.headers['content-type'] === 'application/x-ndjson';
+  const parsed = isNdjson
     ? text
         .trimEnd()
         .split('\n')
@@ -277,11 +282,11 @@ async function hear(request: IncomingMessage): Promise<Heard> {
   return { method: request.method ?? '', path, query, headers: request.headers, body: parsed };
 }
 
-/** Signs any task with the server's key. */
+/** Builds a task and signs it with the key. */
 export function signedTask(key: KeyObject, task_id: string, type: string, params: Record<string, unknown>): SignedTask {
-  const { for: changes = {}, lease_seconds = 30, ...rest } = params;
+  const { for: changes = {}, lease_seconds = 30, ...taskParams } = params;
   const task = {
-    ...{ task_id, type, params: rest, ...node, lease_seconds, kid },
+    ...{ task_id, type, params: taskParams, ...node, lease_seconds, kid },
     correlation_id: 'correlation-of-task',
     allocation_id: 'alloc_1',
     workflow_id: 'op_1',

@@ -1,8 +1,8 @@
 /**
  * Runs nodes as AKS clusters without an agent: each observation of Azure counts as a heartbeat.
  *
- * Names are derived from the instance's id, and tags are part of the create requests, so a crash
- * between any two steps loses nothing and any replica can continue. Azure's SDKs are loaded at
+ * Names are derived from the instance's id, and create requests contain our tags. So after a crash
+ * between any two steps, any replica finds the resources and continues. Azure's SDKs are loaded at
  * first use.
  */
 import type { TokenCredential } from '@azure/identity';
@@ -13,8 +13,8 @@ import { openOnce } from '../open-once.ts';
 import type { AksHost } from './aks-host.ts';
 import { openAzure } from './azure/azure.ts';
 import { messageOf } from './azure/azure-error.ts';
-import { azureAway, azureFailure } from './azure/azure-failure.ts';
-import { createCredential, type Environment, learningCredential, secretsIn } from './azure/credential.ts';
+import { azureFailure, azureUnavailable } from './azure/azure-failure.ts';
+import { createCredential, type Environment, redactTokensOf, secretsIn } from './azure/credential.ts';
 import { createRedact } from './azure/redact.ts';
 import { ensure } from './ensure/ensure.ts';
 import { plannedPhases } from './ensure/plan.ts';
@@ -23,34 +23,34 @@ import { aksSpecSchema } from './spec.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface AksDriverOptions {
-  /** The resource manager of a cloud other than the public one. */
+  /** The address of the resource manager, for a cloud other than the public one. */
   endpoint: string | null;
-  /** The certificate authority for Azure's addresses as PEM, if it is not a public one. */
+  /** The certificate authority (PEM) for Azure's addresses, if it is not a public one. */
   ca?: string;
   /** This server's Azure account, in the variables that Azure's own tools read. */
   environment: Environment;
-  /** Replaces the account from the environment. */
+  /** Used instead of the account from the environment. */
   credential?: TokenCredential;
-  /** Whether a pool may assign roles on more than its own clusters. */
+  /** Whether a pool may assign roles on resources other than its own clusters. */
   allow_roles_anywhere: boolean;
   clock: Clock;
-  /** The `subscription_id` of each pool; empty if no pool uses this driver. */
+  /** Returns the `subscription_id` of each pool; empty if no pool uses this driver. */
   subscriptionsInUse(): Promise<(string | null)[]>;
-  look_seconds?: number;
+  poll_seconds?: number;
 }
 
 /** Short enough that people see the state of the pools change within 20 s. */
-const default_look_seconds = 10;
+const default_poll_seconds = 10;
 
-const isSignInFailure = /^azure_sign_in_failed$|AuthenticationToken/;
+const signInFailureCodes = /^azure_sign_in_failed$|AuthenticationToken/;
 const sign_in_retry_seconds = 30;
 
 /**
  * Azure continues to create a cluster while it refuses our sign-in. So a refused sign-in does not
- * fail the launch; the node's deadline ends it.
+ * fail the launch. If sign-ins stay refused, the node's deadline ends the launch.
  */
 const waitWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): DriverOutcome =>
-  answer.outcome === 'failed' && isSignInFailure.test(answer.code) && state.cluster_seen === true
+  answer.outcome === 'failed' && signInFailureCodes.test(answer.code) && state.cluster_seen === true
     ? {
         ...{ outcome: 'wait', retry_seconds: sign_in_retry_seconds, put_off: true, message: answer.message },
         error: { code: answer.code, owner_layer: answer.owner_layer },
@@ -61,16 +61,16 @@ const waitWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): Driv
 export function createAksDriver(options: AksDriverOptions): Driver {
   const { clock, environment, ca } = options;
   const redact = createRedact(secretsIn(environment));
-  const credential = learningCredential(options.credential ?? createCredential(environment, ca), redact);
+  const credential = redactTokensOf(options.credential ?? createCredential(environment, ca), redact);
   const endpoint = options.endpoint?.replace(/\/+$/, '');
   const host: AksHost = {
     clock,
     redact,
-    look_seconds: options.look_seconds ?? default_look_seconds,
+    poll_seconds: options.poll_seconds ?? default_poll_seconds,
     azureAt: openOnce((id) => openAzure(id, { credential, endpoint, ca, clock })),
     subscriptionsInUse: async () => {
-      const named = (await options.subscriptionsInUse()).filter((id) => id !== null);
-      return [...new Set(named.map((id) => id.toLowerCase()))];
+      const ids = (await options.subscriptionsInUse()).filter((id) => id !== null);
+      return [...new Set(ids.map((id) => id.toLowerCase()))];
     },
   };
 
@@ -79,10 +79,10 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     clock,
     upstream: 'Azure',
     failureOf: (error) => azureFailure(error, { redact, now_ms: clock.nowMs() }),
-    timeoutOf: () => azureAway('no answer in time'),
+    timeoutOf: () => azureUnavailable('no answer in time'),
     describe: (error) => redact(messageOf(error)),
   });
-  const create = calls.change('ensure', ensure);
+  const ensureCall = calls.change('ensure', ensure);
 
   return {
     name: 'aks',
@@ -92,7 +92,7 @@ export function createAksDriver(options: AksDriverOptions): Driver {
     final_proof: 'absent',
     spec_schema: aksSpecSchema(options),
     plan: plannedPhases,
-    ensure: async (target) => waitWhileCreating(target, await create(target)),
+    ensure: async (target) => waitWhileCreating(target, await ensureCall(target)),
     stop: calls.change('stop', stop),
     clean: calls.change('clean', clean),
     destroy: calls.change('destroy', destroy),

@@ -1,4 +1,4 @@
-/** The state that all calls of the aks driver share: subscriptions, clock and poll interval. */
+/** Holds what all calls of the aks driver share: Azure clients, settings and common answers. */
 import type { Clock } from '../../base/clock.ts';
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
 import type { Azure } from './azure/azure.ts';
@@ -6,19 +6,20 @@ import type { Cluster } from './azure/azure-clusters.ts';
 import { azureFailure } from './azure/azure-failure.ts';
 import type { Redact } from './azure/redact.ts';
 import { groupInId, type Place, placeIn, placeOf } from './place.ts';
-import { areOf } from './tags.ts';
+import { areInstanceTags } from './tags.ts';
 
 export interface AksHost {
   clock: Clock;
   azureAt(subscription_id: string): Promise<Azure>;
-  /** Every subscription that a pool names, now or earlier. */
+  /** Returns every subscription that a pool names or named earlier. */
   subscriptionsInUse(): Promise<string[]>;
-  /** Poll interval while Azure works on something. */
-  look_seconds: number;
+  /** The interval between polls while an operation of Azure is running. */
+  poll_seconds: number;
   redact: Redact;
 }
 
-export interface Placed {
+/** A place that an instance may be in, with the client of its subscription. */
+export interface AzurePlace {
   azure: Azure;
   place: Place;
 }
@@ -26,39 +27,39 @@ export interface Placed {
 export const clusterType = 'Microsoft.ContainerService/managedClusters';
 
 /**
- * Returns where the instance may be. Without its pool the subscription is unknown, so all
- * subscriptions are searched by name and by tag.
+ * Returns the places that the instance may be in. If the state and the pool are lost, the
+ * subscription is unknown, so all subscriptions are searched by name and by tag.
  */
-export async function placesOf(host: AksHost, target: DriverTarget): Promise<Placed[]> {
-  const known = placeOf(target);
-  if (known) return [{ azure: await host.azureAt(known.subscription_id), place: known }];
+export async function placesOf(host: AksHost, target: DriverTarget): Promise<AzurePlace[]> {
+  const knownPlace = placeOf(target);
+  if (knownPlace) return [{ azure: await host.azureAt(knownPlace.subscription_id), place: knownPlace }];
   const subscriptions = await Promise.all((await host.subscriptionsInUse()).map((id) => host.azureAt(id)));
-  const found = await Promise.all(
+  const candidates = await Promise.all(
     subscriptions.map(async (azure) => {
-      const clusters = (await azure.groups.ofType(clusterType)).filter(({ tags }) => areOf(tags, target));
+      const clusters = (await azure.groups.listByType(clusterType)).filter(({ tags }) => areInstanceTags(tags, target));
       const groups = [undefined, ...clusters.map(({ id }) => groupInId(id))];
       const places = groups.map((group) => placeIn(target, azure.subscription_id, group));
       const distinct = new Map(places.map((place) => [place.resource_group.toLowerCase(), place]));
       return [...distinct.values()].map((place) => ({ azure, place }));
     }),
   );
-  return found.flat();
+  return candidates.flat();
 }
 
-/** The failure for a resource with our name but without our tags, which must not be touched. */
-export const ofAnother = (what: string, phase?: string): DriverFailure => ({
+/** The failure for a resource that has our name but not our tags. It must not be changed. */
+export const nameTakenFailure = (what: string, phase?: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code: 'name_of_another',
-  message: `${what} exists and does not carry the tags of this instance; it was left alone`,
+  message: `${what} exists but does not have the tags of this instance, so it was not changed`,
   retryable: false,
   ...(phase && { phase }),
 });
 
-export const belongsToInstance = (found: Pick<Cluster, 'tags'>, target: DriverTarget): boolean =>
-  areOf(found.tags, target);
+export const belongsToInstance = (resource: Pick<Cluster, 'tags'>, target: DriverTarget): boolean =>
+  areInstanceTags(resource.tags, target);
 
-/** Adds the phase to a refusal by Azure. */
+/** Turns an error of Azure into an answer with this phase. */
 export async function inPhase<Answer>(
   host: AksHost,
   phase: string,
@@ -71,13 +72,13 @@ export async function inPhase<Answer>(
   }
 }
 
-export const waitAndLook = (
+export const waitAndPoll = (
   host: AksHost,
   message: string,
-  rest: Partial<Omit<DriverWait, 'put_off' | 'error'>> = {},
+  fields: Partial<Omit<DriverWait, 'put_off' | 'error'>> = {},
 ): DriverWait => ({
   outcome: 'wait',
-  retry_seconds: host.look_seconds,
+  retry_seconds: host.poll_seconds,
   message,
-  ...rest,
+  ...fields,
 });

@@ -1,6 +1,6 @@
 /**
- * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
- * everything of ours (`list_owned`).
+ * The calls that only read: the state of an instance (`observe`), its failure (`diagnose`), the
+ * proof of its absence (`prove`), and all our resources (`list_owned`).
  */
 
 import { now, secondsLater } from '../../base/clock.ts';
@@ -14,13 +14,13 @@ import type {
   ProofKind,
   ProveOutcome,
 } from '../driver.ts';
-import { type AksHost, belongsToInstance, clusterType, type Placed, placesOf } from './aks-host.ts';
+import { type AksHost, type AzurePlace, belongsToInstance, clusterType, placesOf } from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
-import { isBusy, isReady, poolsInWords } from './cluster-words.ts';
+import { describePools, isBusy, isReady } from './cluster-state.ts';
 import { ownRoles } from './ensure/ensure-roles.ts';
-import { followOperation, isComing } from './ensure/follow-operation.ts';
+import { followOperation, isClusterPending } from './ensure/follow-operation.ts';
 import { clusterId, nodeGroupOf } from './place.ts';
-import { idsIn, isOfInstallation, tagNames } from './tags.ts';
+import { areInstallationTags, idsIn, tagNames } from './tags.ts';
 
 const absent = (detail: string | null): Observation => ({ state: 'absent', present: false, ready: false, detail });
 
@@ -28,57 +28,62 @@ export async function observe(host: AksHost, target: DriverTarget): Promise<Obse
   for (const { azure, place } of await placesOf(host, target)) {
     const cluster = await azure.clusters.get(place);
     if (!cluster) continue;
-    const ours = belongsToInstance(cluster, target);
-    // One that was never ours only has the name. One that was still serves, even if somebody
-    // changed its tags.
-    if (!ours && target.state.cluster_seen !== true) continue;
+    const isOurs = belongsToInstance(cluster, target);
+    // Without our tags, a cluster counts only if we saw it with our tags before. That cluster still
+    // runs our node, so it must not be reported as absent.
+    if (!isOurs && target.state.cluster_seen !== true) continue;
     const { provisioning, power } = cluster;
-    const seen = host.redact(`provisioning ${provisioning}, power ${power}; ${poolsInWords(cluster)}`);
+    const description = host.redact(`provisioning ${provisioning}, power ${power}; ${describePools(cluster)}`);
     return {
       state: provisioning === 'Succeeded' ? power : provisioning,
       present: true,
-      ready: ours && isReady(cluster),
-      detail: ours ? seen : `it no longer carries the tags of this instance: put them back; ${seen}`,
+      ready: isOurs && isReady(cluster),
+      detail: isOurs
+        ? description
+        : `the cluster does not have the tags of this instance any more: restore them; ${description}`,
     };
   }
   return absent(null);
 }
 
-interface Look {
+interface AbsenceCheck {
+  /** Where the check looked for resources. */
   what: string;
   /** The resources that still exist. */
-  left: string[];
+  remaining: string[];
 }
 
-async function looksAt(host: AksHost, placed: Placed, target: DriverTarget): Promise<Look[]> {
-  const { azure, place } = placed;
-  const [cluster, group, nodes, tagged, roles, coming] = await Promise.all([
+async function checkAbsence(host: AksHost, azurePlace: AzurePlace, target: DriverTarget): Promise<AbsenceCheck[]> {
+  const { azure, place } = azurePlace;
+  const [cluster, group, nodeGroup, taggedGroups, roles, isPending] = await Promise.all([
     azure.clusters.get(place),
     place.own_group ? azure.groups.get(place.resource_group) : null,
     azure.groups.get(nodeGroupOf(place)),
-    azure.groups.tagged(tagNames.node_instance_id, target.node_instance_id),
-    ownRoles(placed, target),
-    isComing(host, placed, target),
+    azure.groups.listByTag(tagNames.node_instance_id, target.node_instance_id),
+    ownRoles(azurePlace, target),
+    isClusterPending(host, azurePlace, target),
   ]);
-  const of = `of subscription ${place.subscription_id}`;
-  const expected = coming ? [`cluster ${place.cluster}, which Azure was asked for`] : [];
+  const ofSubscription = `of subscription ${place.subscription_id}`;
+  const pending = isPending ? [`cluster ${place.cluster}, which was requested and is not visible yet`] : [];
   return [
-    { what: clusterId(place), left: cluster ? [`cluster ${place.cluster} (${cluster.provisioning})`] : expected },
+    { what: clusterId(place), remaining: cluster ? [`cluster ${place.cluster} (${cluster.provisioning})`] : pending },
     ...(place.own_group
       ? [
           {
-            what: `resource group ${place.resource_group} ${of}`,
-            left: group ? [`resource group ${place.resource_group} (${group.state})`] : [],
+            what: `resource group ${place.resource_group} ${ofSubscription}`,
+            remaining: group ? [`resource group ${place.resource_group} (${group.state})`] : [],
           },
         ]
       : []),
     {
-      what: `resource group ${nodeGroupOf(place)} ${of}, and others that carry ${tagNames.node_instance_id}=${target.node_instance_id}`,
-      left: [...new Set([...(nodes ? [nodes] : []), ...tagged].map(({ name }) => `resource group ${name}`))],
+      what: `resource group ${nodeGroupOf(place)} ${ofSubscription}, and others with the tag ${tagNames.node_instance_id}=${target.node_instance_id}`,
+      remaining: [
+        ...new Set([...(nodeGroup ? [nodeGroup] : []), ...taggedGroups].map(({ name }) => `resource group ${name}`)),
+      ],
     },
     {
-      what: `role assignments whose id follows from ${target.node_instance_id}`,
-      left: roles.map(({ scope, name }) => `role assignment ${name} on ${scope}`),
+      what: `role assignments whose id is derived from ${target.node_instance_id}`,
+      remaining: roles.map(({ scope, name }) => `role assignment ${name} on ${scope}`),
     },
   ];
 }
@@ -98,47 +103,49 @@ export async function prove(
 ): Promise<ProveOutcome> {
   if (kind !== 'absent') return onlyProvesAbsence('aks', kind);
   const places = await placesOf(host, target);
-  const looks = (await Promise.all(places.map((placed) => looksAt(host, placed, target)))).flat();
-  if (looks.length === 0) return notAbsent('nowhere_to_look', 'no pool names a subscription in which it could be');
-  const left = [...new Set(looks.flatMap((look) => look.left))];
-  if (left.length > 0) return notAbsent('not_absent', `still there: ${left.join(' and ')}`);
-  return { outcome: 'done', proof: { kind, nonce, checked: looks.map(({ what }) => ({ what, seen: 'none' })) } };
+  const checks = (await Promise.all(places.map((azurePlace) => checkAbsence(host, azurePlace, target)))).flat();
+  if (checks.length === 0) return notAbsent('nowhere_to_look', 'no pool names a subscription that could be checked');
+  const remaining = [...new Set(checks.flatMap((check) => check.remaining))];
+  if (remaining.length > 0) return notAbsent('not_absent', `still there: ${remaining.join(' and ')}`);
+  return { outcome: 'done', proof: { kind, nonce, checked: checks.map(({ what }) => ({ what, seen: 'none' })) } };
 }
 
 export async function listOwned(host: AksHost, installation_id: string): Promise<OwnedResource[]> {
   const subscriptions = await Promise.all((await host.subscriptionsInUse()).map((id) => host.azureAt(id)));
-  const listed = await Promise.all(
+  const resources = await Promise.all(
     subscriptions.map(async ({ groups }) => {
-      const [all, tagged] = await Promise.all([
-        groups.ofType(clusterType),
-        groups.tagged(tagNames.installation_id, installation_id),
+      const [allClusters, taggedGroups] = await Promise.all([
+        groups.listByType(clusterType),
+        groups.listByTag(tagNames.installation_id, installation_id),
       ]);
-      const clusters = all.filter(({ tags }) => isOfInstallation(tags, installation_id));
-      const known = new Set(clusters.map(({ id }) => id.toLowerCase()));
-      // AKS copies a cluster's tags to the group of its machines, which is deleted with the
-      // cluster.
-      const own = tagged.filter(({ managed_by }) => managed_by === null || !known.has(managed_by.toLowerCase()));
+      const clusters = allClusters.filter(({ tags }) => areInstallationTags(tags, installation_id));
+      const clusterIds = new Set(clusters.map(({ id }) => id.toLowerCase()));
+      // AKS copies a cluster's tags to the resource group of its machines. That group is deleted
+      // with the cluster, so it is not listed separately.
+      const ownGroups = taggedGroups.filter(
+        ({ managed_by }) => managed_by === null || !clusterIds.has(managed_by.toLowerCase()),
+      );
       return [
         ...clusters.map(({ id, tags }) => ({ resource: id, kind: 'cluster', ...idsIn(tags) })),
-        ...own.map(({ id, tags }) => ({ resource: id, kind: 'resource_group', ...idsIn(tags) })),
+        ...ownGroups.map(({ id, tags }) => ({ resource: id, kind: 'resource_group', ...idsIn(tags) })),
       ];
     }),
   );
-  return listed.flat();
+  return resources.flat();
 }
 
-/** How far back events matter; a failed cluster failed within its boot. */
+/** Covers the boot of a cluster, during which it failed. */
 const events_seconds = 6 * 3600;
 
 async function attachmentsOf(
   host: AksHost,
-  { azure, place }: Placed,
+  { azure, place }: AzurePlace,
   cluster: Cluster,
 ): Promise<Diagnosis['attachments']> {
-  // Both are optional: this account may not read them, or this Azure may not offer them.
+  // Errors are ignored, because this account may not read these texts, or Azure may not offer them.
   const [latest, events] = await Promise.all([
-    azure.clusters.latest(place).catch(() => null),
-    azure.clusters.events(place, secondsLater(now(host.clock), -events_seconds)).catch(() => []),
+    azure.clusters.latestOperation(place).catch(() => null),
+    azure.clusters.recentEvents(place, secondsLater(now(host.clock), -events_seconds)).catch(() => []),
   ]);
   const pools = cluster.pools.map(({ name, state, count, error }) =>
     [`${name} · ${state} · ${count}n`, ...(error ? [`${error.code}: ${error.message}`] : [])].join(' · '),
@@ -153,27 +160,32 @@ async function attachmentsOf(
     .map(([name, text]) => ({ name, text: host.redact(text) }));
 }
 
-async function summaryOf(host: AksHost, { azure }: Placed, target: DriverTarget, cluster: Cluster): Promise<string> {
-  const shown = `AKS state: ${cluster.provisioning}, power ${cluster.power}; ${poolsInWords(cluster)}`;
-  if (isBusy(cluster) || isReady(cluster)) return shown;
+async function summaryOf(
+  host: AksHost,
+  { azure }: AzurePlace,
+  target: DriverTarget,
+  cluster: Cluster,
+): Promise<string> {
+  const summary = `AKS state: ${cluster.provisioning}, power ${cluster.power}; ${describePools(cluster)}`;
+  if (isBusy(cluster) || isReady(cluster)) return summary;
   const followed = await followOperation(host, azure, target.state, { ignore_interval: true });
-  const why = cluster.error ?? followed?.error ?? cluster.pools.find(({ error }) => error)?.error;
-  return why ? `${shown}: ${why.code}: ${why.message}` : shown;
+  const reason = cluster.error ?? followed?.error ?? cluster.pools.find(({ error }) => error)?.error;
+  return reason ? `${summary}: ${reason.code}: ${reason.message}` : summary;
 }
 
 /**
- * Collects what only Azure has: why a cluster or pool failed, its latest operation, and its
- * activity log.
+ * Collects the details that only Azure has: why a cluster or pool failed, the latest operation, and
+ * the activity log.
  */
 export async function diagnose(host: AksHost, target: DriverTarget): Promise<Diagnosis> {
-  for (const placed of await placesOf(host, target)) {
-    const cluster = await placed.azure.clusters.get(placed.place);
+  for (const azurePlace of await placesOf(host, target)) {
+    const cluster = await azurePlace.azure.clusters.get(azurePlace.place);
     if (!cluster || !belongsToInstance(cluster, target)) continue;
     const [summary, attachments] = await Promise.all([
-      summaryOf(host, placed, target, cluster),
-      attachmentsOf(host, placed, cluster),
+      summaryOf(host, azurePlace, target, cluster),
+      attachmentsOf(host, azurePlace, cluster),
     ]);
-    // Azure does not resume a cluster that it gave up, so the failure is certain.
+    // Azure does not resume a failed or canceled creation, so the failure is certain.
     return {
       summary: host.redact(summary),
       certain: ['Failed', 'Canceled'].includes(cluster.provisioning),

@@ -1,6 +1,6 @@
 /**
- * Where an instance is in Azure. Every name is derived from the instance's id, so that concurrent
- * creates use the same one.
+ * Derives where an instance is in Azure. Names come from the instance's id, so concurrent creates
+ * of one instance use the same names.
  */
 import type { DriverState, DriverTarget } from '../driver.ts';
 import { isAksSpec } from './spec.ts';
@@ -8,7 +8,7 @@ import { isAksSpec } from './spec.ts';
 export interface Place {
   subscription_id: string;
   resource_group: string;
-  /** Made for this instance and deleted with it; false for a group that the pool names. */
+  /** True if the group was made for this instance and is deleted with it. */
   own_group: boolean;
   cluster: string;
 }
@@ -16,7 +16,7 @@ export interface Place {
 export const clusterName = ({ node_instance_id }: Pick<DriverTarget, 'node_instance_id'>): string =>
   `slipway-${node_instance_id.replaceAll('_', '-')}`;
 
-/** The group in which AKS keeps the machines; AKS creates and deletes it. */
+/** The resource group for the machines of a cluster; AKS itself creates and deletes this group. */
 export const nodeGroupOf = ({ cluster }: Place): string => `${cluster}-nodes`;
 
 export const clusterId = ({ subscription_id, resource_group, cluster }: Place): string =>
@@ -28,7 +28,7 @@ export const placeIn = (target: DriverTarget, subscription_id: string, resource_
   return { subscription_id, resource_group: group, own_group: group.toLowerCase() === cluster, cluster };
 };
 
-/** Undefined without a known pool. The caller must then search by tags. */
+/** Undefined if state and spec are both lost. The caller must then search by tags. */
 export function placeOf(target: DriverTarget): Place | undefined {
   const { subscription_id, resource_group } = target.state;
   if (typeof subscription_id === 'string' && typeof resource_group === 'string')
@@ -41,5 +41,5 @@ export const placeState = ({ subscription_id, resource_group }: Place): DriverSt
   resource_group,
 });
 
-/** The group in the id of a resource: `/subscriptions/…/resourceGroups/GROUP/…`. */
+/** Reads the group from the id of a resource: `/subscriptions/…/resourceGroups/GROUP/…`. */
 export const groupInId = (id: string): string | undefined => /\/resourceGroups\/([^/]+)/i.exec(id)?.[1];

@@ -7,17 +7,17 @@ const grant = {
   role_definition_id: `/subscriptions/s/providers/Microsoft.Authorization/roleDefinitions/${role}`,
   principal_id: '11111111-2222-3333-4444-555555555555',
 };
-const asAzureWritesIt = {
+const asAzureReturnsIt = {
   scope: grant.scope.replace('resourceGroups', 'resourcegroups'),
   role_definition_id: role.toUpperCase(),
   principal_id: grant.principal_id,
 };
 
-it('is a stable UUID of version 5', () => {
+it('the name is a version 5 UUID that does not depend on case or on the path of the role', () => {
   const id = roleAssignmentId(grant, 'inst_1');
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-  expect(roleAssignmentId(asAzureWritesIt, 'inst_1')).toBe(id);
-  expect(isSameGrant(grant, asAzureWritesIt)).toBe(true);
+  expect(roleAssignmentId(asAzureReturnsIt, 'inst_1')).toBe(id);
+  expect(isSameGrant(grant, asAzureReturnsIt)).toBe(true);
 });
 
 it.each([
@@ -25,6 +25,6 @@ it.each([
   ['another scope', { ...grant, scope: '/subscriptions/s' }, 'inst_1'],
   ['another role', { ...grant, role_definition_id: grant.principal_id }, 'inst_1'],
   ['another principal', { ...grant, principal_id: role }, 'inst_1'],
-])('differs for %s', (_, other, instance) => {
-  expect(roleAssignmentId(other, instance)).not.toBe(roleAssignmentId(grant, 'inst_1'));
+])('the name differs for %s', (_, otherGrant, instance) => {
+  expect(roleAssignmentId(otherGrant, instance)).not.toBe(roleAssignmentId(grant, 'inst_1'));
 });

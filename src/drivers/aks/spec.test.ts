@@ -2,8 +2,8 @@ import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
 import { aksSpecSchema } from './spec.ts';
 
-const usual = Compile(aksSpecSchema({ allow_roles_anywhere: false }));
-const allowed = Compile(aksSpecSchema({ allow_roles_anywhere: true }));
+const defaultSchema = Compile(aksSpecSchema({ allow_roles_anywhere: false }));
+const rolesAnywhereSchema = Compile(aksSpecSchema({ allow_roles_anywhere: true }));
 
 const id = '0b1f6471-1bf0-4dda-aec3-111122223333';
 const system = { name: 'systempool', mode: 'System', vm_size: 'Standard_D4s_v5', count: 1 };
@@ -17,8 +17,8 @@ it.each([
   { ...spec, pools: [system, user], kubernetes_version: '1.33', resource_group: 'rg_(of).somebody-1' },
   { ...spec, roles: [role, { ...role, role_definition_id: path, principal_type: 'Group' }] },
   { ...spec, tags: { 'cost-centre': '4711', team: 'blast' } },
-])('accepts %j', (one) => {
-  expect([...usual.Errors(one)]).toEqual([]);
+])('accepts %j', (validSpec) => {
+  expect([...defaultSchema.Errors(validSpec)]).toEqual([]);
 });
 
 it.each([
@@ -43,19 +43,19 @@ it.each([
   { ...spec, tags: { 'io.slipway.node_id': 'x' } },
   { ...spec, tags: { 'a/b': 'x' } },
   { ...spec, tags: { azureThing: 'x' } },
-])('refuses %j', (one) => {
-  expect(usual.Check(one)).toBe(false);
-  expect(allowed.Check(one)).toBe(false);
+])('refuses %j', (invalidSpec) => {
+  expect(defaultSchema.Check(invalidSpec)).toBe(false);
+  expect(rolesAnywhereSchema.Check(invalidSpec)).toBe(false);
 });
 
-describe("roles beyond the pool's clusters", () => {
+describe("roles on other resources than the pool's clusters", () => {
   it.each([`/subscriptions/${id}`, `/subscriptions/${id}/resourceGroups/shared`])(
     'refuses a role on %s unless the server allows it',
     (scope) => {
-      const wide = { ...spec, roles: [{ ...role, scope }] };
-      const [error] = usual.Errors(wide);
+      const specWithScope = { ...spec, roles: [{ ...role, scope }] };
+      const [error] = defaultSchema.Errors(specWithScope);
       expect(error?.message).toContain('--azure-allow-roles-anywhere');
-      expect(allowed.Check(wide)).toBe(true);
+      expect(rolesAnywhereSchema.Check(specWithScope)).toBe(true);
     },
   );
 });

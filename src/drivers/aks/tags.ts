@@ -1,6 +1,6 @@
 /**
- * The tags by which our resources are found. They are part of the create requests, so nothing
- * exists without them.
+ * The tags that identify our resources. Create requests contain them, so a crash cannot leave a
+ * resource without tags.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget } from '../driver.ts';
@@ -23,16 +23,16 @@ export const tagsOf = ({ installation_id, pool, node_id, node_instance_id }: Dri
   [tagNames.node_instance_id]: node_instance_id,
 });
 
-/** Azure keeps the case of tag names but compares them case-insensitively. */
-const tagIn = (tags: Tags, wanted: string): string | undefined =>
-  Object.entries(tags).find(([name]) => name.toLowerCase() === wanted)?.[1];
+/** Azure preserves the case of tag names but compares them case-insensitively. */
+const tagIn = (tags: Tags, tagName: string): string | undefined =>
+  Object.entries(tags).find(([name]) => name.toLowerCase() === tagName)?.[1];
 
-/** Whether the tags are those of this instance of this installation. */
-export const areOf = (tags: Tags, { installation_id, node_instance_id }: DriverTarget): boolean =>
+/** Whether the tags name this instance and this installation. */
+export const areInstanceTags = (tags: Tags, { installation_id, node_instance_id }: DriverTarget): boolean =>
   tagIn(tags, tagNames.installation_id) === installation_id &&
   tagIn(tags, tagNames.node_instance_id) === node_instance_id;
 
-export const isOfInstallation = (tags: Tags, installation_id: string): boolean =>
+export const areInstallationTags = (tags: Tags, installation_id: string): boolean =>
   tagIn(tags, tagNames.installation_id) === installation_id;
 
 export const idsIn = (tags: Tags) => ({

@@ -1,140 +1,154 @@
 /**
- * Ends the running operation of an instance (`abort`), or removes everything it has (`destroy`).
- * Never waits for Azure.
+ * Aborts the running operation of an instance (`abort`), or deletes all its resources (`destroy`).
+ * No call waits for an Azure operation to end.
  */
 import type { DriverDone, DriverFailure, DriverOutcome, DriverTarget, DriverWait } from '../driver.ts';
-import { type AksHost, belongsToInstance, ofAnother, type Placed, placesOf, waitAndLook } from './aks-host.ts';
+import {
+  type AksHost,
+  type AzurePlace,
+  belongsToInstance,
+  nameTakenFailure,
+  placesOf,
+  waitAndPoll,
+} from './aks-host.ts';
 import type { Cluster } from './azure/azure-clusters.ts';
-import { isBusy } from './cluster-words.ts';
-import { ask_again_ms } from './ensure/ensure-group.ts';
+import { isBusy } from './cluster-state.ts';
+import { group_retry_ms } from './ensure/ensure-group.ts';
 import { ownRoles } from './ensure/ensure-roles.ts';
-import { followOperation, isComing } from './ensure/follow-operation.ts';
+import { followOperation, isClusterPending } from './ensure/follow-operation.ts';
 import { clusterId, placeState } from './place.ts';
 
-const max_named = 5;
+const max_listed_ids = 5;
 
-const foreignThings = (group: string, ids: string[]): DriverFailure => ({
+const foreignResourcesFailure = (group: string, ids: string[]): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code: 'foreign_resources',
-  message: `resource group ${group} was made for this instance and holds what is not of it, so it was left alone: ${ids.slice(0, max_named).join(', ')}${ids.length > max_named ? ` and ${ids.length - max_named} more` : ''}; move that away, or delete it`,
+  message: `resource group ${group} of this instance contains other resources, so it was not deleted: ${ids.slice(0, max_listed_ids).join(', ')}${ids.length > max_listed_ids ? ` and ${ids.length - max_listed_ids} more` : ''}; move or delete those resources`,
   retryable: true,
 });
 
-/** A requested group that is not visible yet: it will appear, and would be left behind. */
-const isGroupComing = ({ clock }: AksHost, { state }: DriverTarget): boolean =>
+/** Whether a requested group may still appear. If `destroy` ended now, the group would stay. */
+const isGroupPending = ({ clock }: AksHost, { state }: DriverTarget): boolean =>
   typeof state.group_asked_at_ms === 'number' &&
   state.arm_began_at_ms === undefined &&
   state.cluster_seen !== true &&
-  clock.nowMs() - state.group_asked_at_ms < ask_again_ms;
+  clock.nowMs() - state.group_asked_at_ms < group_retry_ms;
 
-/** Returns null if there is none. */
+/** Returns null if there is no group to delete. */
 async function destroyGroup(
   host: AksHost,
   target: DriverTarget,
-  { azure, place }: Placed,
+  { azure, place }: AzurePlace,
 ): Promise<DriverWait | DriverFailure | null> {
   if (!place.own_group) return null;
   const { resource_group } = place;
   const group = await azure.groups.get(resource_group);
   if (!group)
-    return isGroupComing(host, target)
-      ? waitAndLook(
+    return isGroupPending(host, target)
+      ? waitAndPoll(
           host,
-          `Azure was asked for resource group ${resource_group} and does not show it yet, so it cannot be deleted`,
+          `resource group ${resource_group} was requested, but Azure does not show it yet, so it cannot be deleted`,
         )
       : null;
-  if (!belongsToInstance(group, target)) return ofAnother(`a resource group ${resource_group}`);
-  if (group.state === 'Deleting') return waitAndLook(host, `resource group ${resource_group} is being deleted`);
-  const own = clusterId(place).toLowerCase();
-  // The list lags behind: our cluster may still be in it.
-  const foreign = (await azure.groups.contents(resource_group)).filter(
-    (each) => each.id.toLowerCase() !== own && !belongsToInstance(each, target),
+  if (!belongsToInstance(group, target)) return nameTakenFailure(`a resource group ${resource_group}`);
+  if (group.state === 'Deleting') return waitAndPoll(host, `resource group ${resource_group} is being deleted`);
+  const ownClusterId = clusterId(place).toLowerCase();
+  // Azure updates this list late, so it may still contain our deleted cluster.
+  const foreignResources = (await azure.groups.listContents(resource_group)).filter(
+    (resource) => resource.id.toLowerCase() !== ownClusterId && !belongsToInstance(resource, target),
   );
-  if (foreign.length > 0)
-    return foreignThings(
+  if (foreignResources.length > 0)
+    return foreignResourcesFailure(
       resource_group,
-      foreign.map(({ id }) => id),
+      foreignResources.map(({ id }) => id),
     );
   await azure.groups.remove(resource_group);
-  return waitAndLook(host, `resource group ${resource_group} is to be deleted`, {
-    // It was seen, so it is not pending any more.
+  return waitAndPoll(host, `deleting resource group ${resource_group}`, {
+    // The group has appeared, so it is not pending any more.
     state: { ...target.state, group_asked_at_ms: null },
   });
 }
 
 type Unfinished = DriverWait | DriverFailure | null;
 
-/** Does nothing: we start no workload in a cluster, and whatever runs in it ends with it. */
+/** Does nothing, because the driver starts no workload in a cluster. */
 export const stop = async (): Promise<DriverOutcome> => ({
   outcome: 'done',
-  message: 'what runs in the cluster ends with the cluster',
+  message: 'workloads end when the cluster is deleted',
 });
 
+/** Does nothing, because `destroy` deletes the data of the cluster. */
 export const clean = async (): Promise<DriverOutcome> => ({
   outcome: 'done',
-  message: 'what was written in the cluster goes with it',
+  message: 'data is deleted with the cluster',
 });
 
-async function eachPlace(
+/** Does the work in each place and returns the first unfinished answer, or `done`. */
+async function inEachPlace(
   host: AksHost,
   target: DriverTarget,
-  work: (placed: Placed) => Promise<Unfinished>,
+  work: (azurePlace: AzurePlace) => Promise<Unfinished>,
   done: DriverDone,
 ): Promise<DriverOutcome> {
-  for (const placed of await placesOf(host, target)) {
-    const unfinished = await work(placed);
+  for (const azurePlace of await placesOf(host, target)) {
+    const unfinished = await work(azurePlace);
     if (unfinished) return unfinished;
   }
   return done;
 }
 
-const notYet = (host: AksHost, { place }: Placed) =>
-  waitAndLook(host, `cluster ${place.cluster} was asked for and Azure does not show it yet, so it cannot be ended`);
+const waitUntilVisible = (host: AksHost, { place }: AzurePlace) =>
+  waitAndPoll(host, `cluster ${place.cluster} was requested, but Azure does not show it yet; waiting until it appears`);
 
-async function endOperation(host: AksHost, { azure, place }: Placed, { provisioning }: Cluster): Promise<DriverWait> {
-  if (['Canceling', 'Deleting'].includes(provisioning)) return waitAndLook(host, `AKS state: ${provisioning}`);
+async function abortOperation(
+  host: AksHost,
+  { azure, place }: AzurePlace,
+  { provisioning }: Cluster,
+): Promise<DriverWait> {
+  if (['Canceling', 'Deleting'].includes(provisioning)) return waitAndPoll(host, `AKS state: ${provisioning}`);
   await azure.clusters.abort(place);
-  return waitAndLook(host, `AKS state: ${provisioning} · its abort was asked for`);
+  return waitAndPoll(host, `AKS state: ${provisioning} · abort requested`);
 }
 
-/** Done when Azure has no running operation for the instance; `destroy` removes the rest. */
+/** Is done when Azure has no running operation for the instance. `destroy` deletes resources. */
 export function abort(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
-  const one = async (placed: Placed): Promise<Unfinished> => {
-    const cluster = await placed.azure.clusters.get(placed.place);
-    if (!cluster) return (await isComing(host, placed, target)) ? notYet(host, placed) : null;
-    return belongsToInstance(cluster, target) && isBusy(cluster) ? endOperation(host, placed, cluster) : null;
+  const abortIn = async (azurePlace: AzurePlace): Promise<Unfinished> => {
+    const cluster = await azurePlace.azure.clusters.get(azurePlace.place);
+    if (!cluster) return (await isClusterPending(host, azurePlace, target)) ? waitUntilVisible(host, azurePlace) : null;
+    return belongsToInstance(cluster, target) && isBusy(cluster) ? abortOperation(host, azurePlace, cluster) : null;
   };
-  return eachPlace(host, target, one, { outcome: 'done', message: 'Azure is at work on nothing of this instance' });
+  return inEachPlace(host, target, abortIn, { outcome: 'done', message: 'no operation of this instance is running' });
 }
 
-async function destroyCluster(host: AksHost, target: DriverTarget, placed: Placed): Promise<Unfinished> {
-  const { azure, place } = placed;
+async function destroyCluster(host: AksHost, target: DriverTarget, azurePlace: AzurePlace): Promise<Unfinished> {
+  const { azure, place } = azurePlace;
   const cluster = await azure.clusters.get(place);
-  if (!cluster) return (await isComing(host, placed, target)) ? notYet(host, placed) : null;
-  if (!belongsToInstance(cluster, target)) return ofAnother(`a cluster ${place.cluster}`);
-  if (isBusy(cluster)) return endOperation(host, placed, cluster);
-  const before = await followOperation(host, azure, { operation: target.state.delete_operation ?? null });
+  if (!cluster) return (await isClusterPending(host, azurePlace, target)) ? waitUntilVisible(host, azurePlace) : null;
+  if (!belongsToInstance(cluster, target)) return nameTakenFailure(`a cluster ${place.cluster}`);
+  if (isBusy(cluster)) return abortOperation(host, azurePlace, cluster);
+  const previous = await followOperation(host, azure, { operation: target.state.delete_operation ?? null });
   const delete_operation = await azure.clusters.remove(place);
-  const failed = before?.state === 'failed' && before.error ? before.error : null;
-  const again = failed ? `; the last try ended with ${failed.code}: ${host.redact(failed.message)}` : '';
-  return waitAndLook(host, `cluster ${place.cluster} is to be deleted${again}`, {
+  const error = previous?.state === 'failed' ? previous.error : null;
+  const lastFailure = error ? `; the last attempt failed with ${error.code}: ${host.redact(error.message)}` : '';
+  return waitAndPoll(host, `deleting cluster ${place.cluster}${lastFailure}`, {
     state: { ...target.state, ...placeState(place), cluster_seen: true, delete_operation },
   });
 }
 
 export async function destroy(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
-  const one = async (placed: Placed): Promise<Unfinished> => {
-    const cluster = await placed.azure.clusters.get(placed.place);
-    if (cluster && !belongsToInstance(cluster, target)) return ofAnother(`a cluster ${placed.place.cluster}`);
-    // Roles go before the cluster, because a role on a deleted resource cannot be found.
-    for (const { scope, name } of await ownRoles(placed, target)) await placed.azure.roles.remove(scope, name);
-    return (await destroyCluster(host, target, placed)) ?? destroyGroup(host, target, placed);
+  const destroyIn = async (azurePlace: AzurePlace): Promise<Unfinished> => {
+    const cluster = await azurePlace.azure.clusters.get(azurePlace.place);
+    if (cluster && !belongsToInstance(cluster, target))
+      return nameTakenFailure(`a cluster ${azurePlace.place.cluster}`);
+    // Role assignments are deleted first, because those on a deleted cluster cannot be found.
+    for (const { scope, name } of await ownRoles(azurePlace, target)) await azurePlace.azure.roles.remove(scope, name);
+    return (await destroyCluster(host, target, azurePlace)) ?? destroyGroup(host, target, azurePlace);
   };
-  return eachPlace(host, target, one, {
+  return inEachPlace(host, target, destroyIn, {
     outcome: 'done',
-    message: 'nothing of this instance is left in Azure',
-    // Keeps only the place, so that a later request starts fresh.
+    message: 'no resources of this instance are left in Azure',
+    // Only the place is kept, so a later `ensure` starts from the beginning.
     state: Object.fromEntries(
       Object.entries(target.state).filter(([name]) => ['subscription_id', 'resource_group'].includes(name)),
     ),

@@ -1,5 +1,5 @@
-/** Interprets the errors that the EC2 client throws. */
-import { unanswered } from '../upstream-error.ts';
+/** Classifies the errors that the EC2 client throws. */
+import { unansweredCodes } from '../upstream-error.ts';
 
 const fieldsOf = (error: unknown): Record<string, unknown> =>
   typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {};
@@ -10,11 +10,11 @@ const fieldsOf = (error: unknown): Record<string, unknown> =>
  */
 export function codeOf(error: unknown): string {
   const { Code, code, name } = fieldsOf(error);
-  for (const word of [Code, code, name]) if (typeof word === 'string' && word !== '' && word !== 'Error') return word;
+  for (const text of [Code, code, name]) if (typeof text === 'string' && text !== '' && text !== 'Error') return text;
   return '';
 }
 
-/** Null if there was no answer. */
+/** Returns null if EC2 did not answer. */
 export function statusOf(error: unknown): number | null {
   const { httpStatusCode } = fieldsOf(fieldsOf(error).$metadata);
   if (typeof httpStatusCode === 'number') return httpStatusCode;
@@ -29,10 +29,10 @@ export function messageOf(error: unknown): string {
 }
 
 export const isMissing = (error: unknown): boolean => /^Invalid\w+(ID)?\.(NotFound|Malformed)$/.test(codeOf(error));
-export const isTokenOfOther = (error: unknown): boolean => codeOf(error) === 'IdempotentParameterMismatch';
+export const isTokenMismatch = (error: unknown): boolean => codeOf(error) === 'IdempotentParameterMismatch';
 export const cannotBeStopped = (error: unknown): boolean => codeOf(error) === 'UnsupportedOperation';
 
-const noRoom = new Set([
+const capacityCodes = new Set([
   'InsufficientInstanceCapacity',
   'InsufficientHostCapacity',
   'InsufficientReservedInstanceCapacity',
@@ -44,16 +44,19 @@ const noRoom = new Set([
   'SpotMaxPriceTooLow',
 ]);
 
-/** The request is valid and EC2 answers, but there is no capacity or quota now. */
-export const isCapacity = (error: unknown): boolean => noRoom.has(codeOf(error));
+/**
+ * The request is valid, but EC2 has no capacity (for Spot: at our price), the subnet has no free
+ * address, or a limit of the account is reached.
+ */
+export const isCapacity = (error: unknown): boolean => capacityCodes.has(codeOf(error));
 
-const throttles =
+const throttlingCodes =
   /^(RequestLimitExceeded|Throttling|ThrottlingException|ThrottledException|TooManyRequestsException|SlowDown|EC2ThrottledException|PriorRequestNotComplete|RequestThrottled.*)$/;
 
-export const isThrottled = (error: unknown): boolean => throttles.test(codeOf(error)) || statusOf(error) === 429;
+export const isThrottled = (error: unknown): boolean => throttlingCodes.test(codeOf(error)) || statusOf(error) === 429;
 
-const away = new Set<string>([
-  ...unanswered,
+const unavailableCodes = new Set<string>([
+  ...unansweredCodes,
   'AbortError',
   'TimeoutError',
   'InternalError',
@@ -63,8 +66,9 @@ const away = new Set<string>([
   'ServerInternal',
 ]);
 
-/** No answer, or a server error: it is unknown whether the request was carried out. */
-export const isAway = (error: unknown): boolean => away.has(codeOf(error)) || (statusOf(error) ?? 0) >= 500;
+/** EC2 did not answer or failed, so it is unknown whether it executed the request. */
+export const isUnavailable = (error: unknown): boolean =>
+  unavailableCodes.has(codeOf(error)) || (statusOf(error) ?? 0) >= 500;
 
 export const hasNoCredentials = (error: unknown): boolean =>
   /CredentialsProviderError|TokenProviderError|ProviderError/.test(String(fieldsOf(error).name ?? ''));

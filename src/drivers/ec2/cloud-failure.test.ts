@@ -1,10 +1,11 @@
-/** How an EC2 refusal is answered: its owner, and whether a retry can help. */
+/** Which driver outcome, owner and retry an EC2 error leads to. */
 import { expect, it } from 'vitest';
 import { cloudFailure } from './cloud-failure.ts';
 
-const refusal = (facts: object, message = 'in its own words') => Object.assign(new Error(message), facts);
-const answered = (Code: string, httpStatusCode = 400) => refusal({ name: Code, Code, $metadata: { httpStatusCode } });
-const plain = (text: string) => text;
+const errorWith = (facts: object, message = 'message of EC2') => Object.assign(new Error(message), facts);
+const responseError = (Code: string, httpStatusCode = 400) =>
+  errorWith({ name: Code, Code, $metadata: { httpStatusCode } });
+const keepText = (text: string) => text;
 
 it.each([
   ['InsufficientInstanceCapacity', 500, { outcome: 'wait', waits_for: 'capacity' }],
@@ -18,32 +19,35 @@ it.each([
   ['InvalidAMIID.NotFound', 400, { outcome: 'failed', code: 'image_missing', retryable: false }],
   ['OperationNotPermitted', 400, { outcome: 'failed', code: 'ec2_refused', retryable: true }],
   ['InvalidParameterValue', 400, { outcome: 'failed', code: 'ec2_refused', retryable: false }],
-])("reports %s in EC2's words", (code, status, answer) => {
-  const failure = cloudFailure(answered(code, status), 'eu-central-1', plain);
-  expect(failure).toMatchObject(answer);
+])("reports %s with EC2's code and message", (code, status, expected) => {
+  const failure = cloudFailure(responseError(code, status), 'eu-central-1', keepText);
+  expect(failure).toMatchObject(expected);
   if (failure.outcome === 'failed') expect(failure.owner_layer).toBe('provider');
-  for (const word of [code, 'in its own words', 'eu-central-1']) expect(failure.message).toContain(word);
+  for (const word of [code, 'message of EC2', 'eu-central-1']) expect(failure.message).toContain(word);
 });
 
-it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])('waits for %s', (code) => {
-  expect(cloudFailure(refusal({ code }), 'eu-central-1', plain)).toMatchObject({ outcome: 'wait', retry_seconds: 5 });
+it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT'])('retries after %s', (code) => {
+  expect(cloudFailure(errorWith({ code }), 'eu-central-1', keepText)).toMatchObject({
+    outcome: 'wait',
+    retry_seconds: 5,
+  });
 });
 
-it('waits longer each time, up to a limit', () => {
+it('doubles the pause after each try, up to a limit', () => {
   const pauses = (code: string) =>
     [0, 1, 2, 3, 4, 50].map((times) => {
-      const failure = cloudFailure(answered(code), 'eu-central-1', plain, times);
+      const failure = cloudFailure(responseError(code), 'eu-central-1', keepText, times);
       return failure.outcome === 'wait' ? failure.retry_seconds : failure.outcome;
     });
   expect(pauses('InsufficientInstanceCapacity')).toEqual([15, 30, 60, 120, 120, 120]);
   expect(pauses('RequestLimitExceeded')).toEqual([2, 4, 8, 16, 32, 60]);
 });
 
-it('blames the server if it has no credentials', () => {
-  const failure = cloudFailure(refusal({ name: 'CredentialsProviderError' }), 'eu-central-1', plain);
+it('names the control plane as owner if the server has no credentials', () => {
+  const failure = cloudFailure(errorWith({ name: 'CredentialsProviderError' }), 'eu-central-1', keepText);
   expect(failure).toMatchObject({ outcome: 'failed', owner_layer: 'control_plane', code: 'ec2_no_credentials' });
 });
 
-it('rethrows a bug of ours', () => {
-  expect(() => cloudFailure(new TypeError('undefined is no machine'), 'eu-central-1', plain)).toThrow(TypeError);
+it('rethrows an error that is a bug in the driver', () => {
+  expect(() => cloudFailure(new TypeError('undefined is no machine'), 'eu-central-1', keepText)).toThrow(TypeError);
 });

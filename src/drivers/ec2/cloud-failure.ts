@@ -1,76 +1,85 @@
-/** Turns an EC2 refusal into a driver's answer: its owner, and whether a retry can help. */
+/** Turns an EC2 error into a driver outcome with an owner, retryable or not. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
-import { codeOf, hasNoCredentials, isAway, isCapacity, isThrottled, messageOf, statusOf } from './cloud-error.ts';
+import {
+  codeOf,
+  hasNoCredentials,
+  isCapacity,
+  isThrottled,
+  isUnavailable,
+  messageOf,
+  statusOf,
+} from './cloud-error.ts';
 
-export const away_seconds = 5;
+export const unavailable_retry_seconds = 5;
 
-export const cloudAway = (region: string, because: string, retry_seconds = away_seconds): DriverWait => ({
+export const cloudUnavailable = (
+  region: string,
+  because: string,
+  retry_seconds = unavailable_retry_seconds,
+): DriverWait => ({
   outcome: 'wait',
   retry_seconds,
-  message: `EC2 in ${region} does not answer (${because}); it is asked again`,
+  message: `EC2 in ${region} is unavailable (${because}); retrying`,
   put_off: true,
   error: { code: 'ec2_away', owner_layer: 'provider' },
 });
 
-/**
- * Grows with each try, so that a provider without capacity, or one that throttles us, is called
- * less often.
- */
+/** Doubles the pause with each try, so that a provider that is full or throttles is called less. */
 export const backoff = (times: number, first_seconds: number, max_seconds: number): number =>
   Math.min(max_seconds, first_seconds * 2 ** Math.min(times, 16));
 
-const room = { first_seconds: 15, max_seconds: 120 };
-const throttled = { first_seconds: 2, max_seconds: 60 };
+const capacityPause = { first_seconds: 15, max_seconds: 120 };
+const throttlePause = { first_seconds: 2, max_seconds: 60 };
 
-export type Refused = 'capacity' | 'throttled' | 'away';
+export type RetryReason = 'capacity' | 'throttled' | 'away';
 
-export const refusedFor = (error: unknown): Refused | null => {
+export const retryReasonOf = (error: unknown): RetryReason | null => {
   if (isCapacity(error)) return 'capacity';
   if (isThrottled(error)) return 'throttled';
-  return isAway(error) ? 'away' : null;
+  return isUnavailable(error) ? 'away' : null;
 };
 
 interface Meaning {
   codes: RegExp;
   code: string;
-  /** Somebody else can fix it while we wait: a permission, a quota, a protection. */
+  /** True if an operator can remove the cause while the operation waits, such as a permission. */
   retryable: boolean;
-  what_to_do: string;
+  advice: string;
 }
 
-/** The first match counts; anything else is `ec2_refused`. */
+/** The first match applies. A code without a match becomes `ec2_refused`. */
 const meanings: Meaning[] = [
   {
     codes: /^(UnauthorizedOperation|AccessDenied(Exception)?|OptInRequired|PendingVerification|Blocked)$/,
     code: 'ec2_permission_denied',
     retryable: true,
-    what_to_do: 'allow it to the account that the server uses',
+    advice: 'grant the permission to the account that the server uses',
   },
   {
     codes:
       /^(AuthFailure|InvalidClientTokenId|SignatureDoesNotMatch|RequestExpired|ExpiredToken(Exception)?|UnrecognizedClient.*|MissingAuthenticationToken|IncompleteSignature)$/,
     code: 'ec2_credentials_refused',
     retryable: true,
-    what_to_do: "look at the server's AWS credentials and its clock",
+    advice: "check the server's AWS credentials and its clock",
   },
   {
     codes: /^InvalidAMIID\./,
     code: 'image_missing',
     retryable: false,
-    what_to_do: "look at the pool's image_id: images belong to one region and may be private",
+    advice: "check the pool's image_id: an image belongs to one region and may be private",
   },
   {
     codes:
       /^(OperationNotPermitted|ResourceInUse|VolumeInUse|DependencyViolation|IncorrectInstanceState|IncorrectState)$/,
     code: 'ec2_refused',
     retryable: true,
-    what_to_do: 'it is tried again; see whether somebody protects it from termination',
+    advice: 'Slipway retries; check whether the resource is in use or protected from termination',
   },
 ];
 
 /**
- * An operational error becomes a value; anything else is a bug and is rethrown. `times` is how
- * often in a row it was put off for the same reason.
+ * Returns an outcome for an operational error. Rethrows any other error, which is a bug. `times`
+ * counts the earlier tries in a row that failed for the same reason.
  */
 export function cloudFailure(
   error: unknown,
@@ -78,22 +87,22 @@ export function cloudFailure(
   redact: (text: string) => string,
   times = 0,
 ): DriverFailure | DriverWait {
-  const words = redact(messageOf(error));
+  const message = redact(messageOf(error));
   const code = codeOf(error);
-  const detail = words.includes(code) ? words : `${code}: ${words}`;
+  const detail = message.includes(code) ? message : `${code}: ${message}`;
   if (hasNoCredentials(error))
     return {
       outcome: 'failed',
       owner_layer: 'control_plane',
       code: 'ec2_no_credentials',
-      message: `the server has no AWS credentials: ${words}. Give it some by environment, profile or instance role`,
+      message: `the server has no AWS credentials: ${message}. Provide them by environment, profile or instance role`,
       retryable: true,
     };
   if (isCapacity(error))
     return {
       outcome: 'wait',
-      retry_seconds: backoff(times, room.first_seconds, room.max_seconds),
-      message: `EC2 in ${region} has no room for this machine now (${detail})`,
+      retry_seconds: backoff(times, capacityPause.first_seconds, capacityPause.max_seconds),
+      message: `EC2 in ${region} has no capacity for this machine, or a limit of the account is reached (${detail})`,
       put_off: true,
       error: { code: 'no_capacity', owner_layer: 'provider' },
       waits_for: 'capacity',
@@ -101,19 +110,20 @@ export function cloudFailure(
   if (isThrottled(error))
     return {
       outcome: 'wait',
-      retry_seconds: backoff(times, throttled.first_seconds, throttled.max_seconds),
-      message: `EC2 in ${region} is asked too often (${detail}); it is asked again`,
+      retry_seconds: backoff(times, throttlePause.first_seconds, throttlePause.max_seconds),
+      message: `EC2 in ${region} throttles our requests (${detail}); retrying`,
       put_off: true,
       error: { code: 'ec2_throttled', owner_layer: 'provider' },
     };
-  if (isAway(error)) return cloudAway(region, detail, backoff(times, away_seconds, throttled.max_seconds));
+  if (isUnavailable(error))
+    return cloudUnavailable(region, detail, backoff(times, unavailable_retry_seconds, throttlePause.max_seconds));
   if (statusOf(error) === null) throw error;
   const meaning = meanings.find(({ codes }) => codes.test(code));
   return {
     outcome: 'failed',
     owner_layer: 'provider',
     code: meaning?.code ?? 'ec2_refused',
-    message: `EC2 in ${region} refused: ${detail}${meaning ? `. What to do: ${meaning.what_to_do}` : ''}`,
+    message: `EC2 in ${region} refused: ${detail}${meaning ? `. What to do: ${meaning.advice}` : ''}`,
     retryable: meaning?.retryable ?? false,
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The driver's interface to EC2 in one region. The only file that uses the SDK, which is loaded at
+ * The driver's interface to EC2 in one region. Only this file uses the SDK, which is loaded at
  * first use.
  */
 import type { EC2Client, Filter, Instance, RunInstancesCommandInput, Tag } from '@aws-sdk/client-ec2';
@@ -11,7 +11,10 @@ import type { Tags } from './tags.ts';
 export interface InstanceRow {
   id: string;
   tags: Tags;
-  /** The provider's own word: pending, running, stopping, stopped, shutting-down, terminated. */
+  /**
+   * The provider's name of the state: pending, running, stopping, stopped, shutting-down,
+   * terminated.
+   */
   state: string;
   /** The reason for the state, if the provider gives one: `Client.VolumeLimitExceeded: …`. */
   reason: string | null;
@@ -19,12 +22,12 @@ export interface InstanceRow {
   private_ip: string | null;
 }
 
-/** A resource that can outlive a machine, and is ours by its tags. */
+/** A tagged resource that can outlive its machine. */
 export interface PartRow {
   id: string;
   kind: 'volume' | 'network-interface';
   tags: Tags;
-  /** The provider's own word; `available` means not attached. */
+  /** The provider's name of the state; `available` means that the resource is not attached. */
   state: string;
 }
 
@@ -37,12 +40,12 @@ export interface Checks {
 export interface Cloud {
   readonly region: string;
   instances(tags: Tags): Promise<InstanceRow[]>;
-  /** Null if there is none with that id. */
+  /** Returns null if there is no machine with that id. */
   instance(id: string): Promise<InstanceRow | null>;
   run(request: RunInstancesCommandInput): Promise<InstanceRow>;
   start(id: string): Promise<void>;
   stop(ids: string[], force: boolean): Promise<void>;
-  /** Does nothing if it is gone. */
+  /** Does nothing if the machines no longer exist. */
   terminate(ids: string[]): Promise<void>;
   parts(tags: Tags): Promise<PartRow[]>;
   remove(part: PartRow): Promise<void>;
@@ -52,8 +55,11 @@ export interface Cloud {
   secrets(): Promise<AccountSecrets>;
 }
 
-/** Longer than a call of the driver may take: the request goes on, and the next call joins it. */
-const max_seconds = 20;
+/**
+ * Longer than a call of the driver may take: the request continues after the call has returned, and
+ * the next call joins it.
+ */
+const request_timeout_seconds = 20;
 const page_size = 1000;
 
 const filtersOf = (tags: Tags): Filter[] =>
@@ -64,8 +70,8 @@ const tagsIn = (tags: Tag[] | undefined): Tags =>
 
 const reasonOf = ({ StateReason, StateTransitionReason }: Instance): string | null => {
   const { Code = '', Message = '' } = StateReason ?? {};
-  const said = Message.startsWith(Code) ? Message : `${Code}: ${Message}`;
-  return [Code || Message ? said : '', StateTransitionReason ?? ''].filter(Boolean).join(', ') || null;
+  const stateReason = Message.startsWith(Code) ? Message : `${Code}: ${Message}`;
+  return [Code || Message ? stateReason : '', StateTransitionReason ?? ''].filter(Boolean).join(', ') || null;
 };
 
 const rowOf = (instance: Instance): InstanceRow => ({
@@ -77,20 +83,20 @@ const rowOf = (instance: Instance): InstanceRow => ({
   private_ip: instance.PrivateIpAddress ?? null,
 });
 
-async function pages<Page extends { NextToken?: string | undefined }>(
-  ask: (NextToken: string | undefined) => Promise<Page>,
+async function fetchPages<Page extends { NextToken?: string | undefined }>(
+  fetchPage: (NextToken: string | undefined) => Promise<Page>,
 ): Promise<Page[]> {
-  const all: Page[] = [];
+  const pages: Page[] = [];
   for (let token: string | undefined, first = true; first || token; first = false) {
-    const page = await ask(token);
-    all.push(page);
+    const page = await fetchPage(token);
+    pages.push(page);
     token = page.NextToken || undefined;
   }
-  return all;
+  return pages;
 }
 
 /** A missing resource counts as removed. */
-const unlessMissing = async (answer: Promise<unknown>): Promise<void> => {
+const ignoreMissing = async (answer: Promise<unknown>): Promise<void> => {
   await answer.catch((error: unknown) => {
     if (!isMissing(error)) throw error;
   });
@@ -98,7 +104,7 @@ const unlessMissing = async (answer: Promise<unknown>): Promise<void> => {
 
 export interface CloudOptions {
   region: string;
-  /** Null: the provider's own address in that region. */
+  /** Null means the provider's own address in that region. */
   endpoint: string | null;
   clock: Clock;
 }
@@ -108,24 +114,24 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
   const client: EC2Client = new sdk.EC2Client({
     region,
     ...(endpoint !== null && { endpoint }),
-    // No retries in the client: the operation waits between tries, where people can see it.
+    // The client does not retry: the operation retries, where the user can see the reason.
     maxAttempts: 1,
-    requestHandler: { connectionTimeout: 3_000, requestTimeout: max_seconds * 1000 },
+    requestHandler: { connectionTimeout: 3_000, requestTimeout: request_timeout_seconds * 1000 },
   });
 
-  /** Aborts in the end, so that a dead connection is not kept. */
-  const bounded = async <T>(ask: (abortSignal: AbortSignal) => Promise<T>): Promise<T> => {
-    const over = new AbortController();
-    const cancel = clock.after(max_seconds * 1000, () => over.abort());
+  /** Aborts the request after the timeout, so that a dead connection is closed. */
+  const withTimeout = async <T>(send: (abortSignal: AbortSignal) => Promise<T>): Promise<T> => {
+    const timeout = new AbortController();
+    const cancel = clock.after(request_timeout_seconds * 1000, () => timeout.abort());
     try {
-      return await ask(over.signal);
+      return await send(timeout.signal);
     } finally {
       cancel();
     }
   };
-  const describe = async (query: { Filters?: Filter[]; InstanceIds?: string[] }): Promise<InstanceRow[]> => {
-    const found = await pages((NextToken) =>
-      bounded((abortSignal) =>
+  const listInstances = async (query: { Filters?: Filter[]; InstanceIds?: string[] }): Promise<InstanceRow[]> => {
+    const pages = await fetchPages((NextToken) =>
+      withTimeout((abortSignal) =>
         client.send(
           new sdk.DescribeInstancesCommand({
             ...query,
@@ -136,16 +142,16 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
         ),
       ),
     );
-    return found.flatMap(({ Reservations = [] }) => Reservations.flatMap(({ Instances = [] }) => Instances.map(rowOf)));
+    return pages.flatMap(({ Reservations = [] }) => Reservations.flatMap(({ Instances = [] }) => Instances.map(rowOf)));
   };
 
-  const volumes = async (Filters: Filter[]): Promise<PartRow[]> => {
-    const found = await pages((NextToken) =>
-      bounded((abortSignal) =>
+  const listVolumes = async (Filters: Filter[]): Promise<PartRow[]> => {
+    const pages = await fetchPages((NextToken) =>
+      withTimeout((abortSignal) =>
         client.send(new sdk.DescribeVolumesCommand({ Filters, ...(NextToken && { NextToken }) }), { abortSignal }),
       ),
     );
-    return found.flatMap(({ Volumes = [] }) =>
+    return pages.flatMap(({ Volumes = [] }) =>
       Volumes.map(({ VolumeId = '', State = 'unknown', Tags }) => ({
         id: VolumeId,
         kind: 'volume' as const,
@@ -154,15 +160,15 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
       })),
     );
   };
-  const networkInterfaces = async (Filters: Filter[]): Promise<PartRow[]> => {
-    const found = await pages((NextToken) =>
-      bounded((abortSignal) =>
+  const listNetworkInterfaces = async (Filters: Filter[]): Promise<PartRow[]> => {
+    const pages = await fetchPages((NextToken) =>
+      withTimeout((abortSignal) =>
         client.send(new sdk.DescribeNetworkInterfacesCommand({ Filters, ...(NextToken && { NextToken }) }), {
           abortSignal,
         }),
       ),
     );
-    return found.flatMap(({ NetworkInterfaces = [] }) =>
+    return pages.flatMap(({ NetworkInterfaces = [] }) =>
       NetworkInterfaces.map(({ NetworkInterfaceId = '', Status = 'unknown', TagSet }) => ({
         id: NetworkInterfaceId,
         kind: 'network-interface' as const,
@@ -172,24 +178,24 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
     );
   };
 
-  const consoleOf = (InstanceId: string, Latest: boolean) =>
-    bounded((abortSignal) =>
+  const readConsole = (InstanceId: string, Latest: boolean) =>
+    withTimeout((abortSignal) =>
       client.send(new sdk.GetConsoleOutputCommand({ InstanceId, ...(Latest && { Latest }) }), { abortSignal }),
     );
 
   return {
     region,
-    instances: (tags) => describe({ Filters: filtersOf(tags) }),
+    instances: (tags) => listInstances({ Filters: filtersOf(tags) }),
     async instance(id) {
       try {
-        return (await describe({ InstanceIds: [id] }))[0] ?? null;
+        return (await listInstances({ InstanceIds: [id] }))[0] ?? null;
       } catch (error) {
         if (isMissing(error)) return null;
         throw error;
       }
     },
     async run(request) {
-      const { Instances = [] } = await bounded((abortSignal) =>
+      const { Instances = [] } = await withTimeout((abortSignal) =>
         client.send(new sdk.RunInstancesCommand(request), { abortSignal }),
       );
       const [launched] = Instances;
@@ -197,41 +203,43 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
       return rowOf(launched);
     },
     async start(id) {
-      await bounded((abortSignal) =>
+      await withTimeout((abortSignal) =>
         client.send(new sdk.StartInstancesCommand({ InstanceIds: [id] }), { abortSignal }),
       );
     },
     stop: (ids, Force) =>
-      unlessMissing(
-        bounded((abortSignal) =>
+      ignoreMissing(
+        withTimeout((abortSignal) =>
           client.send(new sdk.StopInstancesCommand({ InstanceIds: ids, ...(Force && { Force }) }), { abortSignal }),
         ),
       ),
     terminate: (ids) =>
-      unlessMissing(
-        bounded((abortSignal) => client.send(new sdk.TerminateInstancesCommand({ InstanceIds: ids }), { abortSignal })),
+      ignoreMissing(
+        withTimeout((abortSignal) =>
+          client.send(new sdk.TerminateInstancesCommand({ InstanceIds: ids }), { abortSignal }),
+        ),
       ),
     async parts(tags) {
       const filters = filtersOf(tags);
-      const found = await Promise.all([volumes(filters), networkInterfaces(filters)]);
-      return found.flat().filter(({ state }) => !['deleting', 'deleted'].includes(state));
+      const parts = await Promise.all([listVolumes(filters), listNetworkInterfaces(filters)]);
+      return parts.flat().filter(({ state }) => !['deleting', 'deleted'].includes(state));
     },
     remove: ({ kind, id }) =>
-      unlessMissing(
-        bounded<unknown>((abortSignal) =>
+      ignoreMissing(
+        withTimeout<unknown>((abortSignal) =>
           kind === 'volume'
             ? client.send(new sdk.DeleteVolumeCommand({ VolumeId: id }), { abortSignal })
             : client.send(new sdk.DeleteNetworkInterfaceCommand({ NetworkInterfaceId: id }), { abortSignal }),
         ),
       ),
     async rootDevice(image_id) {
-      const { Images = [] } = await bounded((abortSignal) =>
+      const { Images = [] } = await withTimeout((abortSignal) =>
         client.send(new sdk.DescribeImagesCommand({ ImageIds: [image_id] }), { abortSignal }),
       );
       return Images[0]?.RootDeviceName ?? null;
     },
     async checks(id) {
-      const { InstanceStatuses = [] } = await bounded((abortSignal) =>
+      const { InstanceStatuses = [] } = await withTimeout((abortSignal) =>
         client.send(new sdk.DescribeInstanceStatusCommand({ InstanceIds: [id], IncludeAllInstances: true }), {
           abortSignal,
         }),
@@ -245,10 +253,11 @@ export async function openCloud({ region, endpoint, clock }: CloudOptions): Prom
       };
     },
     async consoleText(id) {
-      // Only newer instance types show the current console; for others it is the last stored one.
-      const { Output } = await consoleOf(id, true).catch((error: unknown) => {
+      // Only newer instance types return the current console. Others refuse `Latest` and return the
+      // last stored output.
+      const { Output } = await readConsole(id, true).catch((error: unknown) => {
         if (!/^(Unsupported|InvalidParameter)/.test(codeOf(error))) throw error;
-        return consoleOf(id, false);
+        return readConsole(id, false);
       });
       return Buffer.from(Output ?? '', 'base64').toString('utf8');
     },

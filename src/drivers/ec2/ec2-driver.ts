@@ -1,6 +1,6 @@
 /**
- * Nodes as EC2 machines, or machines of another provider with its API, each with the real agent,
- * which it fetches from the control plane at first boot.
+ * Runs each node as a machine of EC2, or of another provider with the same API. At its first boot
+ * the machine fetches the agent from the control plane.
  *
  * An instance is found by its tags, so a crash between any two steps loses nothing. The client is
  * loaded at first use of a region. Credentials come from the server's environment, as for every AWS
@@ -21,7 +21,7 @@ import { createDriverCalls } from '../driver-call.ts';
 import { openOnce, sharedLists } from '../open-once.ts';
 import { type Cloud, openCloud } from './cloud.ts';
 import { messageOf } from './cloud-error.ts';
-import { cloudAway, cloudFailure, type Refused, refusedFor } from './cloud-failure.ts';
+import { cloudFailure, cloudUnavailable, type RetryReason, retryReasonOf } from './cloud-failure.ts';
 import { type Ec2Host, regionOf } from './ec2-host.ts';
 import { ensure } from './ensure.ts';
 import { diagnose, listOwned, observe, prove } from './inspect.ts';
@@ -31,7 +31,7 @@ import { tagNames } from './tags.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
 
 export interface Ec2DriverOptions {
-  /** Null: the provider's own address in each region. */
+  /** Null means the provider's own address in each region. */
   endpoint: string | null;
   clock: Clock;
   /** The `region` of each pool; empty if no pool uses this driver. */
@@ -43,37 +43,42 @@ export interface Ec2DriverOptions {
 
 const plan = (): PlannedStep[] => [
   { phase: 'request', label: 'Requesting the machine', usual_seconds: 2, owner_layer: 'provider' },
-  { phase: 'boot', label: 'Waiting until it runs', usual_seconds: 20, owner_layer: 'provider' },
+  { phase: 'boot', label: 'Waiting until the machine runs', usual_seconds: 20, owner_layer: 'provider' },
 ];
 
 /**
- * How often in a row the provider put us off, and why; stored with the machine, so that the pauses
- * grow across restarts.
+ * Counts the retries in a row for the same reason. The count is stored with the machine, so that
+ * the pauses keep growing after a restart.
  */
-const timesPutOff = ({ state }: DriverTarget, why: Refused): number =>
-  state.put_off_for === why && typeof state.put_off_times === 'number' ? state.put_off_times : 0;
+const retryCount = ({ state }: DriverTarget, reason: RetryReason): number =>
+  state.put_off_for === reason && typeof state.put_off_times === 'number' ? state.put_off_times : 0;
 
 /**
- * A refused launch has launched nothing, so forget it. An unanswered one may have, so keep its
- * record.
+ * A refused launch cannot have created a machine, so its record is dropped. An unanswered launch
+ * may have created one, so its record is kept.
  */
-const putOff = (
+const stateForRetry = (
   { refused }: Ec2Host,
   { node_instance_id, state }: DriverTarget,
-  why: Refused,
+  reason: RetryReason,
   times: number,
 ): DriverState => {
-  const { asked_at_ms: _, ...others } = state;
-  const no_room = why === 'capacity' || state.no_room === true;
-  return { ...(refused.has(node_instance_id) ? others : state), no_room, put_off_for: why, put_off_times: times };
+  const { asked_at_ms: _, ...stateWithoutLaunch } = state;
+  const no_room = reason === 'capacity' || state.no_room === true;
+  return {
+    ...(refused.has(node_instance_id) ? stateWithoutLaunch : state),
+    no_room,
+    put_off_for: reason,
+    put_off_times: times,
+  };
 };
 
-/** A wait of 0 s means that EC2 was not called yet, so it does not end the backoff. */
-const withoutBackoff = (answer: DriverOutcome, { state }: DriverTarget): DriverOutcome => {
-  const wasCalled = answer.outcome === 'done' || (answer.outcome === 'wait' && answer.retry_seconds > 0);
-  if (!wasCalled || state.put_off_for === undefined) return answer;
-  const { no_room: _, put_off_for: __, put_off_times: ___, ...kept } = answer.state ?? state;
-  return { ...answer, state: kept };
+/** Ends the backoff after a successful call. A wait of 0 s means that EC2 was not called yet. */
+const clearBackoff = (answer: DriverOutcome, { state }: DriverTarget): DriverOutcome => {
+  const callSucceeded = answer.outcome === 'done' || (answer.outcome === 'wait' && answer.retry_seconds > 0);
+  if (!callSucceeded || state.put_off_for === undefined) return answer;
+  const { no_room: _, put_off_for: __, put_off_times: ___, ...remainingState } = answer.state ?? state;
+  return { ...answer, state: remainingState };
 };
 
 export function createEc2Driver(options: Ec2DriverOptions): Driver {
@@ -96,8 +101,8 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
 
   const placeOf = (target: DriverTarget) => regionOf(target) ?? 'every region in use';
 
-  const redactOf = async (regions: (string | undefined)[], target: DriverTarget | null): Promise<Redact> => {
-    const [region] = regions.filter((each) => each !== undefined);
+  const createRedact = async (regions: (string | undefined)[], target: DriverTarget | null): Promise<Redact> => {
+    const [region] = regions.filter((name) => name !== undefined);
     const secrets =
       region === undefined
         ? null
@@ -109,15 +114,14 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
   };
 
   const failureOf = async (error: unknown, target: DriverTarget): Promise<DriverFailure | DriverWait> => {
-    const why = refusedFor(error);
-    const times = why ? timesPutOff(target, why) : 0;
-    const redact = await redactOf([regionOf(target)], target);
-    const answer = cloudFailure(error, placeOf(target), redact, times);
-    if (!why || answer.outcome !== 'wait') return answer;
-    const state = putOff(host, target, why, times + 1);
-    // A machine that waits for capacity keeps waiting for it, even if EC2 could not be reached in
-    // between.
-    return { ...answer, state, ...(state.no_room === true && { waits_for: 'capacity' as const }) };
+    const reason = retryReasonOf(error);
+    const times = reason ? retryCount(target, reason) : 0;
+    const redact = await createRedact([regionOf(target)], target);
+    const outcome = cloudFailure(error, placeOf(target), redact, times);
+    if (!reason || outcome.outcome !== 'wait') return outcome;
+    const state = stateForRetry(host, target, reason, times + 1);
+    // A machine that waits for capacity still waits for it if EC2 was unreachable in between.
+    return { ...outcome, state, ...(state.no_room === true && { waits_for: 'capacity' as const }) };
   };
 
   const calls = createDriverCalls({
@@ -125,12 +129,12 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     clock,
     upstream: 'EC2',
     failureOf,
-    timeoutOf: (target) => cloudAway(placeOf(target), 'no answer in time'),
-    describe: async (error) => (await redactOf(await options.regionsInUse(), null))(messageOf(error)),
+    timeoutOf: (target) => cloudUnavailable(placeOf(target), 'no answer in time'),
+    describe: async (error) => (await createRedact(await options.regionsInUse(), null))(messageOf(error)),
   });
 
   const change = <T extends DriverTarget>(name: string, call: (host: Ec2Host, target: T) => Promise<DriverOutcome>) =>
-    calls.change<T>(name, async (to, target) => withoutBackoff(await call(to, target), target));
+    calls.change<T>(name, async (ec2Host, target) => clearBackoff(await call(ec2Host, target), target));
 
   return {
     name: 'ec2',
@@ -147,7 +151,9 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     abort: change('abort', abort),
     prove: calls.read(prove),
     observe: calls.observe(observe),
-    diagnose: calls.diagnose(async (to, target) => diagnose(to, target, await redactOf([regionOf(target)], target))),
+    diagnose: calls.diagnose(async (ec2Host, target) =>
+      diagnose(ec2Host, target, await createRedact([regionOf(target)], target)),
+    ),
     list_owned: calls.list(listOwned),
   };
 }

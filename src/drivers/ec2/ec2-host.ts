@@ -1,13 +1,13 @@
 /**
- * Shared by all calls of the ec2 driver: regions, what exists of an instance in them, and time
- * limits.
+ * The clients per region, the time limits and the search for an instance's machines, which all
+ * calls of the ec2 driver share.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
 import type { Cloud, InstanceRow } from './cloud.ts';
 import { isEc2Spec } from './spec.ts';
-import { carries, instanceTags } from './tags.ts';
+import { hasTags, instanceTags } from './tags.ts';
 
 export interface Ec2Host {
   /** The digest of the agent bundle that machines fetch; undefined if this server has none. */
@@ -16,20 +16,20 @@ export interface Ec2Host {
   /** Poll interval for states that change within seconds. */
   poll_seconds: number;
   stop_grace_seconds: number;
-  /** The provider runs on this host too, so its machines reach loopback addresses. */
+  /** The provider's endpoint is on this host, so its machines can reach loopback addresses. */
   on_this_host: boolean;
   cloudAt(region: string): Promise<Cloud>;
-  /** Every region that a pool names, now or earlier. */
+  /** Every region that a pool names or named earlier. */
   regionsInUse(): Promise<string[]>;
   list(cloud: Cloud, installation_id: string): Promise<InstanceRow[]>;
-  /** Launches that the provider refused: they cannot appear in a list later. */
+  /** Instances whose last launch the provider refused: their machines cannot be listed later. */
   refused: Set<NodeInstanceId>;
 }
 
-/** How long a launched machine may be missing from lists. */
+/** EC2 may list a launched machine this late. */
 export const settle_seconds = 30;
 
-export const keptId = ({ state }: DriverTarget): string | null =>
+export const storedId = ({ state }: DriverTarget): string | null =>
   typeof state.instance_id === 'string' ? state.instance_id : null;
 
 export function regionOf({ state, spec }: DriverTarget): string | undefined {
@@ -38,42 +38,43 @@ export function regionOf({ state, spec }: DriverTarget): string | undefined {
 }
 
 /**
- * Without a known pool its region is unknown, so all are searched: absence from one proves nothing.
+ * Returns all regions in use if neither the stored state nor the spec names the instance's region:
+ * absence from one region proves nothing then.
  */
 async function cloudsOf(host: Ec2Host, target: DriverTarget): Promise<Cloud[]> {
   const region = regionOf(target);
   const regions = region === undefined ? await host.regionsInUse() : [region];
-  return Promise.all(regions.map((each) => host.cloudAt(each)));
+  return Promise.all(regions.map((name) => host.cloudAt(name)));
 }
 
-export interface Placed {
+export interface PlacedMachine {
   cloud: Cloud;
   row: InstanceRow;
 }
 
-export interface Own {
+export interface InstanceSearch {
   clouds: Cloud[];
-  found: Placed[];
-  /** Launched as ours, but somebody removed our tags: not ours to touch, and not gone. */
-  disowned: Placed[];
-  /** Nothing is listed, but something may be in a moment. */
+  machines: PlacedMachine[];
+  /** Machines that we launched and that lost our tags. They exist, but must not be touched. */
+  disowned: PlacedMachine[];
+  /** No machine is listed, but a recent launch may still appear. */
   settling: boolean;
 }
 
-const isOver = ({ row }: Placed) => row.state === 'terminated';
-export const hasEnded = (placed: Placed) => isOver(placed) || placed.row.state === 'shutting-down';
-export const notTerminated = (placed: Placed) => !isOver(placed);
+const isTerminated = ({ row }: PlacedMachine) => row.state === 'terminated';
+export const hasEnded = (placed: PlacedMachine) => isTerminated(placed) || placed.row.state === 'shutting-down';
+export const notTerminated = (placed: PlacedMachine) => !isTerminated(placed);
 
-async function onCloud(cloud: Cloud, target: DriverTarget): Promise<Placed[]> {
+async function findInRegion(cloud: Cloud, target: DriverTarget): Promise<PlacedMachine[]> {
   const rows = await cloud.instances(instanceTags(target));
-  const id = keptId(target);
-  const known = id !== null && !rows.some((row) => row.id === id) ? await cloud.instance(id) : null;
-  return [...rows, ...(known ? [known] : [])].map((row) => ({ cloud, row }));
+  const id = storedId(target);
+  const storedMachine = id !== null && !rows.some((row) => row.id === id) ? await cloud.instance(id) : null;
+  return [...rows, ...(storedMachine ? [storedMachine] : [])].map((row) => ({ cloud, row }));
 }
 
 /**
- * A launch is recorded before it is requested, so that after a crash it is known that there may be
- * one.
+ * Whether a recent launch may still appear in lists. The launch is recorded before it is requested,
+ * so this is known even after a crash.
  */
 export function mayAppear(host: Ec2Host, target: DriverTarget): boolean {
   const { asked_at_ms } = target.state;
@@ -81,28 +82,31 @@ export function mayAppear(host: Ec2Host, target: DriverTarget): boolean {
   return host.clock.nowMs() - asked_at_ms < settle_seconds * 1000;
 }
 
-/** Finds what exists of an instance. Checks the tags again: nothing without them may be touched. */
-export async function ownAnywhere(host: Ec2Host, target: DriverTarget): Promise<Own> {
+/**
+ * Finds the machines of an instance. Compares the tags again, because the machine with the stored
+ * id may have lost its tags, and then must not be touched.
+ */
+export async function findInstance(host: Ec2Host, target: DriverTarget): Promise<InstanceSearch> {
   const clouds = await cloudsOf(host, target);
-  const all = (await Promise.all(clouds.map((cloud) => onCloud(cloud, target)))).flat();
-  const wanted = instanceTags(target);
-  const found = all.filter(({ row }) => carries(row.tags, wanted));
-  const disowned = all.filter((placed) => notTerminated(placed) && !carries(placed.row.tags, wanted));
-  return { clouds, found, disowned, settling: all.length === 0 && mayAppear(host, target) };
+  const candidates = (await Promise.all(clouds.map((cloud) => findInRegion(cloud, target)))).flat();
+  const expectedTags = instanceTags(target);
+  const machines = candidates.filter(({ row }) => hasTags(row.tags, expectedTags));
+  const disowned = candidates.filter((placed) => notTerminated(placed) && !hasTags(placed.row.tags, expectedTags));
+  return { clouds, machines, disowned, settling: candidates.length === 0 && mayAppear(host, target) };
 }
 
-export const namesOf = (found: Placed[]) => found.map(({ row }) => row.id).join(', ');
+export const idsOf = (machines: PlacedMachine[]) => machines.map(({ row }) => row.id).join(', ');
 
 export const settlingWait: DriverWait = {
   outcome: 'wait',
   retry_seconds: 5,
-  message: 'a machine was asked for a moment ago and may not be listed yet; it is looked for again',
+  message: 'a machine was requested a moment ago and may not be listed yet; checking again',
 };
 
-export const disownedFailure = (disowned: Placed[]): DriverFailure => ({
+export const disownedFailure = (disowned: PlacedMachine[]): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code: 'tags_removed',
-  message: `${namesOf(disowned)} was launched for this node and no longer carries its tags, so it is left alone: put the tags back, or end it by hand`,
+  message: `${idsOf(disowned)} was launched for this node but no longer has its tags, so it was not touched: restore the tags, or terminate the machine yourself`,
   retryable: true,
 });

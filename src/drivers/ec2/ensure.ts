@@ -1,8 +1,9 @@
 /**
- * Launches an instance's machine, once. An earlier launch is found by its tags, or, if it is not
- * listed yet, by its client token, which makes a repeat the same launch. A terminated machine is
- * not replaced: the pool's `attempts` decide about another instance. One that was stopped from
- * outside is started again a few times.
+ * Launches an instance's machine once. A repeated call finds an earlier launch by its tags. If the
+ * machine is not listed yet, the client token makes EC2 treat the repeat as the same launch.
+ *
+ * A terminated machine is not replaced: the pool's `attempts` decide whether another instance
+ * follows. A machine that somebody else stopped is started again a few times.
  */
 
 import type { RunInstancesCommandInput, TagSpecification } from '@aws-sdk/client-ec2';
@@ -10,22 +11,31 @@ import { isLoopbackUrl } from '../../base/network/insecure-http.ts';
 import { permanentFailure } from '../answers.ts';
 import type { DriverFailure, DriverOutcome, DriverState, DriverTarget, DriverWait, EnsureTarget } from '../driver.ts';
 import type { Cloud } from './cloud.ts';
-import { isTokenOfOther } from './cloud-error.ts';
-import { refusedFor } from './cloud-failure.ts';
-import { disownedFailure, type Ec2Host, hasEnded, keptId, mayAppear, ownAnywhere, type Placed } from './ec2-host.ts';
+import { isTokenMismatch } from './cloud-error.ts';
+import { retryReasonOf } from './cloud-failure.ts';
+import {
+  disownedFailure,
+  type Ec2Host,
+  findInstance,
+  hasEnded,
+  mayAppear,
+  type PlacedMachine,
+  storedId,
+} from './ec2-host.ts';
 import { type Ec2Spec, ec2Spec } from './spec.ts';
 import { type Tags, tagsOf } from './tags.ts';
 import { max_user_data_bytes, userData } from './user-data.ts';
 
 /**
- * At most 64 ASCII characters. `launch` increases only if a token is known to lead to no machine.
+ * EC2 accepts at most 64 ASCII characters. `launch` increases only if an earlier token is known to
+ * lead to no machine.
  */
 const clientToken = ({ node_instance_id }: DriverTarget, launch: number): string =>
   `slipway-${node_instance_id}${launch > 1 ? `-${launch}` : ''}`.slice(0, 64);
 
-const profile = (named: string) => (named.startsWith('arn:') ? { Arn: named } : { Name: named });
+const profile = (nameOrArn: string) => (nameOrArn.startsWith('arn:') ? { Arn: nameOrArn } : { Name: nameOrArn });
 
-const tagged = (ResourceType: TagSpecification['ResourceType'], tags: Tags): TagSpecification => ({
+const tagSpecification = (ResourceType: TagSpecification['ResourceType'], tags: Tags): TagSpecification => ({
   ResourceType,
   Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
 });
@@ -39,9 +49,7 @@ interface Launch {
   root_device: string | null;
 }
 
-/**
- * The launch request, with all tags, and with a client token that makes a repeat the same launch.
- */
+/** Builds the launch request. Tags and client token are part of it, so no machine lacks them. */
 function runRequest({ target, spec, user_data, token, root_device }: Launch): RunInstancesCommandInput {
   const tags = { ...spec.tags, ...tagsOf(target) };
   return {
@@ -51,7 +59,11 @@ function runRequest({ target, spec, user_data, token, root_device }: Launch): Ru
     ImageId: spec.image_id,
     InstanceType: spec.instance_type as NonNullable<RunInstancesCommandInput['InstanceType']>,
     UserData: Buffer.from(user_data).toString('base64'),
-    TagSpecifications: [tagged('instance', tags), tagged('volume', tags), tagged('network-interface', tags)],
+    TagSpecifications: [
+      tagSpecification('instance', tags),
+      tagSpecification('volume', tags),
+      tagSpecification('network-interface', tags),
+    ],
     MetadataOptions: { HttpEndpoint: 'enabled', HttpTokens: spec.metadata_tokens ?? 'required' },
     ...(spec.subnet_id !== undefined && { SubnetId: spec.subnet_id }),
     ...(spec.security_group_ids && { SecurityGroupIds: spec.security_group_ids }),
@@ -73,24 +85,24 @@ function runRequest({ target, spec, user_data, token, root_device }: Launch): Ru
 }
 
 const max_starts = 3;
-/** A launch record older than this is written again before the launch is requested. */
+/** An older launch record is renewed first, because `mayAppear` counts from the record. */
 const record_valid_seconds = 10;
-/** By then a machine launched with this token would be listed. */
+/** After this time a machine that was launched with the token would be listed. */
 const token_expires_seconds = 300;
 
-/** Fails before anything costs money if the machine could never register. */
-function cannotWork(host: Ec2Host, { bootstrap }: EnsureTarget, user_data: string): DriverFailure | null {
+/** Finds a reason why the machine could never register, before a launch costs money. */
+function findLaunchProblem(host: Ec2Host, { bootstrap }: EnsureTarget, user_data: string): DriverFailure | null {
   if (!host.on_this_host && isLoopbackUrl(bootstrap.server_url))
     return permanentFailure(
       'server_unreachable',
-      `the control plane is at ${bootstrap.server_url}, which no machine of EC2 reaches: give the server a --public-url`,
+      `the control plane is at ${bootstrap.server_url}, which EC2 machines cannot reach: start the server with --public-url`,
       { owner_layer: 'control_plane' },
     );
   const bytes = Buffer.byteLength(user_data);
   if (bytes > max_user_data_bytes)
     return permanentFailure(
       'user_data_too_large',
-      `what this machine is given at its first boot has ${bytes} bytes, and EC2 takes ${max_user_data_bytes}: let the pool's prepare, setup or env be shorter, or put it into the image`,
+      `the user-data of this machine has ${bytes} bytes, but EC2 accepts ${max_user_data_bytes}: shorten the pool's prepare, setup or env, or move them into the image`,
       { owner_layer: 'request' },
     );
   return null;
@@ -98,50 +110,54 @@ function cannotWork(host: Ec2Host, { bootstrap }: EnsureTarget, user_data: strin
 
 export async function ensure(host: Ec2Host, target: EnsureTarget): Promise<DriverOutcome> {
   const spec = ec2Spec(target.spec);
-  const { found, disowned } = await ownAnywhere(host, target);
-  const living = found.find((placed) => !hasEnded(placed));
-  if (living) return comingUp(host, target, living);
-  const [ended] = found;
-  if (ended)
+  const { machines, disowned } = await findInstance(host, target);
+  const liveMachine = machines.find((placed) => !hasEnded(placed));
+  if (liveMachine) return waitUntilRunning(host, target, liveMachine);
+  const [endedMachine] = machines;
+  if (endedMachine)
     return permanentFailure(
       'instance_terminated',
-      `${ended.row.id} was terminated${ended.row.reason ? `: ${ended.row.reason}` : ', and EC2 does not say why'}`,
+      `${endedMachine.row.id} was terminated: ${endedMachine.row.reason ?? 'EC2 gives no reason'}`,
       { phase: 'boot' },
     );
   if (disowned.length > 0) return disownedFailure(disowned);
-  const id = keptId(target);
-  if (id !== null) return notListed(host, target, id);
+  const id = storedId(target);
+  if (id !== null) return notListedOutcome(host, target, id);
   const digest = await host.bundleDigest();
   if (digest === undefined)
-    return permanentFailure('agent_missing', 'this server has no agent to hand out: run node scripts/setup.mjs there', {
+    return permanentFailure('agent_missing', 'this server has no agent bundle: run node scripts/setup.mjs there', {
       owner_layer: 'control_plane',
     });
   const user_data = userData(target, digest);
-  const problem = cannotWork(host, target, user_data);
+  const problem = findLaunchProblem(host, target, user_data);
   if (problem) return problem;
   return recordOrLaunch(host, target, spec, user_data);
 }
 
-/** It was launched but is not listed. Never a reason to launch another. */
-function notListed(host: Ec2Host, target: EnsureTarget, id: string): DriverOutcome {
+/** The machine was launched but is not listed. Another launch would create a second machine. */
+function notListedOutcome(host: Ec2Host, target: EnsureTarget, id: string): DriverOutcome {
   if (mayAppear(host, target))
     return {
       outcome: 'wait',
       retry_seconds: host.poll_seconds,
-      message: `${id} is launched and not listed yet`,
+      message: `${id} is launched, but not listed yet`,
       phase: 'request',
     };
-  return permanentFailure('instance_gone', `${id} was launched, and EC2 no longer knows it`, { phase: 'boot' });
+  return permanentFailure('instance_gone', `${id} was launched, but EC2 no longer lists it`, { phase: 'boot' });
 }
 
-async function comingUp(host: Ec2Host, target: EnsureTarget, { cloud, row }: Placed): Promise<DriverOutcome> {
+async function waitUntilRunning(
+  host: Ec2Host,
+  target: EnsureTarget,
+  { cloud, row }: PlacedMachine,
+): Promise<DriverOutcome> {
   const state: DriverState = { ...target.state, region: cloud.region, instance_id: row.id };
-  const waiting = (message: string, kept = state): DriverWait => ({
+  const wait = (message: string, nextState = state): DriverWait => ({
     outcome: 'wait',
     retry_seconds: host.poll_seconds,
     message,
     phase: 'boot',
-    state: kept,
+    state: nextState,
   });
   if (row.state === 'running')
     return {
@@ -150,18 +166,18 @@ async function comingUp(host: Ec2Host, target: EnsureTarget, { cloud, row }: Pla
       phase: 'boot',
       state,
     };
-  if (row.state !== 'stopped') return waiting(`EC2 shows ${row.id} as ${row.state}`);
+  if (row.state !== 'stopped') return wait(`EC2 shows ${row.id} as ${row.state}`);
   const starts = (typeof state.starts === 'number' ? state.starts : 1) + 1;
   if (starts > max_starts)
     return permanentFailure(
       'instance_stopped',
-      `${row.id} was stopped again, after ${starts - 1} starts (${row.reason ?? 'EC2 does not say why'})`,
+      `${row.id} was stopped again, after ${starts - 1} starts (${row.reason ?? 'EC2 gives no reason'})`,
       {
         phase: 'boot',
       },
     );
   await cloud.start(row.id);
-  return waiting(`${row.id} was stopped from outside and is started again`, { ...state, starts });
+  return wait(`${row.id} was stopped from outside and is being started again`, { ...state, starts });
 }
 
 async function recordOrLaunch(
@@ -176,9 +192,9 @@ async function recordOrLaunch(
     return {
       outcome: 'wait',
       retry_seconds: 0,
-      message: `asking EC2 in ${spec.region} for ${spec.instance_type}`,
+      message: `requesting ${spec.instance_type} from EC2 in ${spec.region}`,
       phase: 'request',
-      // A request is no admission: until there is capacity, the boot has not begun.
+      // The boot begins only when EC2 has capacity; a new request alone does not end the wait.
       ...(target.state.no_room === true && { waits_for: 'capacity' as const }),
       state: { ...target.state, region: spec.region, asked_at_ms: now_ms },
     };
@@ -187,14 +203,14 @@ async function recordOrLaunch(
   try {
     return await launch(host, cloud, target, spec, user_data);
   } catch (error) {
-    if (isTokenOfOther(error)) return launchedOtherwise(host, target, now_ms);
-    // Without an answer it is unknown whether it was launched; a refusal means that it was not.
-    if (refusedFor(error) !== 'away') host.refused.add(target.node_instance_id);
+    if (isTokenMismatch(error)) return waitForEarlierLaunch(host, target, now_ms);
+    // Without an answer the machine may have been launched; after a refusal it was not.
+    if (retryReasonOf(error) !== 'away') host.refused.add(target.node_instance_id);
     throw error;
   }
 }
 
-const launchOf = ({ state }: EnsureTarget): number => (typeof state.launch === 'number' ? state.launch : 1);
+const launchNumber = ({ state }: EnsureTarget): number => (typeof state.launch === 'number' ? state.launch : 1);
 
 async function launch(
   host: Ec2Host,
@@ -212,7 +228,7 @@ async function launch(
         phase: 'request',
       },
     );
-  const token = clientToken(target, launchOf(target));
+  const token = clientToken(target, launchNumber(target));
   const row = await cloud.run(runRequest({ target, spec, user_data, token, root_device }));
   return {
     outcome: 'wait',
@@ -224,22 +240,22 @@ async function launch(
 }
 
 /**
- * The token was used with other parameters (a moved deadline, another certificate): the machine
- * exists already and will be listed.
+ * An earlier launch used the token with other parameters, such as another deadline or certificate.
+ * So the machine exists already and will be listed.
  */
-function launchedOtherwise(host: Ec2Host, target: EnsureTarget, now_ms: number): DriverOutcome {
+function waitForEarlierLaunch(host: Ec2Host, target: EnsureTarget, now_ms: number): DriverOutcome {
   const { other_since_ms } = target.state;
-  const since = typeof other_since_ms === 'number' ? other_since_ms : now_ms;
-  const lost = now_ms - since > token_expires_seconds * 1000;
+  const since_ms = typeof other_since_ms === 'number' ? other_since_ms : now_ms;
+  const isLost = now_ms - since_ms > token_expires_seconds * 1000;
   return {
     outcome: 'wait',
     retry_seconds: host.poll_seconds,
-    message: lost
-      ? 'the machine of an earlier request never appeared; another is asked for'
-      : 'this machine was asked for before; waiting until EC2 lists it',
+    message: isLost
+      ? 'the machine of an earlier request never appeared; requesting another one'
+      : 'this machine was requested before; waiting until EC2 lists it',
     phase: 'request',
-    state: lost
-      ? { ...target.state, launch: launchOf(target) + 1, other_since_ms: null }
-      : { ...target.state, other_since_ms: since },
+    state: isLost
+      ? { ...target.state, launch: launchNumber(target) + 1, other_since_ms: null }
+      : { ...target.state, other_since_ms: since_ms },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
- * everything of ours (`list_owned`).
+ * The driver's read-only calls: the state of an instance (`observe`), proof of its absence
+ * (`prove`), all resources of the installation (`list_owned`), and `diagnose`.
  */
 import { onlyProvesAbsence, unseen } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
@@ -8,11 +8,11 @@ import type { Cloud } from './cloud.ts';
 import { codeOf } from './cloud-error.ts';
 import {
   type Ec2Host,
+  findInstance,
   hasEnded,
   mayAppear,
   notTerminated,
-  ownAnywhere,
-  type Placed,
+  type PlacedMachine,
   regionOf,
   settlingWait,
 } from './ec2-host.ts';
@@ -25,14 +25,14 @@ export async function observe(host: Ec2Host, target: DriverTarget): Promise<Obse
   const region = regionOf(target);
   if (region === undefined) return absent;
   const rows = await host.list(await host.cloudAt(region), target.installation_id);
-  const own = rows.filter(({ tags }) => idsIn(tags).node_instance_id === target.node_instance_id);
-  const row = own.find(({ state }) => state !== 'terminated');
+  const ownRows = rows.filter(({ tags }) => idsIn(tags).node_instance_id === target.node_instance_id);
+  const row = ownRows.find(({ state }) => state !== 'terminated');
   if (row) return { state: row.state, present: true, ready: row.state === 'running', detail: row.reason };
-  if (own.length === 0 && mayAppear(host, target)) return unseen(settlingWait.message);
-  return { ...absent, detail: own[0]?.reason ?? null };
+  if (ownRows.length === 0 && mayAppear(host, target)) return unseen(settlingWait.message);
+  return { ...absent, detail: ownRows[0]?.reason ?? null };
 }
 
-async function partsLeft(clouds: Cloud[], target: DriverTarget): Promise<string[]> {
+async function listParts(clouds: Cloud[], target: DriverTarget): Promise<string[]> {
   const parts = await Promise.all(clouds.map((cloud) => cloud.parts(instanceTags(target))));
   return parts.flat().map(({ kind, id, state }) => `${kind} ${id} (${state})`);
 }
@@ -43,104 +43,103 @@ export async function prove(
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
   if (kind !== 'absent') return onlyProvesAbsence('ec2', kind);
-  const { clouds, found, disowned, settling } = await ownAnywhere(host, target);
+  const { clouds, machines, disowned, settling } = await findInstance(host, target);
   if (settling) return settlingWait;
-  const machines = [...found, ...disowned].filter(notTerminated);
-  const left = [
-    ...machines.map(({ cloud, row }) => `instance ${row.id} (${row.state}) in ${cloud.region}`),
-    ...(await partsLeft(clouds, target)),
+  const remaining = [...machines, ...disowned].filter(notTerminated);
+  const resources = [
+    ...remaining.map(({ cloud, row }) => `instance ${row.id} (${row.state}) in ${cloud.region}`),
+    ...(await listParts(clouds, target)),
   ];
-  if (left.length > 0)
+  if (resources.length > 0)
     return {
       outcome: 'failed',
       owner_layer: 'provider',
       code: 'not_absent',
-      message: `still there: ${left.join(' and ')}`,
+      message: `still there: ${resources.join(' and ')}`,
       retryable: true,
     };
   const tag = `${tagNames.node_instance_id}=${target.node_instance_id}`;
   const checked = clouds.flatMap((cloud) => {
-    const terminated = found.filter((placed) => placed.cloud === cloud).map(({ row }) => `${row.id} (terminated)`);
+    const terminated = machines.filter((placed) => placed.cloud === cloud).map(({ row }) => `${row.id} (terminated)`);
     return [
-      { what: `instances in ${cloud.region} that carry ${tag}`, seen: terminated.join(', ') || 'none' },
-      { what: `volumes and network interfaces in ${cloud.region} that carry ${tag}`, seen: 'none' },
+      { what: `instances in ${cloud.region} with the tag ${tag}`, seen: terminated.join(', ') || 'none' },
+      { what: `volumes and network interfaces in ${cloud.region} with the tag ${tag}`, seen: 'none' },
     ];
   });
   host.refused.delete(target.node_instance_id);
   return { outcome: 'done', proof: { kind, nonce, checked } };
 }
 
-/**
- * Lists a volume or an interface only if it is not attached: otherwise it goes with its machine.
- */
+/** Lists volumes and interfaces only if they are not attached: others end with their machine. */
 export async function listOwned(host: Ec2Host, installation_id: string): Promise<OwnedResource[]> {
   const clouds = await Promise.all((await host.regionsInUse()).map((region) => host.cloudAt(region)));
-  const listed = await Promise.all(
+  const resources = await Promise.all(
     clouds.map(async (cloud): Promise<OwnedResource[]> => {
       const [rows, parts] = await Promise.all([
         host.list(cloud, installation_id),
         cloud.parts({ [tagNames.installation_id]: installation_id }),
       ]);
       const machines = rows.filter(({ state }) => state !== 'terminated');
-      const loose = parts.filter(({ state }) => state === 'available');
+      const detachedParts = parts.filter(({ state }) => state === 'available');
       return [
         ...machines.map(({ id, tags }) => ({ resource: id, kind: 'instance', ...idsIn(tags) })),
-        ...loose.map(({ id, kind, tags }) => ({ resource: id, kind, ...idsIn(tags) })),
+        ...detachedParts.map(({ id, kind, tags }) => ({ resource: id, kind, ...idsIn(tags) })),
       ];
     }),
   );
-  return listed.flat();
+  return resources.flat();
 }
 
 const max_lines = 200;
 
-/** The last message of our boot script on the console, if it gave up. */
-function bootMessageIn(text: string): { code: string; summary: string } | null {
-  const said = [...text.matchAll(/slipway: (boot failed|agent ended): ([a-z_]+): ([^\r\n]*)/g)].at(-1);
-  const [, how, code, words] = said ?? [];
-  return how && code ? { code, summary: `${words} (${how}: ${code})` } : null;
+/** Finds the last failure that the boot script or the agent's unit printed on the console. */
+function findBootFailure(text: string): { code: string; summary: string } | null {
+  const lastMatch = [...text.matchAll(/slipway: (boot failed|agent ended): ([a-z_]+): ([^\r\n]*)/g)].at(-1);
+  const [, event, code, message] = lastMatch ?? [];
+  return event && code ? { code, summary: `${message} (${event}: ${code})` } : null;
 }
 
-/** A part that cannot be read must not hide the others. */
-const orNothing = async <T>(answer: Promise<T>, nothing: T): Promise<T | { refused: string }> =>
-  answer.catch((error: unknown) => (codeOf(error) ? { refused: codeOf(error) } : nothing));
+/** Reports a failed read as data, so that the other parts of the diagnosis are still shown. */
+const orRefusal = async <T>(answer: Promise<T>, fallback: T): Promise<T | { refused: string }> =>
+  answer.catch((error: unknown) => (codeOf(error) ? { refused: codeOf(error) } : fallback));
 
-async function shown(cloud: Cloud, { row }: Placed) {
+async function readConsoleAndChecks(cloud: Cloud, { row }: PlacedMachine) {
   const [console_text, checks] = await Promise.all([
-    orNothing(cloud.consoleText(row.id), ''),
-    row.state === 'running' ? orNothing(cloud.checks(row.id), null) : null,
+    orRefusal(cloud.consoleText(row.id), ''),
+    row.state === 'running' ? orRefusal(cloud.checks(row.id), null) : null,
   ]);
   const text = typeof console_text === 'string' ? console_text : '';
-  const unread = typeof console_text === 'string' ? null : `its console cannot be read (${console_text.refused})`;
+  const readProblem = typeof console_text === 'string' ? null : `the console cannot be read (${console_text.refused})`;
   const health =
     checks && 'system' in checks
       ? [`status checks: machine ${checks.instance}, its host ${checks.system}`, ...checks.events].join('; ')
       : null;
-  return { text, notes: [row.reason, health, unread].filter((note) => note !== null) };
+  return { text, notes: [row.reason, health, readProblem].filter((note) => note !== null) };
 }
 
 /**
- * Collects what only the provider has: the reason for a machine's state, its status checks and its
- * console. Works on a dead machine too.
+ * Collects what only the provider knows: the reason for a machine's state, its status checks and
+ * its console. Works on a terminated machine too.
  */
 export async function diagnose(host: Ec2Host, target: DriverTarget, redact: Redact): Promise<Diagnosis> {
-  const { found, settling } = await ownAnywhere(host, target);
-  const placed = found.find((each) => !hasEnded(each)) ?? found[0];
+  const { machines, settling } = await findInstance(host, target);
+  const placed = machines.find((machine) => !hasEnded(machine)) ?? machines[0];
   if (!placed) {
-    const summary = settling ? 'a machine was asked for and is not listed yet' : 'no machine of this instance exists';
+    const summary = settling ? 'a machine was requested and is not listed yet' : 'no machine of this instance exists';
     return { summary, certain: false, attachments: [] };
   }
   const { row, cloud } = placed;
-  const { text, notes } = await shown(cloud, placed);
+  const { text, notes } = await readConsoleAndChecks(cloud, placed);
   const lines = redact(text).trimEnd().split('\n').slice(-max_lines).join('\n');
-  const word = bootMessageIn(text);
-  const seen = `${row.id} in ${cloud.region} is ${row.state}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`;
-  const down = hasEnded(placed) || row.state === 'stopped';
+  const failure = findBootFailure(text);
+  const stateText = `${row.id} in ${cloud.region} is ${row.state}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`;
+  const isDown = hasEnded(placed) || row.state === 'stopped';
   return {
-    summary: redact(word ? `${word.summary}; ${seen}` : seen),
-    // Nothing restarts a machine while its registration is awaited, so waiting longer cannot help.
-    certain: (down || word !== null) && typeof target.state.stop_asked_at_ms !== 'number',
-    ...(word && { code: word.code }),
+    summary: redact(failure ? `${failure.summary}; ${stateText}` : stateText),
+    // Nothing restarts a machine while the control plane waits for its registration, so a longer
+    // wait cannot help.
+    certain: (isDown || failure !== null) && typeof target.state.stop_asked_at_ms !== 'number',
+    ...(failure && { code: failure.code }),
     attachments: lines ? [{ name: 'console.log', text: lines }] : [],
   };
 }

@@ -1,4 +1,4 @@
-/** Redacts secrets from messages of the provider, its client and a machine's console. */
+/** Redacts secrets from the provider's messages, from client errors and from console output. */
 import { createRedactor, isSecretName, redactionMark } from '../../base/redaction/redact.ts';
 import type { DriverTarget, EnsureTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
@@ -11,19 +11,19 @@ export interface AccountSecrets {
 }
 
 /**
- * Signatures and their scopes, and the encoded authorization message, which names the account and
- * the whole request.
+ * Match request signatures and credentials, and the encoded authorization message, which contains
+ * the account and the whole request.
  */
-const ofRequests = [
-  { find: /((?:X-Amz-)?(?:Signature|Credential|Security-Token)["']?\s*[=:]\s*["']?)[^\s"'&,;<>]+/gi, leaves: '$1' },
-  { find: /(encoded authorization failure message:\s*)\S+/gi, leaves: '$1' },
-  { find: /\bASIA[0-9A-Z]{16}\b/g, leaves: '' },
+const requestPatterns = [
+  { find: /((?:X-Amz-)?(?:Signature|Credential|Security-Token)["']?\s*[=:]\s*["']?)[^\s"'&,;<>]+/gi, keep: '$1' },
+  { find: /(encoded authorization failure message:\s*)\S+/gi, keep: '$1' },
+  { find: /\bASIA[0-9A-Z]{16}\b/g, keep: '' },
 ];
 
 const min_secret_length = 8;
 
-/** Values of the workload's environment that come from stored secrets or have a secret name. */
-function ofWorkload({ spec, ...target }: DriverTarget | EnsureTarget): string[] {
+/** Returns environment values that come from stored secrets or whose names look secret. */
+function workloadSecrets({ spec, ...target }: DriverTarget | EnsureTarget): string[] {
   const secret_env = 'bootstrap' in target ? (target.bootstrap.secret_env ?? []) : [];
   const env = isEc2Spec(spec) ? literalEnv(spec.env) : {};
   return Object.entries(env).flatMap(([name, value]) =>
@@ -31,19 +31,19 @@ function ofWorkload({ spec, ...target }: DriverTarget | EnsureTarget): string[] 
   );
 }
 
-const ofMachine = (target: DriverTarget | EnsureTarget): string[] =>
+const bootstrapSecrets = (target: DriverTarget | EnsureTarget): string[] =>
   'bootstrap' in target ? [target.bootstrap.enrollment_token] : [];
 
 export type Redact = (text: string) => string;
 
 export function redactFor(account: AccountSecrets | null, target: DriverTarget | null): Redact {
-  const known = [
+  const secrets = [
     ...(account ? [account.secretAccessKey, account.sessionToken ?? '', account.accessKeyId] : []),
-    ...(target ? [...ofMachine(target), ...ofWorkload(target)] : []),
+    ...(target ? [...bootstrapSecrets(target), ...workloadSecrets(target)] : []),
   ].filter((literal) => literal !== '');
-  const redactor = createRedactor([], known);
+  const redactor = createRedactor([], secrets);
   return (text) =>
     redactor.text(
-      ofRequests.reduce((left, { find, leaves }) => left.replaceAll(find, `${leaves}${redactionMark}`), text),
+      requestPatterns.reduce((redacted, { find, keep }) => redacted.replaceAll(find, `${keep}${redactionMark}`), text),
     );
 }

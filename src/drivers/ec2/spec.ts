@@ -1,6 +1,6 @@
 /**
- * The `spec` of an ec2 pool: which machine, where, and its workload. Unknown fields are refused;
- * accounts are never part of it.
+ * The schema of an ec2 pool's `spec`: the kind of machine, its region and its workload. It holds no
+ * AWS credentials; those belong to the server.
  */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -11,15 +11,19 @@ const resourceId = (prefix: string, description: string) =>
 
 export const Ec2Spec = Type.Object(
   {
-    region: Type.String({ pattern: '^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$', description: 'Like eu-central-1.' }),
-    image_id: resourceId('ami', 'The image. It brings Node 20 or newer, or `prepare` installs it.'),
-    instance_type: Type.String({ pattern: '^[a-z0-9-]+\\.[a-z0-9-]+$', maxLength: 64, description: 'Like t3.small.' }),
-    subnet_id: Type.Optional(resourceId('subnet', "The account's default subnet unless named.")),
+    region: Type.String({ pattern: '^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$', description: 'For example eu-central-1.' }),
+    image_id: resourceId('ami', 'The image. It must contain Node 20 or newer, unless `prepare` installs it.'),
+    instance_type: Type.String({
+      pattern: '^[a-z0-9-]+\\.[a-z0-9-]+$',
+      maxLength: 64,
+      description: 'For example t3.small.',
+    }),
+    subnet_id: Type.Optional(resourceId('subnet', "Default: the account's default subnet.")),
     security_group_ids: Type.Optional(
       Type.Array(resourceId('sg', ''), {
         minItems: 1,
         maxItems: 16,
-        description: "The network's default unless named.",
+        description: "Default: the network's default security group.",
       }),
     ),
     key_name: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'A key pair for SSH.' })),
@@ -27,29 +31,33 @@ export const Ec2Spec = Type.Object(
       Type.String({
         pattern: '^(arn:[^\\s]+:instance-profile/[\\w+=,.@/-]+|[\\w+=,.@-]{1,128})$',
         maxLength: 512,
-        description: 'Name or ARN. The account that the server uses must be allowed to pass its role.',
+        description: "Name or ARN. The server's AWS account must be allowed to pass the profile's role.",
       }),
     ),
-    spot: Type.Optional(Type.Boolean({ description: 'A spot machine: cheaper, and the provider may take it back.' })),
+    spot: Type.Optional(
+      Type.Boolean({ description: 'A spot machine is cheaper, but the provider may take it back at any time.' }),
+    ),
     root_volume_gb: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 65_536, description: "The image's unless named." }),
+      Type.Integer({ minimum: 1, maximum: 65_536, description: "Size of the root volume. Default: the image's size." }),
     ),
     metadata_tokens: Type.Optional(
       Type.Enum(['required', 'optional'], {
-        description: 'Whether the instance metadata service answers version 2 only (default).',
+        description: 'Whether the instance metadata service requires version 2 tokens. Default: required.',
       }),
     ),
     tags: Type.Optional(
       Type.Record(Type.String({ pattern: '^(?!aws:|io\\.slipway\\.)[\\w .:/=+@-]{1,128}$' }), plainText(256), {
         maxProperties: 40,
         additionalProperties: false,
-        description: 'Further tags of the machine and its volumes.',
+        description: 'Additional tags for the machine, its volumes and its network interfaces.',
       }),
     ),
-    prepare: shellText('Shell, run as root at the first boot before the agent is fetched: the place to install Node.'),
+    prepare: shellText(
+      'Shell script that runs as root at the first boot, before the agent is fetched. Can install Node.',
+    ),
     setup: setupScript,
     command: workloadCommand,
-    env: workloadEnv('Environment of set-up, command and clean. It travels in the user-data.'),
+    env: workloadEnv('Environment of setup, command and clean. It is part of the user-data.'),
     clean: cleanScript,
   },
   { additionalProperties: false },
@@ -60,7 +68,7 @@ const validator = Compile(Ec2Spec);
 
 export const isEc2Spec = (spec: unknown): spec is Ec2Spec => validator.Check(spec);
 
-/** The caller must have validated the spec; an invalid one is a bug and must not cost money. */
+/** Throws if the spec was not validated before: that is a bug, and must not cost money. */
 export function ec2Spec(spec: unknown): Ec2Spec {
   if (isEc2Spec(spec)) return spec;
   throw new TypeError('the spec of an ec2 node was not validated against its schema');

@@ -1,6 +1,6 @@
 /**
- * The tags by which our resources are found. They are part of the launch request, so nothing exists
- * without them.
+ * The tags by which an installation finds its resources. They are part of the launch request, so no
+ * resource exists without them.
  */
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget } from '../driver.ts';
@@ -22,14 +22,14 @@ export const tagsOf = ({ installation_id, pool, node_id, node_instance_id, name 
   [tagNames.node_instance_id]: node_instance_id,
 });
 
-/** Identifies one instance of this installation. */
+/** The tags that identify one instance of this installation. */
 export const instanceTags = ({ installation_id, node_instance_id }: DriverTarget): Tags => ({
   [tagNames.installation_id]: installation_id,
   [tagNames.node_instance_id]: node_instance_id,
 });
 
-export const carries = (tags: Tags, wanted: Tags): boolean =>
-  Object.entries(wanted).every(([name, value]) => tags[name] === value);
+export const hasTags = (tags: Tags, expected: Tags): boolean =>
+  Object.entries(expected).every(([name, value]) => tags[name] === value);
 
 export const idsIn = (tags: Tags) => ({
   node_id: (tags[tagNames.node_id] ?? null) as NodeId | null,

@@ -1,4 +1,4 @@
-/** User-data in cases that need no real node: systemd, and a server that is not there yet. */
+/** Runs the user-data script on simulated machines, with and without systemd and a server. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ afterEach(() => machines.close());
 const agent = '// the agent';
 const digest = sha256(Buffer.from(agent));
 
-function boots(server_url: string, other_server_urls: string[] = []): FakeInstance {
+function boot(server_url: string, other_server_urls: string[] = []): FakeInstance {
   const target = newTarget('installation-a', { prepare: 'exit 0' });
   Object.assign(target.bootstrap, { server_url, other_server_urls });
   const fields = new URLSearchParams({ UserData: Buffer.from(userData(target, digest)).toString('base64') });
@@ -26,10 +26,10 @@ function boots(server_url: string, other_server_urls: string[] = []): FakeInstan
   return instance;
 }
 
-const says = (instance: FakeInstance, what: string) =>
-  until(`console to say ${what}`, () => (instance.console.includes(what) ? true : undefined));
+const untilConsoleShows = (instance: FakeInstance, text: string) =>
+  until(`console to show ${text}`, () => (instance.console.includes(text) ? true : undefined));
 
-it('installs the agent as a service, fetched from whichever replica answers', async () => {
+it('fetches the agent from the replica that answers and installs it as a service', async () => {
   machines = bootingMachines();
   machines.addSystemd();
   const requests: (string | undefined)[] = [];
@@ -39,9 +39,9 @@ it('installs the agent as a service, fetched from whichever replica answers', as
   });
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const gone = `http://127.0.0.1:${await freePort()}`;
-  const instance = boots(gone, [`http://127.0.0.1:${port}/`]);
-  await says(instance, 'systemctl enable --now slipway-agent.service');
+  const unreachableUrl = `http://127.0.0.1:${await freePort()}`;
+  const instance = boot(unreachableUrl, [`http://127.0.0.1:${port}/`]);
+  await untilConsoleShows(instance, 'systemctl enable --now slipway-agent.service');
   server.close();
   expect(requests).toEqual([`${bundlePath}?sha256=${digest}`]);
   const disk = machines.diskOf(instance);
@@ -52,16 +52,16 @@ it('installs the agent as a service, fetched from whichever replica answers', as
   expect(statSync(unit).mode & 0o777).toBe(0o644);
 });
 
-it('names the unreachable server on the console, and keeps trying', async () => {
+it('prints the address of an unreachable server on the console and retries', async () => {
   machines = bootingMachines();
-  const gone = `http://127.0.0.1:${await freePort()}`;
-  const instance = boots(gone);
-  await says(instance, `slipway: cannot fetch the agent from ${gone}: `);
-  expect(instance.console).toContain('it is tried again');
+  const unreachableUrl = `http://127.0.0.1:${await freePort()}`;
+  const instance = boot(unreachableUrl);
+  await untilConsoleShows(instance, `slipway: cannot fetch the agent from ${unreachableUrl}: `);
+  expect(instance.console).toContain('retrying');
   expect(instance.console).not.toContain('boot failed');
 });
 
-it('passes secret values to the agent and marks them; an unread secret is a bug', () => {
+it('passes secret values and their names to the agent, and throws for an unresolved secret', () => {
   machines = bootingMachines();
   const target = newTarget('installation-a', { env: { GREETING: 'quince bramble 5', MODE: 'fast' } });
   const { secret_env, env } = configIn(
@@ -71,28 +71,28 @@ it('passes secret values to the agent and marks them; an unread secret is a bug'
     secret_env: ['GREETING'],
     env: { GREETING: 'quince bramble 5', MODE: 'fast' },
   });
-  const unread = newTarget('installation-a', { env: { GREETING: { secret: 'greeting' } } });
-  expect(() => userData(unread, digest)).toThrow('greeting');
+  const unresolved = newTarget('installation-a', { env: { GREETING: { secret: 'greeting' } } });
+  expect(() => userData(unresolved, digest)).toThrow('greeting');
 });
 
-/** The agent's configuration is one line of JSON between its marks. */
+/** Reads the agent's configuration, which the script holds as one line of JSON. */
 const configIn = (script: string): Record<string, unknown> =>
   JSON.parse(/<<'SLIPWAY_CONFIG'\n(.*)\nSLIPWAY_CONFIG/.exec(script)?.[1] ?? '{}');
 
-it('runs only a file with the announced digest', async () => {
+it('does not run a file without the announced digest, and retries', async () => {
   machines = bootingMachines();
   machines.addSystemd();
-  let sent = '// an agent of somebody else';
+  let served = '// another agent';
   const server = createServer((_, reply) => {
-    reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(sent);
+    reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(served);
   });
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const instance = boots(`http://127.0.0.1:${port}`);
-  await says(instance, 'another file than was announced (SHA-256); it is tried again');
+  const instance = boot(`http://127.0.0.1:${port}`);
+  await untilConsoleShows(instance, 'the file does not have the announced SHA-256 digest; retrying');
   expect(existsSync(join(machines.diskOf(instance), '/opt/slipway/agent.mjs'))).toBe(false);
   expect(instance.console).not.toContain('starting the agent');
-  sent = agent;
-  await says(instance, 'starting the agent');
+  served = agent;
+  await untilConsoleShows(instance, 'starting the agent');
   server.close();
 });

@@ -1,10 +1,10 @@
 /**
- * The user-data script of a machine's first boot: fetches the agent from the control plane and
- * starts it. The image needs only Node, and something that runs user-data, such as cloud-init.
+ * Builds the user-data script, which at a machine's first boot fetches the agent from the control
+ * plane and starts it. The image needs only Node and a tool that runs user-data, like cloud-init.
  *
- * Everybody who may describe the machine, and every process on it, can read user-data. So the only
- * secret of ours in it is the enrolment token, which is valid for this one instance and useless
- * once its agent has used its credential.
+ * Every process on the machine, and everyone who may describe the machine, can read user-data. So
+ * its only Slipway secret is the enrolment token. The token is valid for this one instance, and
+ * useless after the agent has used its credential.
  */
 import { join } from 'node:path/posix';
 import { agentIdentity } from '../agent-config.ts';
@@ -12,7 +12,7 @@ import type { EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
 import { type Ec2Spec, ec2Spec } from './spec.ts';
 
-/** The provider's limit, before base64. */
+/** EC2's limit for user-data, before base64. */
 export const max_user_data_bytes = 16_384;
 
 const home = '/var/lib/slipway';
@@ -50,14 +50,15 @@ function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Sp
 }
 
 /**
- * Writes a text to a file verbatim. The text cannot contain the end mark: JSON has no line breaks,
- * the programs are ours, and pools do not know the mark.
+ * Returns a here-document that writes the text to a file. The text cannot contain the end mark:
+ * JSON has no line breaks, our own programs do not contain it, and the mark of a pool's script
+ * holds the instance id, which the pool cannot know.
  */
-const written = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
+const hereDocument = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
 
 /**
- * Tries each address of the control plane once. The file must have the digest from the launch
- * request.
+ * A program that tries each address of the control plane once. It rejects a file whose digest is
+ * not the one in this script.
  */
 const fetchProgram = (digest: string) => `const { createHash } = require('node:crypto');
 const { readFileSync, renameSync, writeFileSync } = require('node:fs');
@@ -65,23 +66,23 @@ const { rootCertificates } = require('node:tls');
 const { server_url, other_server_urls, ca } = JSON.parse(readFileSync('${onMachine.config}', 'utf8'));
 const get = (base) => new Promise((resolve, reject) => {
   const url = new URL(base.replace(/\\/+$/, '') + '${bundlePath}?sha256=${digest}');
-  const { get: ask } = require(url.protocol === 'https:' ? 'node:https' : 'node:http');
-  const asked = ask(url, { timeout: 10000, ...(ca && { ca: [...rootCertificates, ca] }) }, (reply) => {
+  const { get: send } = require(url.protocol === 'https:' ? 'node:https' : 'node:http');
+  const request = send(url, { timeout: 10000, ...(ca && { ca: [...rootCertificates, ca] }) }, (reply) => {
     const parts = [];
     const isAgent = reply.statusCode === 200 && /javascript/.test(reply.headers['content-type']);
     let bytes = 0;
     reply.on('error', reject).on('data', (part) => {
-      if ((bytes += part.length) > ${maxBundleBytes}) asked.destroy(new Error('it sends too much'));
+      if ((bytes += part.length) > ${maxBundleBytes}) request.destroy(new Error('the response is too large'));
       parts.push(part);
     });
     reply.on('end', () => {
       const whole = Buffer.concat(parts);
-      if (!isAgent) reject(new Error('it answered ' + reply.statusCode));
-      else if (createHash('sha256').update(whole).digest('hex') !== '${digest}') reject(new Error('it sent another file than was announced (SHA-256)'));
+      if (!isAgent) reject(new Error('the server answered ' + reply.statusCode));
+      else if (createHash('sha256').update(whole).digest('hex') !== '${digest}') reject(new Error('the file does not have the announced SHA-256 digest'));
       else resolve(whole);
     });
   });
-  asked.on('timeout', () => asked.destroy(new Error('no answer'))).on('error', reject);
+  request.on('timeout', () => request.destroy(new Error('no answer'))).on('error', reject);
 });
 (async () => {
   for (const address of [server_url, ...other_server_urls]) {
@@ -96,7 +97,7 @@ const get = (base) => new Promise((resolve, reject) => {
   process.exitCode = 1;
 })();`;
 
-/** Prints an agent's exit reason on the console, the only place that can be read from outside. */
+/** Prints the agent's exit reason on the console, because only that can be read from outside. */
 const lastWordProgram = `const { existsSync, readFileSync } = require('node:fs');
 if (existsSync('${onMachine.exit}')) {
   const { code, reason } = JSON.parse(readFileSync('${onMachine.exit}', 'utf8'));
@@ -104,8 +105,8 @@ if (existsSync('${onMachine.exit}')) {
 }`;
 
 /**
- * systemd does not restart the agent for exit codes that would repeat: the control plane decides
- * about another try.
+ * systemd does not restart the agent after exit codes that a restart would only repeat. The control
+ * plane decides whether another instance follows.
  */
 const unit = `[Unit]
 Description=Slipway agent
@@ -129,25 +130,25 @@ export function userData(target: EnsureTarget, digest: string): string {
   const prepare =
     spec.prepare === undefined
       ? ''
-      : `${written(onMachine.prepare, `SLIPWAY_${target.node_instance_id}`, spec.prepare)}
+      : `${hereDocument(onMachine.prepare, `SLIPWAY_${target.node_instance_id}`, spec.prepare)}
 (umask 022; cd ${home}; sh ${onMachine.prepare} </dev/null) || failed prepare_failed "the pool's prepare exited with code $?"
 `;
   return `#!/bin/sh
-# Slipway: takes this machine's agent from the control plane and starts it. Run once, as root.
+# Slipway: fetches this machine's agent from the control plane and starts it. Runs once, as root.
 umask 077
 failed() { echo "slipway: boot failed: $1: $2"; exit 1; }
-mkdir -p ${onMachine.work} ${onMachine.temporary} || failed disk_unwritable "nothing can be written below ${home}"
-mkdir -m 755 -p ${onMachine.programs} || failed disk_unwritable "nothing can be written below ${onMachine.programs}"
-${written(onMachine.config, 'SLIPWAY_CONFIG', JSON.stringify(agentConfig(target, spec)))}
+mkdir -p ${onMachine.work} ${onMachine.temporary} || failed disk_unwritable "cannot write below ${home}"
+mkdir -m 755 -p ${onMachine.programs} || failed disk_unwritable "cannot write below ${onMachine.programs}"
+${hereDocument(onMachine.config, 'SLIPWAY_CONFIG', JSON.stringify(agentConfig(target, spec)))}
 ${prepare}PATH="$PATH:/usr/local/bin:/snap/bin"
-node=$(command -v node || command -v nodejs) || failed node_missing "there is no Node on this machine: use an image with Node 20 or newer, or install it in the pool's prepare"
-"$node" -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || failed node_too_old "the agent wants Node 20 or newer, and this is $("$node" --version)"
-${written(onMachine.fetch, 'SLIPWAY_FETCH', fetchProgram(digest))}
-${written(onMachine.last_word, 'SLIPWAY_LAST_WORD', lastWordProgram)}
-said=
-until why=$("$node" ${onMachine.fetch} 2>&1); do
-  [ "$why" = "$said" ] || echo "slipway: $why; it is tried again"
-  said=$why
+node=$(command -v node || command -v nodejs) || failed node_missing "there is no Node.js on this machine: use an image with Node.js 20 or newer, or install it in the pool's prepare"
+"$node" -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || failed node_too_old "the agent needs Node.js 20 or newer, but this is $("$node" --version)"
+${hereDocument(onMachine.fetch, 'SLIPWAY_FETCH', fetchProgram(digest))}
+${hereDocument(onMachine.last_word, 'SLIPWAY_LAST_WORD', lastWordProgram)}
+reported=
+until problem=$("$node" ${onMachine.fetch} 2>&1); do
+  [ "$problem" = "$reported" ] || echo "slipway: $problem; retrying"
+  reported=$problem
   sleep 5
 done
 echo "slipway: starting the agent"

@@ -2,7 +2,7 @@ import { Compile } from 'typebox/compile';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../base/ids.ts';
-import { type DriverWorld, describeDriver } from '../conformance.ts';
+import { type DriverFixture, describeDriver } from '../conformance.ts';
 import type { EnsureTarget } from '../driver.ts';
 import { createExternalDriver } from './external-driver.ts';
 
@@ -25,23 +25,23 @@ const target = (installation_id: string): EnsureTarget => ({
   },
 });
 
-async function externalWorld(): Promise<DriverWorld> {
+async function externalFixture(): Promise<DriverFixture> {
   const revoked = new Set<string>();
   return {
-    open: () => createExternalDriver({ revoked: async (id) => revoked.has(id) }),
+    open: () => createExternalDriver({ isRevoked: async (id) => revoked.has(id) }),
     target,
     machines: async () => 0,
     killMachine: async () => {},
-    halfDone: [],
+    partialLaunches: [],
     beforeProof: async ({ node_instance_id }) => void revoked.add(node_instance_id),
     close: async () => {},
   };
 }
 
-describeDriver('external', externalWorld, { may_hang: false });
+describeDriver('external', externalFixture, { may_hang: false });
 
-it('proves only the revocation', async () => {
-  const driver = createExternalDriver({ revoked: async () => true });
+it('refuses to prove absence or cleanliness', async () => {
+  const driver = createExternalDriver({ isRevoked: async () => true });
   for (const kind of ['absent', 'clean'] as const) {
     expect(await driver.prove(target('i'), { kind, nonce: 'n' })).toMatchObject({
       outcome: 'failed',
@@ -50,16 +50,16 @@ it('proves only the revocation', async () => {
   }
 });
 
-it('checks this very instance', async () => {
+it('checks the credentials of the given instance', async () => {
   const checked: string[] = [];
-  const driver = createExternalDriver({ revoked: async (id) => checked.push(id) > 0 });
-  const one = target('i');
-  await driver.prove(one, { kind: 'revoked', nonce: 'n' });
-  expect(checked).toEqual([one.node_instance_id]);
+  const driver = createExternalDriver({ isRevoked: async (id) => checked.push(id) > 0 });
+  const machine = target('i');
+  await driver.prove(machine, { kind: 'revoked', nonce: 'n' });
+  expect(checked).toEqual([machine.node_instance_id]);
 });
 
-it('refuses any spec of its own', () => {
-  const schema = Compile(createExternalDriver({ revoked: async () => true }).spec_schema);
+it('refuses a spec with any field', () => {
+  const schema = Compile(createExternalDriver({ isRevoked: async () => true }).spec_schema);
   expect(schema.Check({})).toBe(true);
   expect(schema.Check({ command: ['x'] })).toBe(false);
 });

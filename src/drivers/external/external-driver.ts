@@ -1,6 +1,7 @@
 /**
- * Machines that others provide and remove. We enrol, supervise, drain and quarantine them. The
- * driver cannot reach them, so it can only prove that an instance's credential is revoked.
+ * The driver of machines that users provide and remove. The control plane enrols, supervises,
+ * drains and quarantines them. The driver cannot reach such a machine, so it can only prove that
+ * the instance's credentials are revoked.
  */
 import { Type } from 'typebox';
 import type { NodeInstanceId } from '../../base/ids.ts';
@@ -8,12 +9,12 @@ import type { Driver, DriverDone, ProveOutcome } from '../driver.ts';
 
 export interface ExternalDriverOptions {
   /** Whether every credential of this instance is revoked. */
-  revoked(node_instance_id: NodeInstanceId): Promise<boolean>;
+  isRevoked(node_instance_id: NodeInstanceId): Promise<boolean>;
 }
 
 const done = (message: string) => async (): Promise<DriverDone> => ({ outcome: 'done', message });
 
-export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver {
+export function createExternalDriver({ isRevoked }: ExternalDriverOptions): Driver {
   return {
     name: 'external',
     supervision: 'agent',
@@ -22,18 +23,18 @@ export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver
     final_proof: 'revoked',
     spec_schema: Type.Object({}, { additionalProperties: false }),
     plan: () => [{ phase: 'enrol', label: 'Wait for the machine to enrol', usual_seconds: null, owner_layer: 'node' }],
-    ensure: done('the machine is brought by others; waiting for it to enrol'),
-    // There is no upstream to ask: only the heartbeat shows whether it is alive.
+    ensure: done('waiting for the machine to enrol; Slipway does not start external machines'),
+    // There is no upstream to ask. Only heartbeats show whether the machine is alive.
     observe: async () => ({
       state: 'unknown',
       present: true,
       ready: false,
-      detail: 'only the machine itself can tell',
+      detail: 'only heartbeats show the state of an external machine',
       unseen: true,
     }),
     stop: done('the machine ends its own workload'),
-    clean: done('nothing on the machine is ours to remove'),
-    destroy: done('the machine is not ours to end'),
+    clean: done('Slipway removes nothing from an external machine'),
+    destroy: done('Slipway does not end an external machine'),
     abort: done('nothing was started for this machine'),
     async prove({ node_instance_id }, { kind, nonce }): Promise<ProveOutcome> {
       if (kind !== 'revoked') {
@@ -41,11 +42,11 @@ export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver
           outcome: 'failed',
           owner_layer: 'control_plane',
           code: 'proof_not_offered',
-          message: `an external machine cannot be proven "${kind}": nobody here can look at it`,
+          message: `an external machine cannot be proven "${kind}": Slipway cannot inspect it`,
           retryable: false,
         };
       }
-      if (!(await revoked(node_instance_id))) {
+      if (!(await isRevoked(node_instance_id))) {
         return {
           outcome: 'failed',
           owner_layer: 'control_plane',
@@ -58,7 +59,7 @@ export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver
       return { outcome: 'done', proof: { kind, nonce, checked } };
     },
     diagnose: async () => ({
-      summary: 'an external machine: what it knows comes with its heartbeats and logs',
+      summary: 'an external machine: see its heartbeats and logs',
       certain: false,
       attachments: [],
     }),

@@ -4,6 +4,6 @@ import { processesLeft } from './agent-end.ts';
 test.for([
   [1, '1 process is left'],
   [2, '2 processes are left'],
-] as const)('%i: %s', ([count, words]) => {
-  expect(processesLeft(count)).toBe(words);
+] as const)('counts %i as "%s"', ([count, text]) => {
+  expect(processesLeft(count)).toBe(text);
 });

@@ -1,18 +1,14 @@
-/**
- * How an instance's agent ended: by its own exit file if there is one, else as its launcher saw it.
- */
+/** Reads why an instance's agent ended: from its exit file, or else from its launcher's record. */
 import { join } from 'node:path';
 import { readLaunch } from './files/launch-record.ts';
 import { files } from './files/node-directory.ts';
 import { readRecord, tailOf } from './files/small-file.ts';
 
 export interface AgentEnd {
-  /**
-   * The agent ended by itself and would end again after a restart; it was not killed from outside.
-   */
-  by_itself: boolean;
+  /** True if the agent exited by itself, so that a restart would end the same way. */
+  exited_by_itself: boolean;
   summary: string;
-  /** The agent's own code. */
+  /** The error code from the agent's exit file. */
   code?: string;
 }
 
@@ -23,32 +19,32 @@ export const processesLeft = (count: number): string =>
 const max_last_lines = 2;
 const max_length = 300;
 
-/** The end of the last output usually says why. */
+/** The last lines of the output usually contain the cause. */
 function lastOutput(last_output: unknown): string {
   const lines = Array.isArray(last_output) ? last_output.map((line) => String(line).trim()).filter(Boolean) : [];
-  const said = lines.slice(-max_last_lines).join(' · ');
-  return said.length > max_length ? `…${said.slice(1 - max_length)}` : said;
+  const text = lines.slice(-max_last_lines).join(' · ');
+  return text.length > max_length ? `…${text.slice(1 - max_length)}` : text;
 }
 
-export async function agentEnd(directory: string): Promise<AgentEnd | null> {
-  const said = await readRecord(join(directory, files.agent_exit));
-  if (said) {
-    const reason = typeof said.reason === 'string' ? said.reason : 'no reason given';
-    const last = lastOutput(said.last_output);
-    const summary = `${reason}${last && `: ${last}`} (the agent gave up: ${said.code})`;
-    return { by_itself: true, summary, ...(typeof said.code === 'string' && { code: said.code }) };
+export async function readAgentEnd(directory: string): Promise<AgentEnd | null> {
+  const exitFile = await readRecord(join(directory, files.agent_exit));
+  if (exitFile) {
+    const reason = typeof exitFile.reason === 'string' ? exitFile.reason : 'no reason given';
+    const last = lastOutput(exitFile.last_output);
+    const summary = `${reason}${last && `: ${last}`} (the agent gave up: ${exitFile.code})`;
+    return { exited_by_itself: true, summary, ...(typeof exitFile.code === 'string' && { code: exitFile.code }) };
   }
-  const seen = await readRecord(join(directory, files.agent_ended));
+  const record = await readRecord(join(directory, files.agent_ended));
   const { pid } = await readLaunch(directory);
-  if (!seen || seen.pid !== pid) return null;
-  return typeof seen.code === 'number'
-    ? { by_itself: seen.code !== 0, summary: `the agent process exited with code ${seen.code}` }
-    : { by_itself: false, summary: `the agent process was ended by ${seen.signal}` };
+  if (!record || record.pid !== pid) return null;
+  return typeof record.code === 'number'
+    ? { exited_by_itself: record.code !== 0, summary: `the agent process exited with code ${record.code}` }
+    : { exited_by_itself: false, summary: `the agent process was ended by ${record.signal}` };
 }
 
 const max_bytes = 4096;
 
-/** The last lines of an output, short enough for a message. */
+/** Returns the last lines of an output file, short enough for a message. */
 export async function lastLines(path: string, count: number): Promise<string> {
   const text = (await tailOf(path, max_bytes)) ?? '';
   return text.trimEnd().split('\n').slice(-count).join('\n');

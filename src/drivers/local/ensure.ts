@@ -1,11 +1,12 @@
 /**
- * Starts an instance's agent, once. A repeated call finds the directory and process by their tags.
+ * Starts an instance's agent once. A repeated call finds the directory and the process by their
+ * tags.
  *
- * An agent that ended by itself (it gave up, its set-up failed, it crashed) is not restarted: the
- * pool's `attempts` decide about another instance. An agent that vanished (killed, host rebooted)
- * is launched again a few times, after its remaining processes were killed. The exit code tells the
- * two cases apart. Only the launcher learns the exit code, a moment after the process is gone, so a
- * call waits while the launcher is alive.
+ * An agent that exited by itself (it gave up, its set-up failed, it crashed) is not restarted: the
+ * pool's `attempts` decide whether another instance follows. An agent that was killed, or that a
+ * host reboot ended, is launched again a few times, after its remaining processes were killed. The
+ * exit code distinguishes the two cases. Only the launcher learns it, shortly after the process has
+ * ended, so a call waits while the launcher is alive.
  */
 
 import { writeFileSync } from 'node:fs';
@@ -15,7 +16,7 @@ import { now } from '../../base/clock.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
 import { launchEnv } from '../workload-spec.ts';
-import { agentEnd, lastLines } from './agent-end.ts';
+import { lastLines, readAgentEnd } from './agent-end.ts';
 import { exclusively } from './files/exclusive.ts';
 import { readLaunch } from './files/launch-record.ts';
 import { claimDirectory, directoryOf, files } from './files/node-directory.ts';
@@ -25,20 +26,11 @@ import { environmentOf, idsOf, type LocalHost, lockName } from './local-host.ts'
 import { spawnDetached } from './processes/spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
-/**
- * Everything that the workload writes to by default: its working directory, `HOME` and `TMPDIR`.
- */
+/** The directories that the workload writes to by default: working directory, `HOME`, `TMPDIR`. */
 const workloadDirectories = (directory: string) => [files.temporary, files.work].map((name) => join(directory, name));
 
-/** The files of the agent. Anything else in the directory was left by the workload. */
-const keptWithInstance = [
-  files.marker,
-  files.agent_config,
-  files.agent_output,
-  files.launch,
-  files.temporary,
-  files.work,
-];
+/** The agent's entries in the directory. All others belong to the workload. */
+const agentEntries = [files.marker, files.agent_config, files.agent_output, files.launch, files.temporary, files.work];
 
 function agentConfig(target: EnsureTarget, directory: string) {
   const spec = localSpec(target.spec);
@@ -47,7 +39,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
     dir: directory,
     work_dir: join(directory, files.work),
     workload_dirs: workloadDirectories(directory),
-    dir_keeps: keptWithInstance,
+    dir_keeps: agentEntries,
     output_file: join(directory, files.agent_output),
     setup: spec.setup ?? null,
     command: spec.command ?? null,
@@ -58,15 +50,14 @@ function agentConfig(target: EnsureTarget, directory: string) {
   };
 }
 
-/** Launches an instance's agent. */
 async function launch(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
   const { launches } = await readLaunch(directory);
-  for (const each of workloadDirectories(directory)) await mkdir(each, { recursive: true, mode: 0o700 });
+  for (const path of workloadDirectories(directory)) await mkdir(path, { recursive: true, mode: 0o700 });
   await rm(join(directory, files.agent_ended), { force: true });
   await writeRecord(join(directory, files.agent_config), agentConfig(target, directory));
   await writeRecord(join(directory, files.launch), { launches: launches + 1, pid: null, start: null });
   const pid = await spawnAgent(host, target, directory).catch(async (error: unknown) => {
-    // A process that never ran does not count: only agents that ran and vanished use up launches.
+    // The process never ran, so this try does not count as a launch.
     await writeRecord(join(directory, files.launch), { launches, pid: null, start: null });
     throw error;
   });
@@ -94,37 +85,37 @@ const spawnAgent = (host: LocalHost, target: EnsureTarget, directory: string) =>
     },
   });
 
-/** Only the launcher learns the exit code, so it is written where every later server finds it. */
+/** Only the launcher learns the exit code, so it records the code for later server processes. */
 function recordEnd(host: LocalHost, target: EnsureTarget, directory: string, ended: object): void {
   try {
     writeFileSync(join(directory, files.agent_ended), JSON.stringify(ended), { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    // Already destroyed, or replaced: no longer needed. A full disk costs the diagnosis a line, and
-    // must not crash the server.
+    // The directory was removed or the record exists, so this one is not needed. Other errors, such
+    // as a full disk, must not crash the server.
     if (['ENOENT', 'EEXIST'].includes(errorCode(error) ?? '')) return;
     host.log('could not record the end of an agent process', { ...idsOf(target), error: String(error) });
   }
 }
 
 const max_launches = 3;
-const soon_seconds = 0.1;
+const poll_seconds = 0.1;
 
 export async function ensure(host: LocalHost, target: EnsureTarget): Promise<DriverOutcome> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
-  const outcome = await exclusively(lockName(target), () => ensureAlone(host, target, directory));
+  const outcome = await exclusively(lockName(target), () => ensureLocked(host, target, directory));
   return (
-    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'another process is launching this machine' }
+    outcome ?? { outcome: 'wait', retry_seconds: poll_seconds, message: 'another process is launching this machine' }
   );
 }
 
-async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
+async function ensureLocked(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
   await mkdir(host.nodes_dir, { recursive: true, mode: 0o700 });
   const claim = await claimDirectory(directory, target);
-  if (claim === 'of_another') return ofAnother(directory);
-  // A directory made just now has no processes, so a normal launch does not scan for any.
-  if (claim === 'made_now') return launchOrBlame(host, target, directory);
+  if (claim === 'of_another') return foreignDirectoryFailure(directory);
+  // A new directory has no processes, so a normal launch does not scan for them.
+  if (claim === 'made_now') return launchOrFail(host, target, directory);
 
-  const { agent, all } = await host.processes.of(target);
+  const { agent, all } = await host.processes.find(target);
   if (agent) {
     return {
       outcome: 'done',
@@ -133,30 +124,31 @@ async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: str
     };
   }
   const { launches, launcher } = await readLaunch(directory);
-  // Checked before the record is read: a launcher that is gone by now writes nothing more.
-  const may_still_be_recorded = launcher !== null && host.processes.startOf(launcher.pid) === launcher.start;
-  const end = await agentEnd(directory);
-  if (end?.by_itself) return exited(directory, end.summary);
-  if (!end && may_still_be_recorded) {
+  // Check this before reading the record: a launcher that has ended writes no record any more.
+  const may_be_recorded = launcher !== null && host.processes.startOf(launcher.pid) === launcher.start;
+  const end = await readAgentEnd(directory);
+  if (end?.exited_by_itself) return agentExitedFailure(directory, end.summary);
+  if (!end && may_be_recorded) {
     return {
       outcome: 'wait',
-      retry_seconds: soon_seconds,
-      message: `the agent process is gone; server process ${launcher.pid}, which launched it, has not recorded yet how it ended`,
+      retry_seconds: poll_seconds,
+      message: `the agent process has ended; server process ${launcher.pid}, which launched it, has not recorded the exit code yet`,
     };
   }
-  if (launches >= max_launches) return exited(directory, `the agent process vanished ${launches} times`);
+  if (launches >= max_launches)
+    return agentExitedFailure(directory, `the agent process ended without an exit code ${launches} times`);
   if (all.length > 0) {
     host.processes.signal(all, 'SIGKILL');
     return {
       outcome: 'wait',
-      retry_seconds: soon_seconds,
-      message: `ending what a vanished agent left: ${all.length} processes`,
+      retry_seconds: poll_seconds,
+      message: `killing ${all.length} remaining processes of an agent that was killed`,
     };
   }
-  return launchOrBlame(host, target, directory);
+  return launchOrFail(host, target, directory);
 }
 
-async function launchOrBlame(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
+async function launchOrFail(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
   try {
     return await launch(host, target, directory);
   } catch (error) {
@@ -172,7 +164,7 @@ async function launchOrBlame(host: LocalHost, target: EnsureTarget, directory: s
   }
 }
 
-async function exited(directory: string, summary: string): Promise<DriverFailure> {
+async function agentExitedFailure(directory: string, summary: string): Promise<DriverFailure> {
   const lines = await lastLines(join(directory, files.agent_output), 5);
   return {
     outcome: 'failed',
@@ -183,12 +175,12 @@ async function exited(directory: string, summary: string): Promise<DriverFailure
   };
 }
 
-export function ofAnother(directory: string): DriverFailure {
+export function foreignDirectoryFailure(directory: string): DriverFailure {
   return {
     outcome: 'failed',
     owner_layer: 'provider',
     code: 'directory_of_another',
-    message: `${directory} carries the marker of another installation or instance and was left alone`,
+    message: `${directory} has the marker of another installation or instance; it was not touched`,
     retryable: false,
   };
 }

@@ -1,6 +1,4 @@
-/**
- * Turns an operating system error into a driver failure: its owner, and whether a retry can help.
- */
+/** Turns an operating system error into a retryable driver failure. */
 import type { DriverFailure } from '../driver.ts';
 
 export function errorCode(error: unknown): string | null {
@@ -21,7 +19,7 @@ const hostProblems: Record<string, string> = {
   ENOTEMPTY: 'host_directory_busy',
 };
 
-/** An error of the host becomes a value; anything else is a bug and is rethrown. */
+/** Returns a failure for an error of the host. Rethrows any other error, which is a bug. */
 export function hostFailure(error: unknown): DriverFailure {
   const code = errorCode(error);
   if (!(error instanceof Error) || code === null || !/^E[A-Z0-9]+$/.test(code)) throw error;
@@ -30,8 +28,7 @@ export function hostFailure(error: unknown): DriverFailure {
     owner_layer: 'provider',
     code: hostProblems[code] ?? 'host_error',
     message: `the host refused: ${error.message}`,
-    // The request is right, so a retry helps after an operator frees space or restores a
-    // permission.
+    // A retry can succeed after an operator frees space or restores a permission.
     retryable: true,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Read-only calls: the state of an instance (`observe`), proof of its absence (`prove`), and
- * everything of ours (`list_owned`).
+ * The driver's read-only calls: the state of an instance (`observe`), proof of its absence
+ * (`prove`), all directories and processes of the installation (`list_owned`), and `diagnose`.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { kindOf } from '../../base/files/remove-tree.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { onlyProvesAbsence } from '../answers.ts';
 import type { Diagnosis, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
-import { agentEnd, processesLeft } from './agent-end.ts';
+import { processesLeft, readAgentEnd } from './agent-end.ts';
 import { readLaunch } from './files/launch-record.ts';
 import { directoryOf, files, readMarker } from './files/node-directory.ts';
 import { tailOf } from './files/small-file.ts';
@@ -21,23 +21,29 @@ import { localSpec } from './spec.ts';
 
 export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
   const { host_id } = target.state;
-  // A machine on another host cannot be seen from here, so it is not reported as gone.
+  // A machine on another host cannot be inspected from here, so it is not reported as absent.
   if (typeof host_id === 'string' && host_id !== host.host_id)
-    return { state: 'elsewhere', present: true, ready: false, detail: `it lives on host ${host_id}`, unseen: true };
-  const { agent, all } = await host.processes.of(target);
+    return {
+      state: 'elsewhere',
+      present: true,
+      ready: false,
+      detail: `the machine runs on host ${host_id}`,
+      unseen: true,
+    };
+  const { agent, all } = await host.processes.find(target);
   if (agent) return { state: 'running', present: true, ready: true, detail: `pid ${agent.pid}` };
-  const places = placesOf(host, target);
-  const kinds = await Promise.all(places.map(kindOf));
+  const candidates = directoriesOf(host, target);
+  const kinds = await Promise.all(candidates.map(kindOf));
   if (kinds.every((kind) => kind === 'absent') && all.length === 0)
     return { state: 'absent', present: false, ready: false, detail: null };
-  const directory = places[kinds.indexOf('directory')];
-  // A directory that was only partly removed has lost its own record; the state shows that it ran.
+  const directory = candidates[kinds.indexOf('directory')];
+  // A partly removed directory may have lost its launch record; the state shows that it ran.
   const ranBefore = typeof target.state.pid === 'number';
-  const launched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
-  const end = launched ? await agentEnd(directory) : null;
+  const wasLaunched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
+  const end = wasLaunched ? await readAgentEnd(directory) : null;
   const left = all.length > 0 ? processesLeft(all.length) : null;
   return {
-    state: launched || left ? 'exited' : 'created',
+    state: wasLaunched || left ? 'exited' : 'created',
     present: true,
     ready: false,
     detail: [end?.summary, left].filter((part) => part).join('; ') || null,
@@ -45,12 +51,12 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
 }
 
 /**
- * Servers of one host may have different directories; absence from ours proves nothing about the
- * original one.
+ * Servers of one host may use different directories. So the directory in which the machine was
+ * launched must be checked too.
  */
-function placesOf(host: LocalHost, { node_instance_id, state }: DriverTarget): string[] {
-  const made_at = typeof state.directory === 'string' ? [state.directory] : [];
-  return [...new Set([directoryOf(host.nodes_dir, node_instance_id), ...made_at])];
+function directoriesOf(host: LocalHost, { node_instance_id, state }: DriverTarget): string[] {
+  const launchDirectory = typeof state.directory === 'string' ? [state.directory] : [];
+  return [...new Set([directoryOf(host.nodes_dir, node_instance_id), ...launchDirectory])];
 }
 
 export async function prove(
@@ -59,25 +65,25 @@ export async function prove(
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
   if (kind !== 'absent') return onlyProvesAbsence('local', kind);
-  const { all, looked_at } = await host.processes.of(target);
-  const directories = placesOf(host, target);
+  const { all, examined } = await host.processes.find(target);
+  const directories = directoriesOf(host, target);
   const kinds = await Promise.all(directories.map(kindOf));
   const remaining = directories.filter((_, index) => kinds[index] !== 'absent');
   if (all.length > 0 || remaining.length > 0) {
     const pids = all.map(({ pid }) => pid).join(', ');
-    const left = [pids && `processes ${pids}`, ...remaining].filter((part) => part).join(' and ');
+    const resources = [pids && `processes ${pids}`, ...remaining].filter((part) => part).join(' and ');
     return {
       outcome: 'failed',
       owner_layer: 'provider',
       code: 'not_absent',
-      message: `still there on host ${host.host_id}: ${left}`,
+      message: `still there on host ${host.host_id}: ${resources}`,
       retryable: true,
     };
   }
   const checked = [
     {
-      what: `processes of host ${host.host_id} that carry ${tagNames.node_instance_id}=${target.node_instance_id}, descend from one or work in its directory`,
-      seen: `none of ${looked_at}`,
+      what: `processes of host ${host.host_id} with the tag ${tagNames.node_instance_id}=${target.node_instance_id}, their descendants, and processes in the instance's directory`,
+      seen: `none of ${examined}`,
     },
     ...directories.map((path) => ({ what: `directory ${path} on host ${host.host_id}`, seen: 'does not exist' })),
   ];
@@ -104,7 +110,7 @@ export async function listOwned(host: LocalHost, installation_id: string): Promi
     withDirectory.add(node_instance_id);
     owned.push({ resource: directory, kind: 'directory', node_id, node_instance_id });
   }
-  for (const { pid, tags } of await host.processes.rows()) {
+  for (const { pid, tags } of await host.processes.readAll()) {
     if (tags?.installation_id !== installation_id || withDirectory.has(tags.node_instance_id)) continue;
     owned.push({
       resource: `pid:${pid}`,
@@ -120,20 +126,19 @@ type Attachment = Diagnosis['attachments'][number];
 
 const max_attachment_bytes = 16_384;
 const max_outputs = 8;
-/** Outputs and small records. Never the agent's configuration, which holds a secret. */
+/** A diagnosis contains outputs and small records, but not the agent's secret configuration. */
 const isOutput = /\.(out|log)$/;
 const records = [files.agent_exit, files.agent_ended, files.launch, files.clean_run, files.clean_status];
 
 /**
- * Collects what only the machine has: its last lines, its processes, and how its agent ended. Works
- * on a dead machine too.
+ * Collects what only the machine knows: its last lines, its processes, and how its agent ended.
+ * Works on an ended machine too.
  */
 export async function diagnose(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
   try {
     return await collect(host, target);
   } catch (error) {
-    // A failing diagnosis must not block the release that needs it; its error becomes the
-    // diagnosis.
+    // A failed diagnosis must not block the release, so its error becomes the diagnosis.
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return { summary: 'the diagnosis itself failed', certain: false, attachments: [{ name: 'error', text }] };
   }
@@ -141,7 +146,7 @@ export async function diagnose(host: LocalHost, target: DriverTarget): Promise<D
 
 async function collect(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
-  const found = await host.processes.of(target);
+  const found = await host.processes.find(target);
   if ((await kindOf(directory)) !== 'directory') {
     return {
       summary: 'the directory of this instance does not exist',
@@ -150,14 +155,19 @@ async function collect(host: LocalHost, target: DriverTarget): Promise<Diagnosis
     };
   }
   const { launches } = await readLaunch(directory);
-  const end = await agentEnd(directory);
+  const end = await readAgentEnd(directory);
   const asked_to_stop = typeof target.state.stop_asked_at_ms === 'number';
   return {
     summary: summaryOf(found, launches, end?.summary ?? null),
-    // Nothing restarts an agent while its registration is awaited, so waiting longer cannot help.
+    // Nothing restarts an agent while the control plane waits for its registration, so a longer
+    // wait cannot help.
     certain: launches > 0 && !found.agent && !asked_to_stop,
     ...(!found.agent && end?.code && { code: end.code }),
-    attachments: [...(await outputs(directory)), ...(await nodeLog(directory)), ...processList(found, target.spec)],
+    attachments: [
+      ...(await readOutputs(directory)),
+      ...(await readNodeLog(directory)),
+      ...processList(found, target.spec),
+    ],
   };
 }
 
@@ -166,10 +176,10 @@ function summaryOf({ agent, all }: InstanceProcesses, launches: number, end: str
     return `the agent process ${agent.pid} runs, with ${all.length - 1} more ${all.length === 2 ? 'process' : 'processes'} of the instance`;
   if (launches === 0) return 'the agent was never launched';
   const left = all.length > 0 ? `; ${processesLeft(all.length)}` : '';
-  return `${end ?? 'the agent process is gone and left no word'}${left}`;
+  return `${end ?? 'the agent process has ended and left no reason'}${left}`;
 }
 
-async function outputs(directory: string): Promise<Attachment[]> {
+async function readOutputs(directory: string): Promise<Attachment[]> {
   const names = (await readdir(directory)).filter((name) => isOutput.test(name)).sort();
   const attachments: Attachment[] = [];
   for (const name of [...names.slice(0, max_outputs), ...records]) {
@@ -179,8 +189,8 @@ async function outputs(directory: string): Promise<Attachment[]> {
   return attachments;
 }
 
-/** The last lines of set-up and command, which the server may never have received. */
-async function nodeLog(directory: string): Promise<Attachment[]> {
+/** Reads the last log lines from the spool, because the server may not have received them. */
+async function readNodeLog(directory: string): Promise<Attachment[]> {
   const spool = join(directory, files.agent_spool);
   if ((await kindOf(spool)) !== 'directory') return [];
   const newest = (await readdir(spool))
@@ -191,7 +201,7 @@ async function nodeLog(directory: string): Promise<Attachment[]> {
   return text ? [{ name: 'node.log', text }] : [];
 }
 
-/** Scripts and arguments are for admins only, and everybody can read a diagnosis. */
+/** Hides scripts and arguments: only admins may see them, but every user can read a diagnosis. */
 function processList({ all }: InstanceProcesses, spec: unknown): Attachment[] {
   if (all.length === 0) return [];
   const { setup, clean, command = [] } = localSpec(spec);

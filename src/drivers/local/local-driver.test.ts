@@ -6,13 +6,13 @@ import { systemClock } from '../../base/clock.ts';
 import { handle } from '../conformance.ts';
 import type { DriverTarget } from '../driver.ts';
 import { createLocalDriver } from './local-driver.ts';
-import { alive, type LocalWorld, localWorld, plant, standInAgent, until } from './testing/local-world.ts';
+import { alive, type LocalFixture, localFixture, plant, standInAgent, until } from './testing/local-fixture.ts';
 
-let world: LocalWorld;
+let fixture: LocalFixture;
 beforeEach(async () => {
-  world = await localWorld();
+  fixture = await localFixture();
 });
-afterEach(() => world.close());
+afterEach(() => fixture.close());
 
 const tagsOf = ({ installation_id, node_instance_id }: DriverTarget) => ({
   SLIPWAY_INSTALLATION_ID: installation_id,
@@ -21,14 +21,14 @@ const tagsOf = ({ installation_id, node_instance_id }: DriverTarget) => ({
 
 describe('launch', () => {
   it('passes the configuration in a file that only its owner can read', async () => {
-    const target = world.withSpec({
+    const target = fixture.withSpec({
       setup: 'true',
       command: ['/bin/sleep', '1000'],
       env: { A: 'b' },
       clean: 'rm -f x',
     });
-    await handle(world, target).done('ensure');
-    const config = world.file(target, 'agent.json');
+    await handle(fixture, target).done('ensure');
+    const config = fixture.file(target, 'agent.json');
     expect((await stat(config)).mode & 0o777).toBe(0o600);
     expect(JSON.parse(await readFile(config, 'utf8'))).toEqual({
       server_url: 'http://127.0.0.1:1',
@@ -44,11 +44,11 @@ describe('launch', () => {
       name: 'node-1',
       correlation_id: target.correlation_id,
       workflow_id: target.workflow_id,
-      dir: world.directory(target),
-      work_dir: world.file(target, 'work'),
-      workload_dirs: [world.file(target, 'tmp'), world.file(target, 'work')],
+      dir: fixture.directory(target),
+      work_dir: fixture.file(target, 'work'),
+      workload_dirs: [fixture.file(target, 'tmp'), fixture.file(target, 'work')],
       dir_keeps: ['slipway.json', 'agent.json', 'agent.out', 'launch.json', 'tmp', 'work'],
-      output_file: world.file(target, 'agent.out'),
+      output_file: fixture.file(target, 'agent.out'),
       setup: 'true',
       command: ['/bin/sleep', '1000'],
       clean: 'rm -f x',
@@ -58,10 +58,10 @@ describe('launch', () => {
     });
   });
 
-  it("passes nothing of the server's environment", async () => {
+  it("passes only PATH and LANG of the server's environment", async () => {
     process.env.SECRET_OF_THE_SERVER = 'hush';
-    const target = world.withSpec({});
-    await handle(world, target).done('ensure');
+    const target = fixture.withSpec({});
+    await handle(fixture, target).done('ensure');
     delete process.env.SECRET_OF_THE_SERVER;
     const environ = await readFile(`/proc/${target.state.pid}/environ`, 'utf8');
     const names = environ
@@ -79,17 +79,17 @@ describe('launch', () => {
         'TMPDIR',
       ].sort(),
     );
-    expect(environ).toContain(`HOME=${world.file(target, 'work')}\0`);
+    expect(environ).toContain(`HOME=${fixture.file(target, 'work')}\0`);
   });
 
-  it('blames the host if the agent cannot be started there', async () => {
+  it('fails with owner provider if the agent command does not exist', async () => {
     const driver = createLocalDriver({
-      nodes_dir: world.nodes_dir,
+      nodes_dir: fixture.nodes_dir,
       agent_command: ['/no/such/agent'],
       host_id: 'host-a',
       clock: systemClock,
     });
-    const target = world.withSpec({});
+    const target = fixture.withSpec({});
     expect(await driver.ensure(target)).toMatchObject({
       outcome: 'failed',
       owner_layer: 'provider',
@@ -99,70 +99,69 @@ describe('launch', () => {
     expect(await driver.ensure({ ...target, state: {} })).toMatchObject({ code: 'agent_command_missing' });
   });
 
-  it('blames the host, retryable, if it cannot create a directory', async () => {
-    const driver = world.open();
-    await rm(world.nodes_dir, { recursive: true });
-    await writeFile(world.nodes_dir, 'a file where a directory should be');
-    expect(await driver.ensure(world.withSpec({}))).toMatchObject({
+  it('fails retryably with owner provider if it cannot create a directory', async () => {
+    const driver = fixture.open();
+    await rm(fixture.nodes_dir, { recursive: true });
+    await writeFile(fixture.nodes_dir, 'a file where a directory should be');
+    expect(await driver.ensure(fixture.withSpec({}))).toMatchObject({
       outcome: 'failed',
       owner_layer: 'provider',
       retryable: true,
     });
   });
 
-  it('leaves a directory with a foreign marker alone', async () => {
-    const target = world.withSpec({});
-    await mkdir(world.directory(target), { recursive: true });
-    await writeFile(world.file(target, 'slipway.json'), JSON.stringify({ ...target, installation_id: 'another' }));
+  it('does not touch a directory with the marker of another installation', async () => {
+    const target = fixture.withSpec({});
+    await mkdir(fixture.directory(target), { recursive: true });
+    await writeFile(fixture.file(target, 'slipway.json'), JSON.stringify({ ...target, installation_id: 'another' }));
     for (const call of ['ensure', 'destroy'] as const) {
-      expect(await handle(world, target).ended(call)).toMatchObject({
+      expect(await handle(fixture, target).ended(call)).toMatchObject({
         outcome: 'failed',
         code: 'directory_of_another',
       });
     }
-    expect(await world.machines(target)).toBe(0);
-    await stat(world.file(target, 'slipway.json'));
+    expect(await fixture.machines(target)).toBe(0);
+    await stat(fixture.file(target, 'slipway.json'));
   });
 
-  it.each(['../escape', 'a/b', '.', '', 'x'.repeat(200)])('never makes a path of the id %j', async (id) => {
-    const target = { ...world.withSpec({}), node_instance_id: id as DriverTarget['node_instance_id'] };
-    await expect(world.open().ensure(target)).rejects.toThrow('plain name');
-    await expect(world.open().destroy(target)).rejects.toThrow('plain name');
+  it.each(['../escape', 'a/b', '.', '', 'x'.repeat(200)])('refuses the unsafe instance id %j', async (id) => {
+    const target = { ...fixture.withSpec({}), node_instance_id: id as DriverTarget['node_instance_id'] };
+    await expect(fixture.open().ensure(target)).rejects.toThrow('plain name');
+    await expect(fixture.open().destroy(target)).rejects.toThrow('plain name');
   });
 });
 
 describe('an agent that ends', () => {
-  it('by giving up is not launched again, and its reason is passed on', async () => {
-    const target = world.withSpec({ setup: 'echo no such licence; exit 7' });
-    const machine = handle(world, target);
+  it('by giving up is not launched again, and the diagnosis contains its reason', async () => {
+    const target = fixture.withSpec({ setup: 'echo no such licence; exit 7' });
+    const machine = handle(fixture, target);
     await machine.done('ensure');
-    // Wait for its exit file first: a process that a busy host has not quite started looks as if it
-    // had ended.
-    await until(() => existsSync(world.file(target, 'agent.exit.json')), 'the agent says that it gives up');
-    await until(async () => (await world.machines(target)) === 0, 'agent gave up');
+    // Wait for the exit file first: on a busy host, a process that has not started yet looks ended.
+    await until(() => existsSync(fixture.file(target, 'agent.exit.json')), 'the agent wrote its exit file');
+    await until(async () => (await fixture.machines(target)) === 0, 'agent gave up');
     expect(await machine.ended('ensure')).toMatchObject({
       outcome: 'failed',
       owner_layer: 'node',
       code: 'agent_exited',
     });
-    const diagnosis = await world.open().diagnose(target);
+    const diagnosis = await fixture.open().diagnose(target);
     expect(diagnosis, JSON.stringify(diagnosis)).toMatchObject({
       certain: true,
       code: 'setup_failed',
       summary: 'setup exited with code 7: no such licence (the agent gave up: setup_failed)',
     });
     expect(diagnosis.attachments.find(({ name }) => name === 'agent.out')?.text).toContain('no such licence');
-    expect(await world.machines(target)).toBe(0);
+    expect(await fixture.machines(target)).toBe(0);
   });
 
-  it('by crashing is identified by its exit code, also by another server', async () => {
-    const target = world.withSpec({});
-    const crashing = await localWorld({ agent_command: ['/bin/sh', '-c', 'echo boom >&2; exit 9', 'agent'] });
+  it('by crashing is not launched again, and its exit code is reported', async () => {
+    const target = fixture.withSpec({});
+    const crashing = await localFixture({ agent_command: ['/bin/sh', '-c', 'echo boom >&2; exit 9', 'agent'] });
     await handle(crashing, target).done('ensure');
     await until(async () => {
       const { state, detail } = await crashing.open().observe(target);
       return state === 'exited' && detail !== null;
-    }, 'its end was noted');
+    }, 'its end was recorded');
     expect(await crashing.open().observe(target)).toMatchObject({
       state: 'exited',
       detail: 'the agent process exited with code 9',
@@ -174,19 +173,19 @@ describe('an agent that ends', () => {
     await crashing.close();
   });
 
-  it('without a trace is launched again a few times, never beside its leftovers', async () => {
-    const target = world.withSpec({ command: ['/bin/sleep', '4242'] });
-    const machine = handle(world, target);
-    let left: number[] = [];
+  it('by SIGKILL is launched up to three times, after its remaining processes were killed', async () => {
+    const target = fixture.withSpec({ command: ['/bin/sleep', '4242'] });
+    const machine = handle(fixture, target);
+    let survivors: number[] = [];
     for (const launch of [1, 2, 3]) {
       await machine.done('ensure');
-      expect(await world.machines(target), `launch ${launch}`).toBe(1);
-      for (const pid of left) expect(await alive(pid), `beside launch ${launch}`).toBe(false);
-      await until(async () => (await world.pids(target)).length === 2, 'its command runs');
+      expect(await fixture.machines(target), `launch ${launch}`).toBe(1);
+      for (const pid of survivors) expect(await alive(pid), `survivor at launch ${launch}`).toBe(false);
+      await until(async () => (await fixture.pids(target)).length === 2, 'its command runs');
       process.kill(Number(target.state.pid), 'SIGKILL');
-      await until(async () => (await world.machines(target)) === 0, 'killed');
-      left = await world.pids(target);
-      expect(left, 'the command outlives its agent').toHaveLength(1);
+      await until(async () => (await fixture.machines(target)) === 0, 'killed');
+      survivors = await fixture.pids(target);
+      expect(survivors, 'the command outlives its agent').toHaveLength(1);
     }
     expect(await machine.ended('ensure')).toMatchObject({
       outcome: 'failed',
@@ -194,22 +193,22 @@ describe('an agent that ends', () => {
       code: 'agent_exited',
     });
     await machine.done('destroy');
-    expect(await world.pids(target)).toEqual([]);
+    expect(await fixture.pids(target)).toEqual([]);
   });
 });
 
 describe('another host', () => {
   const elsewhere = () =>
     createLocalDriver({
-      nodes_dir: world.nodes_dir,
+      nodes_dir: fixture.nodes_dir,
       agent_command: standInAgent,
       host_id: 'host-b',
       clock: systemClock,
     });
 
-  it('touches nothing of a node that this host launched, and proves nothing about it', async () => {
-    const target = world.withSpec({});
-    await handle(world, target).done('ensure');
+  it('does not touch or prove anything about a node that another host launched', async () => {
+    const target = fixture.withSpec({});
+    await handle(fixture, target).done('ensure');
     const driver = elsewhere();
     for (const call of ['ensure', 'stop', 'clean', 'destroy', 'abort'] as const) {
       expect(await driver[call](target)).toMatchObject({
@@ -221,21 +220,21 @@ describe('another host', () => {
     expect(await driver.prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ code: 'wrong_host' });
     expect(await driver.observe(target)).toMatchObject({ state: 'unknown', present: true });
     expect((await driver.diagnose(target)).summary).toContain('host-a');
-    expect(await world.machines(target)).toBe(1);
+    expect(await fixture.machines(target)).toBe(1);
   });
 });
 
 describe('another directory on the same host', () => {
   it('proves no absence while the original directory exists', async () => {
-    const target = world.withSpec({});
-    await handle(world, target).done('ensure');
-    await world.killMachine(target);
-    const elsewhere = await localWorld();
+    const target = fixture.withSpec({});
+    await handle(fixture, target).done('ensure');
+    await fixture.killMachine(target);
+    const elsewhere = await localFixture();
     expect(await elsewhere.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({
       code: 'not_absent',
-      message: expect.stringContaining(world.directory(target)),
+      message: expect.stringContaining(fixture.directory(target)),
     });
-    await handle(world, target).done('destroy');
+    await handle(fixture, target).done('destroy');
     expect(await elsewhere.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
     await elsewhere.close();
   });
@@ -243,47 +242,47 @@ describe('another directory on the same host', () => {
 
 describe('list_owned and diagnose', () => {
   it('lists a tagged process without a directory under the same instance', async () => {
-    const target = world.withSpec({});
+    const target = fixture.withSpec({});
     const pid = plant(['/bin/sleep', '1000'], tagsOf(target));
-    expect(await world.open().list_owned(world.installation_id)).toEqual([
+    expect(await fixture.open().list_owned(fixture.installation_id)).toEqual([
       { resource: `pid:${pid}`, kind: 'process', node_id: null, node_instance_id: target.node_instance_id },
     ]);
-    await handle(world, target).done('destroy');
+    await handle(fixture, target).done('destroy');
     await until(async () => !(await alive(pid)), 'planted process ended');
   });
 
   it('lists a live machine once, by its directory', async () => {
-    const target = world.withSpec({});
-    await handle(world, target).done('ensure');
-    await world.ready(target);
+    const target = fixture.withSpec({});
+    await handle(fixture, target).done('ensure');
+    await fixture.ready(target);
     const { node_id, node_instance_id } = target;
-    expect(await world.open().list_owned(world.installation_id)).toEqual([
-      { resource: world.directory(target), kind: 'directory', node_id, node_instance_id },
+    expect(await fixture.open().list_owned(fixture.installation_id)).toEqual([
+      { resource: fixture.directory(target), kind: 'directory', node_id, node_instance_id },
     ]);
   });
 
   it('lists a partly removed directory', async () => {
-    const target = world.withSpec({});
-    await handle(world, target).done('ensure');
-    await world.killMachine(target);
-    await rm(world.file(target, 'agent.json'));
-    expect(await world.open().list_owned(world.installation_id)).toMatchObject([
-      { kind: 'directory', resource: world.directory(target) },
+    const target = fixture.withSpec({});
+    await handle(fixture, target).done('ensure');
+    await fixture.killMachine(target);
+    await rm(fixture.file(target, 'agent.json'));
+    expect(await fixture.open().list_owned(fixture.installation_id)).toMatchObject([
+      { kind: 'directory', resource: fixture.directory(target) },
     ]);
   });
 
-  it('shows outputs and processes, but no secret and no file outside', async () => {
-    const outside = join(world.nodes_dir, '..', 'admin.token');
+  it('diagnoses with outputs and processes, but without secrets and files outside the directory', async () => {
+    const outside = join(fixture.nodes_dir, '..', 'admin.token');
     await writeFile(outside, 'the-admin-token');
     const spooled =
       'mkdir -p ../.agent/spool && echo old >../.agent/spool/1.lines && echo new >../.agent/spool/2.lines';
-    const target = world.withSpec({
+    const target = fixture.withSpec({
       setup: `ln -s ${outside} ../stolen.log; mkfifo ../blocked.log; mkdir ../directory.log; echo hello; ${spooled}`,
       command: ['/bin/sleep', '77'],
     });
-    await handle(world, target).done('ensure');
-    await world.ready(target);
-    const { summary, certain, attachments } = await world.open().diagnose(target);
+    await handle(fixture, target).done('ensure');
+    await fixture.ready(target);
+    const { summary, certain, attachments } = await fixture.open().diagnose(target);
     expect(certain).toBe(false);
     expect(summary).toContain(String(target.state.pid));
     expect(attachments.find(({ name }) => name === 'agent.out')?.text).toContain('hello');

@@ -1,9 +1,10 @@
 /**
- * Runs nodes as supervised processes of this host, each in its own directory with the real agent.
+ * Runs each node as processes of this host, in its own directory and with the same agent as every
+ * other machine.
  *
- * An instance is found without any record of ours: its directory by name and marker, its processes
- * by the tags in their environment. So a crash between any two steps loses nothing, and kill -9 of
- * the server ends no node.
+ * The driver keeps no records: it finds an instance's directory by name and marker, and its
+ * processes by the tags in their environment. So a crash between any two steps loses nothing, and
+ * kill -9 of the server ends no node.
  */
 import { mkdirSync, realpathSync } from 'node:fs';
 import { env } from 'node:process';
@@ -14,7 +15,7 @@ import { ensure } from './ensure.ts';
 import { hostFailure } from './host-failure.ts';
 import { diagnose, listOwned, observe, prove } from './inspect.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
-import { processTable, readerOf } from './processes/instance-processes.ts';
+import { createReader, processTable } from './processes/instance-processes.ts';
 import type { ProcessReader } from './processes/procfs.ts';
 import { LocalSpec } from './spec.ts';
 import { abort, clean, destroy, stop } from './teardown.ts';
@@ -30,11 +31,11 @@ export interface LocalDriverOptions {
   log?: DriverLog;
   stop_grace_seconds?: number;
   clean_timeout_seconds?: number;
-  /** How processes are read; by default with what this host offers. */
+  /** Reads the process table. Default: /proc, or `ps` on a host without it. */
   processes?: ProcessReader;
 }
 
-/** The boot stages of the machine show what follows the launch. */
+/** The plan has one step, because the machine's boot stages show what follows the launch. */
 const plan = (): PlannedStep[] => [
   { phase: 'launch', label: 'Launching', usual_seconds: 0.5, owner_layer: 'provider' },
 ];
@@ -49,24 +50,24 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     host_id,
     clock,
     log: options.log ?? (() => {}),
-    processes: processTable(clock, nodes_dir, options.processes ?? readerOf(clock, nodes_dir)),
+    processes: processTable(clock, nodes_dir, options.processes ?? createReader(clock, nodes_dir)),
     stop_grace_seconds: options.stop_grace_seconds ?? 10,
     clean_timeout_seconds: options.clean_timeout_seconds ?? 300,
     inherited: { PATH: env.PATH ?? '/usr/local/bin:/usr/bin:/bin', LANG: env.LANG ?? 'C.UTF-8' },
   };
 
   /**
-   * A node's processes and files exist only on the host that launched it; any other host would see
-   * nothing.
+   * A node's processes and files exist only on the host that launched it. On any other host it
+   * would look absent.
    */
-  const launchedElsewhere = ({ state }: DriverTarget): string | null =>
+  const otherHostOf = ({ state }: DriverTarget): string | null =>
     typeof state.host_id === 'string' && state.host_id !== host_id ? state.host_id : null;
 
-  const wrongHost = (elsewhere: string): DriverFailure => ({
+  const wrongHost = (otherHost: string): DriverFailure => ({
     outcome: 'failed',
     owner_layer: 'provider',
     code: 'wrong_host',
-    message: `this node belongs to host ${elsewhere}, and this is host ${host_id}`,
+    message: `the node runs on host ${otherHost}; this is host ${host_id}`,
     retryable: true,
   });
 
@@ -75,8 +76,8 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
       call: (host: LocalHost, target: T, ...rest: Rest) => Promise<Outcome>,
     ) =>
     async (target: T, ...rest: Rest): Promise<Outcome | DriverFailure> => {
-      const elsewhere = launchedElsewhere(target);
-      if (elsewhere !== null) return wrongHost(elsewhere);
+      const otherHost = otherHostOf(target);
+      if (otherHost !== null) return wrongHost(otherHost);
       try {
         return await call(host, target, ...rest);
       } catch (error) {
@@ -100,14 +101,14 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     prove: onThisHost(prove),
     abort: onThisHost(abort),
     async observe(target) {
-      const elsewhere = launchedElsewhere(target);
-      if (elsewhere === null) return observe(host, target);
-      return unseen(wrongHost(elsewhere).message);
+      const otherHost = otherHostOf(target);
+      if (otherHost === null) return observe(host, target);
+      return unseen(wrongHost(otherHost).message);
     },
     async diagnose(target) {
-      const elsewhere = launchedElsewhere(target);
-      if (elsewhere === null) return diagnose(host, target);
-      return { summary: wrongHost(elsewhere).message, certain: false, attachments: [] };
+      const otherHost = otherHostOf(target);
+      if (otherHost === null) return diagnose(host, target);
+      return { summary: wrongHost(otherHost).message, certain: false, attachments: [] };
     },
     list_owned: (installation_id) => listOwned(host, installation_id),
   };

@@ -4,7 +4,7 @@
  */
 import { becomePlainUser } from '../../../test/support/run/plain-user.ts';
 import { describeDriver } from '../conformance.ts';
-import { localWorld } from './testing/local-world.ts';
+import { localFixture } from './testing/local-fixture.ts';
 
 becomePlainUser();
-describeDriver('local', () => localWorld(), { may_hang: false });
+describeDriver('local', () => localFixture(), { may_hang: false });

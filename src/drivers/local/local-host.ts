@@ -1,4 +1,4 @@
-/** The state that all calls of the local driver share: directories, commands and time limits. */
+/** The directories, commands and time limits that all calls of the local driver share. */
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
@@ -23,7 +23,10 @@ export interface LocalHost {
   inherited: { PATH: string; LANG: string };
 }
 
-/** One lock for every process on this host that launches, cleans or destroys this instance. */
+/**
+ * The name of the lock that all processes on this host share to launch, clean or destroy this
+ * instance.
+ */
 export const lockName = (target: DriverTarget) => `slipway.${target.node_instance_id}`;
 
 /** The ids for log lines about this machine. */
@@ -34,10 +37,7 @@ export const idsOf = ({ node_id, node_instance_id, workflow_id, correlation_id }
   correlation_id,
 });
 
-/**
- * The whole environment of a node's processes. It contains nothing else of the server's, so no
- * secret leaks.
- */
+/** The whole environment of a node's processes. No other variable of the server is passed on. */
 export function environmentOf(
   host: LocalHost,
   target: DriverTarget,

@@ -1,7 +1,4 @@
-/**
- * The `spec` of a local pool: the workload in a node's directory. Unknown fields are refused and
- * every size is bounded.
- */
+/** The schema of a local pool's `spec`: the workload that runs in a node's directory. */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { cleanScript, plainText, setupScript, workloadCommand, workloadEnv } from '../workload-spec.ts';
@@ -18,7 +15,10 @@ export const LocalSpec = Type.Object(
           { name: plainText(128, 1), seconds: Type.Number({ minimum: 0, maximum: 86_400 }) },
           { additionalProperties: false },
         ),
-        { maxItems: 64, description: 'Stages that the agent goes through and reports while it boots.' },
+        {
+          maxItems: 64,
+          description: 'Simulated boot stages, for demonstrations and tests. The agent waits and reports them.',
+        },
       ),
     ),
   },
@@ -28,7 +28,7 @@ export type LocalSpec = Static<typeof LocalSpec>;
 
 const validator = Compile(LocalSpec);
 
-/** The caller must have validated the spec; an invalid one is a bug and must not reach a shell. */
+/** Throws if the spec was not validated before: that is a bug, and must not reach a shell. */
 export function localSpec(spec: unknown): LocalSpec {
   if (validator.Check(spec)) return spec;
   throw new TypeError('the spec of a local node was not validated against its schema');

@@ -1,6 +1,4 @@
-/**
- * Ends an instance: gracefully (`stop`), at once (`abort`), or with everything it has (`destroy`).
- */
+/** Ends an instance: gracefully (`stop`), at once (`abort`), or with its directory (`destroy`). */
 
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +8,7 @@ import { referencesIn } from '../../contract/pool-fields/references.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { literalEnv } from '../workload-spec.ts';
 import { lastLines } from './agent-end.ts';
-import { ofAnother } from './ensure.ts';
+import { foreignDirectoryFailure } from './ensure.ts';
 import { exclusively } from './files/exclusive.ts';
 import { directoryOf, files, removeDirectory } from './files/node-directory.ts';
 import { readRecord, tailOf, writeAtomically, writeRecord } from './files/small-file.ts';
@@ -20,16 +18,17 @@ import type { ProcessRow } from './processes/procfs.ts';
 import { spawnDetached } from './processes/spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
-const soon_seconds = 0.1;
+const poll_seconds = 0.1;
 
 const pidsOf = ({ all }: InstanceProcesses) => all.map(({ pid }) => pid).join(', ');
 
 /**
- * Signals the agent first, which stops its command. Processes left after it are sent SIGTERM once;
- * what is left at the end of the grace period, counted from the first signal, is killed.
+ * Sends SIGTERM to the agent, which stops its command. Processes that outlive the agent get SIGTERM
+ * once. Processes that still run when the grace period, counted from the first signal, is over are
+ * killed.
  */
 export async function stop(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
-  const found = await host.processes.of(target);
+  const found = await host.processes.find(target);
   if (found.all.length === 0) return { outcome: 'done', message: 'no process of this instance runs' };
 
   const now_ms = host.clock.nowMs();
@@ -37,65 +36,62 @@ export async function stop(host: LocalHost, target: DriverTarget): Promise<Drive
   const asked_at_ms = typeof stop_asked_at_ms === 'number' ? stop_asked_at_ms : null;
   const wait = (message: string, signalled: { stragglers_asked: boolean }): DriverOutcome => ({
     outcome: 'wait',
-    retry_seconds: soon_seconds,
+    retry_seconds: poll_seconds,
     message: `${message} (${pidsOf(found)})`,
     state: { ...target.state, host_id: host.host_id, stop_asked_at_ms: asked_at_ms ?? now_ms, ...signalled },
   });
 
   if (asked_at_ms !== null && now_ms - asked_at_ms >= host.stop_grace_seconds * 1000) {
     host.processes.signal(found.all, 'SIGKILL');
-    return wait('killing what did not stop in time', { stragglers_asked: true });
+    return wait('killing processes that did not stop in time', { stragglers_asked: true });
   }
   if (found.agent) {
     if (asked_at_ms === null) host.processes.signal([found.agent], 'SIGTERM');
     return wait('the agent is stopping', { stragglers_asked: false });
   }
   if (stragglers_asked !== true) host.processes.signal(found.all, 'SIGTERM');
-  return wait('the agent has gone, its processes are stopping', { stragglers_asked: true });
+  return wait('the agent has ended, its processes are stopping', { stragglers_asked: true });
 }
 
-/**
- * Kills and checks again at once, so that one call is usually enough. Returns null if nothing is
- * left.
- */
+/** Kills and checks again at once, so that one call is usually enough. Returns null on success. */
 async function killAll(host: LocalHost, target: DriverTarget): Promise<DriverOutcome | null> {
-  const found = await host.processes.of(target);
+  const found = await host.processes.find(target);
   if (found.all.length === 0) return null;
   host.processes.signal(found.all, 'SIGKILL');
-  const left = await host.processes.of(target);
-  if (left.all.length === 0) return null;
-  return { outcome: 'wait', retry_seconds: soon_seconds, message: `killed, not gone yet: ${pidsOf(left)}` };
+  const survivors = await host.processes.find(target);
+  if (survivors.all.length === 0) return null;
+  return { outcome: 'wait', retry_seconds: poll_seconds, message: `killed, still ending: ${pidsOf(survivors)}` };
 }
 
-/** A launch ends with its call, so only the processes that it started have to be ended. */
+/** No launch continues after its call, so only its processes must be ended. */
 export async function abort(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   return (await killAll(host, target)) ?? { outcome: 'done', message: 'no process of this instance runs' };
 }
 
 export async function destroy(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
-  const outcome = await exclusively(lockName(target), () => destroyAlone(host, target, directory));
+  const outcome = await exclusively(lockName(target), () => destroyLocked(host, target, directory));
   return (
-    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'another process is working on this machine' }
+    outcome ?? { outcome: 'wait', retry_seconds: poll_seconds, message: 'another process is working on this machine' }
   );
 }
 
-async function destroyAlone(host: LocalHost, target: DriverTarget, directory: string): Promise<DriverOutcome> {
-  const alive = await killAll(host, target);
-  if (alive) return alive;
+async function destroyLocked(host: LocalHost, target: DriverTarget, directory: string): Promise<DriverOutcome> {
+  const waitForEnd = await killAll(host, target);
+  if (waitForEnd) return waitForEnd;
   const removal = await removeDirectory(directory, target);
-  if (removal === 'of_another') return ofAnother(directory);
+  if (removal === 'of_another') return foreignDirectoryFailure(directory);
   if (removal === 'written_meanwhile') {
     return {
       outcome: 'wait',
-      retry_seconds: soon_seconds,
+      retry_seconds: poll_seconds,
       message: `${directory} was written to while it was removed`,
     };
   }
   return { outcome: 'done', message: `processes ended, ${directory} removed` };
 }
 
-/** The name under which the shell is found among the instance's processes. */
+/** Argument 0 of the shell, by which it is found among the instance's processes. */
 const shellName = 'slipway-clean';
 const shellText = [
   `/bin/sh "$1/${files.clean_script}"`,
@@ -103,67 +99,68 @@ const shellText = [
 ].join('\n');
 
 /**
- * Runs the pool's `clean` in the node's directory, once per operation, unless the agent has done
- * so. It runs as a detached shell that writes its exit code to a file, so that any later call,
- * after any crash, finds it running, finished or killed.
+ * Runs the pool's `clean` in the node's directory once per operation, unless the agent ran it. A
+ * detached shell runs the script and writes its exit code to a file. So a later call, even after a
+ * crash, can tell whether the script is running, has finished or was killed.
  */
 export async function clean(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const script = localSpec(target.spec).clean;
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   if (!script) return { outcome: 'done', message: 'the pool has nothing to clean' };
   if ((await kindOf(directory)) === 'absent') return { outcome: 'done', message: 'the directory does not exist' };
-  const outcome = await exclusively(lockName(target), () => cleanAlone(host, target, directory, script));
+  const outcome = await exclusively(lockName(target), () => cleanLocked(host, target, directory, script));
   return (
     outcome ?? {
       outcome: 'wait',
-      retry_seconds: soon_seconds,
+      retry_seconds: poll_seconds,
       message: 'another process is working on this machine',
     }
   );
 }
 
-async function cleanAlone(
+async function cleanLocked(
   host: LocalHost,
   target: DriverTarget,
   directory: string,
   script: string,
 ): Promise<DriverOutcome> {
   const cleaned = join(directory, files.cleaned);
-  // Only a clean by this operation counts: a reused machine has been used since an earlier one.
-  if (await isOf(target, cleaned)) return { outcome: 'done', message: 'already cleaned' };
+  // Only a clean by this operation counts, because the machine may have been used since an
+  // earlier one.
+  if (await isFromOperation(target, cleaned)) return { outcome: 'done', message: 'already cleaned' };
 
-  // Look for the shell before reading its status: it writes the status before it exits, so finding
-  // neither means that it was killed.
-  const { all } = await host.processes.of(target);
+  // Look for the shell before reading its status. The shell writes the status before it exits, so
+  // without shell and status it was killed.
+  const { all } = await host.processes.find(target);
   const shell = all.find(isCleanShell);
   if (shell)
-    return stillRunning(
+    return runningOutcome(
       host,
       directory,
       all.filter((row) => row.session === shell.session),
     );
-  const ours = await isOf(target, join(directory, files.clean_run));
-  const status = ours ? await tailOf(join(directory, files.clean_status), 16) : null;
+  const isOwnRun = await isFromOperation(target, join(directory, files.clean_run));
+  const status = isOwnRun ? await tailOf(join(directory, files.clean_status), 16) : null;
   if (status !== null) {
-    // Read once and removed: a call after a failure is a new try.
+    // Remove the status, so that a call after a failure runs the script again.
     if (status.trim() === '0') await writeRecord(cleaned, { workflow_id: target.workflow_id });
     await rm(join(directory, files.clean_status));
     if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
     return failed(directory, 'clean_failed', `exited with code ${status.trim()}`);
   }
-  await start(host, target, directory, script);
-  return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
+  await startClean(host, target, directory, script);
+  return { outcome: 'wait', retry_seconds: poll_seconds, message: 'clean has started' };
 }
 
-/** Whether a record was left by the calling operation, in any of its tries. */
-const isOf = async ({ workflow_id }: DriverTarget, record: string): Promise<boolean> =>
+/** Whether the calling operation wrote the record, in any of its tries. */
+const isFromOperation = async ({ workflow_id }: DriverTarget, record: string): Promise<boolean> =>
   (await readRecord(record))?.workflow_id === workflow_id;
 
 const isCleanShell = (row: ProcessRow) => row.argv[3] === shellName;
 
-async function start(host: LocalHost, target: DriverTarget, directory: string, script: string): Promise<void> {
+async function startClean(host: LocalHost, target: DriverTarget, directory: string, script: string): Promise<void> {
   await writeAtomically(join(directory, files.clean_script), script);
-  for (const former of [files.clean_output, files.clean_status]) await rm(join(directory, former), { force: true });
+  for (const name of [files.clean_output, files.clean_status]) await rm(join(directory, name), { force: true });
   const { workflow_id } = target;
   await writeRecord(join(directory, files.clean_run), { workflow_id, started_at_ms: host.clock.nowMs() });
   // The workload may have removed its own working directory.
@@ -176,24 +173,24 @@ async function start(host: LocalHost, target: DriverTarget, directory: string, s
   });
 }
 
-/** Secrets are read only at launch, so take their values from the agent's configuration. */
+/** Secrets are resolved only at launch, so their values come from the agent's configuration. */
 async function cleanEnv({ spec }: DriverTarget, directory: string): Promise<Record<string, string>> {
   const { env = {} } = localSpec(spec);
-  const secret = new Set(referencesIn({ env }).map(({ variable }) => variable));
-  if (secret.size === 0) return literalEnv(env);
-  const launched = (await readRecord(join(directory, files.agent_config)))?.env;
-  const kept = Object.entries(typeof launched === 'object' && launched !== null ? launched : {}).filter(
-    (entry): entry is [string, string] => secret.has(entry[0]) && typeof entry[1] === 'string',
+  const secretNames = new Set(referencesIn({ env }).map(({ variable }) => variable));
+  if (secretNames.size === 0) return literalEnv(env);
+  const launchEnv = (await readRecord(join(directory, files.agent_config)))?.env;
+  const secretEntries = Object.entries(typeof launchEnv === 'object' && launchEnv !== null ? launchEnv : {}).filter(
+    (entry): entry is [string, string] => secretNames.has(entry[0]) && typeof entry[1] === 'string',
   );
-  return { ...literalEnv(env), ...Object.fromEntries(kept) };
+  return { ...literalEnv(env), ...Object.fromEntries(secretEntries) };
 }
 
-async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[]): Promise<DriverOutcome> {
+async function runningOutcome(host: LocalHost, directory: string, run: ProcessRow[]): Promise<DriverOutcome> {
   const record = await readRecord(join(directory, files.clean_run));
   const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
   const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
   if (seconds < host.clean_timeout_seconds) {
-    return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean runs' };
+    return { outcome: 'wait', retry_seconds: poll_seconds, message: 'clean is running' };
   }
   host.processes.signal(run, 'SIGKILL');
   return failed(directory, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);

@@ -1,6 +1,6 @@
 /**
- * Creates certificates at run time, self-signed or by an authority. The repository then holds no
- * keys, and no certificate expires.
+ * Creates certificates for tests at run time, self-signed or signed by an authority. The repository
+ * then holds no keys, and no stored certificate that could expire.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
@@ -91,8 +91,8 @@ export interface Authority {
 }
 
 /**
- * Each authority is distinct, even under the same name, so that a client that trusts two cannot
- * confuse them.
+ * Each authority gets a distinct name, even with the same label, so that a client that trusts two
+ * cannot confuse them.
  */
 export function certificateAuthority(label: string): Authority {
   const name = `${label} ${randomBytes(4).toString('hex')}`;

@@ -1,35 +1,35 @@
-/** An Azure account, and the options that all its clients share. */
+/** Defines an Azure account, and the client options that all Azure SDKs share. */
 import type { TokenCredential } from '@azure/identity';
 import type { Clock } from '../../../base/clock.ts';
 
 export interface AzureAccount {
   credential: TokenCredential;
-  /** The resource manager of a cloud other than the public one. */
+  /** The address of the resource manager, for a cloud other than the public one. */
   endpoint: string | undefined;
-  /** PEM: the authority for that address, if it is not a public one. */
+  /** The certificate authority (PEM) for that address, if it is not a public one. */
   ca: string | undefined;
   clock: Clock;
 }
 
-/** Closes connections that hang; callers have timed out long before. */
-const silent_ms = 20_000;
+/** Closes hung connections. The callers have timed out long before. */
+const request_timeout_ms = 20_000;
 
-interface LimitedRequest {
+interface RequestWithTimeout {
   timeout: number;
 }
 
-const giveUpInTime = {
-  name: 'slipwayGiveUpInTime',
-  sendRequest<Request extends LimitedRequest, Response>(
+const timeoutPolicy = {
+  name: 'slipwayTimeout',
+  sendRequest<Request extends RequestWithTimeout, Response>(
     request: Request,
     next: (request: Request) => Promise<Response>,
   ): Promise<Response> {
-    request.timeout = silent_ms;
+    request.timeout = request_timeout_ms;
     return next(request);
   },
 };
 
-/** Options for all SDKs: above all no retries of their own, because operations retry. */
+/** Returns the options for all SDKs. Retries are off because operations retry. */
 export function clientOptions({ endpoint, ca }: AzureAccount) {
   const scopes = `${endpoint ?? 'https://management.azure.com'}/.default`;
   return {
@@ -37,15 +37,15 @@ export function clientOptions({ endpoint, ca }: AzureAccount) {
     credentials: { scopes: [scopes] },
     credentialScopes: scopes,
     retryOptions: { maxRetries: 0 },
-    additionalPolicies: [{ policy: giveUpInTime, position: 'perCall' as const }],
+    additionalPolicies: [{ policy: timeoutPolicy, position: 'perCall' as const }],
     ...(ca && { tlsOptions: { ca } }),
   };
 }
 
 /**
- * Loads Azure's SDKs at first use, once, and strictly one after the other. Some are imported and
- * some required, and they share modules: Node refuses to require a module whose import is pending,
- * and caches that error for the life of the process.
+ * Loads Azure's SDKs one after the other. Some SDKs import and others require the same modules.
+ * Node refuses to require a module while its import is pending, and caches that error for the life
+ * of the process.
  */
 async function load() {
   const identity = await import('@azure/identity');
@@ -56,9 +56,10 @@ async function load() {
   return { ...identity, ...aks, createContainerService, ResourceManagementClient, AuthorizationManagementClient };
 }
 
-let loaded: ReturnType<typeof load> | undefined;
+let sdks: ReturnType<typeof load> | undefined;
 
+/** Loads the SDKs at first use. */
 export function azureSdks(): ReturnType<typeof load> {
-  loaded ??= load();
-  return loaded;
+  sdks ??= load();
+  return sdks;
 }

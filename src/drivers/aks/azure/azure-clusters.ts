@@ -1,4 +1,4 @@
-/** Reads, creates and deletes managed clusters. Nothing here waits for an operation to end. */
+/** Reads, creates and deletes managed clusters. No call waits for an Azure operation to end. */
 import type {
   ContainerServiceClient,
   ManagedCluster,
@@ -12,90 +12,90 @@ import type { Tags } from '../tags.ts';
 import { type AzureAccount, azureSdks, clientOptions } from './azure-account.ts';
 import { isMissing, type ProviderError, providerError, secondsIn } from './azure-error.ts';
 
-interface FollowedOperation {
+interface OperationStatus {
   state: 'running' | 'succeeded' | 'failed' | 'canceled';
   error: ProviderError | null;
-  /** When Azure wants the next poll. */
+  /** How long Azure asks to wait before the next poll. */
   retry_after_seconds: number | null;
-  /** The handle to use from now on. */
+  /** The SDK's serialized handle for the next poll. */
   operation: string;
 }
 
-interface Followers {
+interface PollerSdk {
   context: ContainerServiceContext;
   restorePoller: typeof restorePoller;
 }
 
-interface Heard {
+interface PollResponse {
   status: string;
   body: unknown;
   headers: Record<string, string | undefined>;
 }
 
-/** The SDK's poller hides the operation's body, so record every response it receives. */
-function listening(context: ContainerServiceContext, heard: Heard[]): ContainerServiceClient {
+/** Records every response that the poller receives, because the poller hides the bodies. */
+function recordResponses(context: ContainerServiceContext, responses: PollResponse[]): ContainerServiceClient {
   const pathUnchecked = (path: string) => ({
     get: async (options: object) => {
       const { status, body, headers, ...others } = await context.pathUnchecked(path).get(options);
-      heard.push({ status, body, headers });
+      responses.push({ status, body, headers });
       return { status, body, headers, ...others };
     },
   });
   return { ...context, pathUnchecked } as unknown as ContainerServiceClient;
 }
 
-const never = () => {
-  throw new TypeError('an operation that is followed is not begun again');
+const refuseRestart = () => {
+  throw new TypeError('a restored poller must not start the operation again');
 };
 
-function restored({ context, restorePoller: restore }: Followers, operation: string, heard: Heard[]) {
+/** Returns null for a handle that another version of the SDK wrote. */
+function openPoller({ context, restorePoller: restore }: PollerSdk, operation: string, responses: PollResponse[]) {
   try {
-    return { poller: restore(listening(context, heard), operation, never) };
+    return { poller: restore(recordResponses(context, responses), operation, refuseRestart) };
   } catch {
-    // Written by another version of the SDK. Its error would quote the handle, so it is dropped.
+    // The error quotes the handle, which contains a secret, so the error is dropped.
     return null;
   }
 }
 
-const isAnswer = (heard: Heard | undefined) => heard?.status === '200' || heard?.status === '202';
+const isOperationResponse = (response: PollResponse | undefined) =>
+  response?.status === '200' || response?.status === '202';
 
-/** Any status that is not final counts as running. */
-const ends: [RegExp, FollowedOperation['state']][] = [
+/** Any other status counts as running. */
+const finalStates: [RegExp, OperationStatus['state']][] = [
   [/^succeeded$/i, 'succeeded'],
   [/^failed$/i, 'failed'],
   [/^cancell?ed$/i, 'canceled'],
 ];
-const stateOf = (status = ''): FollowedOperation['state'] => ends.find(([word]) => word.test(status))?.[1] ?? 'running';
+const stateOf = (status = ''): OperationStatus['state'] =>
+  finalStates.find(([pattern]) => pattern.test(status))?.[1] ?? 'running';
 
 /**
- * Follows a long-running operation by the SDK's serialized handle, from any process. The handle
- * contains a signed URL, so it is stored and never shown.
+ * Polls a long-running operation once, by the SDK's serialized handle, which works in any process.
+ * The handle contains a signed URL, so it must not appear in messages.
  */
-async function followOperation(
-  followers: Followers,
-  operation: string,
-  clock: Clock,
-): Promise<FollowedOperation | null> {
-  const heard: Heard[] = [];
-  const follower = restored(followers, operation, heard);
-  if (!follower) return null;
-  const { poller } = follower;
+async function pollOperation(sdk: PollerSdk, operation: string, clock: Clock): Promise<OperationStatus | null> {
+  const responses: PollResponse[] = [];
+  const restored = openPoller(sdk, operation, responses);
+  if (!restored) return null;
+  const { poller } = restored;
   try {
     await poller.poll();
   } catch (error) {
-    // The first response is the operation's; later ones are about the cluster, which is read
-    // separately.
-    if (heard.length === 0 || !isAnswer(heard[0])) {
+    // The first response is about the operation. Later responses are about the cluster, which the
+    // caller reads separately, so their errors do not matter here.
+    if (responses.length === 0 || !isOperationResponse(responses[0])) {
       if (isMissing(error)) return null;
       throw error;
     }
   }
-  const said = heard[0]?.body as { status?: string; error?: unknown } | undefined;
-  const state = stateOf(said?.status);
+  const [response] = responses;
+  const body = response?.body as { status?: string; error?: unknown } | undefined;
+  const state = stateOf(body?.status);
   return {
     state,
-    error: providerError(said?.error) ?? null,
-    retry_after_seconds: secondsIn(heard[0]?.headers['retry-after'], clock.nowMs()),
+    error: providerError(body?.error) ?? null,
+    retry_after_seconds: secondsIn(response?.headers['retry-after'], clock.nowMs()),
     operation: state === 'running' ? await poller.serialize() : operation,
   };
 }
@@ -106,9 +106,9 @@ interface LatestOperation {
   started_at: string | null;
 }
 
-/** Available only in preview versions of the API. */
-const latest_version = '2025-05-02-preview';
-const events_version = '2015-04-01';
+/** Only preview versions of the API return the latest operation. */
+const latest_operation_api_version = '2025-05-02-preview';
+const events_api_version = '2015-04-01';
 const max_events = 30;
 
 interface WireOperation {
@@ -124,44 +124,44 @@ interface WireEvent {
   properties?: { statusMessage?: string };
 }
 
-/** Null if Azure does not offer the operation or does not know it. That says nothing about it. */
+/** Returns null for any status but 200, because not every Azure offers this preview call. */
 async function latestOperation(context: ContainerServiceContext, place: Place): Promise<LatestOperation | null> {
   const path = `${clusterId(place)}/operations/latest`;
   const { status, body } = await context
     .pathUnchecked(path)
-    .get({ queryParameters: { 'api-version': latest_version } });
+    .get({ queryParameters: { 'api-version': latest_operation_api_version } });
   if (status !== '200') return null;
-  const { status: word = 'Unknown', percentComplete, startTime } = body as WireOperation;
+  const { status: operationStatus = 'Unknown', percentComplete, startTime } = body as WireOperation;
   return {
-    status: word,
+    status: operationStatus,
     percent: typeof percentComplete === 'number' ? percentComplete : null,
     started_at: startTime ?? null,
   };
 }
 
-const lineOf = ({ eventTimestamp = '', operationName, status, properties }: WireEvent): string =>
+const eventLine = ({ eventTimestamp = '', operationName, status, properties }: WireEvent): string =>
   [eventTimestamp, operationName?.localizedValue ?? operationName?.value, status?.value, properties?.statusMessage]
     .filter(Boolean)
     .join(' · ');
 
-/** The activity log of a cluster, newest first; empty if this account may not read it. */
+/** Returns the activity log of a cluster, newest first; empty if this account may not read it. */
 async function recentEvents(context: ContainerServiceContext, place: Place, since: Date): Promise<string[]> {
   const { status, body } = await context
     .pathUnchecked(`/subscriptions/${place.subscription_id}/providers/Microsoft.Insights/eventtypes/management/values`)
     .get({
       queryParameters: {
-        'api-version': events_version,
+        'api-version': events_api_version,
         $filter: `eventTimestamp ge '${since.toISOString()}' and resourceUri eq '${clusterId(place)}'`,
       },
     });
   if (status !== '200') return [];
   const { value = [] } = body as { value?: WireEvent[] };
-  return value.slice(0, max_events).map(lineOf);
+  return value.slice(0, max_events).map(eventLine);
 }
 
 export interface ClusterPool {
   name: string;
-  /** AKS's own word. */
+  /** The provisioning state as AKS spells it. */
   state: string;
   count: number;
   error: ProviderError | null;
@@ -170,11 +170,9 @@ export interface ClusterPool {
 export interface Cluster {
   id: string;
   tags: Tags;
-  /**
-   * AKS's own words for provisioning and power. It says `Running` long before the cluster is
-   * complete.
-   */
+  /** The provisioning state as AKS spells it. */
   provisioning: string;
+  /** The power state as AKS spells it. It is `Running` long before the cluster is complete. */
   power: string;
   version: string;
   pools: ClusterPool[];
@@ -183,17 +181,18 @@ export interface Cluster {
 }
 
 export interface AzureClusters {
-  /** Null if there is none. */
+  /** Returns null if the cluster does not exist. */
   get(place: Place): Promise<Cluster | null>;
-  /** Returns a handle for the operation. Refused if the cluster exists already. */
+  /** Returns the operation's handle. Azure refuses the request if the cluster exists. */
   create(place: Place, wanted: ManagedCluster): Promise<string>;
+  /** Returns the operation's handle. */
   remove(place: Place): Promise<string>;
-  /** Requests the end of the running operation; refused if there is none. */
+  /** Requests the abort of the running operation. Azure refuses the request if none is running. */
   abort(place: Place): Promise<void>;
-  /** Null if the operation is no longer known. */
-  follow(operation: string): Promise<FollowedOperation | null>;
-  latest(place: Place): Promise<LatestOperation | null>;
-  events(place: Place, since: Date): Promise<string[]>;
+  /** Returns null if Azure forgot the operation, or the SDK cannot read the handle. */
+  pollOperation(operation: string): Promise<OperationStatus | null>;
+  latestOperation(place: Place): Promise<LatestOperation | null>;
+  recentEvents(place: Place, since: Date): Promise<string[]>;
 }
 
 const poolOf = (wire: ManagedClusterAgentPoolProfile): ClusterPool => ({
@@ -229,7 +228,7 @@ export async function openClusters(subscription_id: string, account: AzureAccoun
       }
     },
     async create({ resource_group, cluster }, wanted) {
-      // Azure refuses a concurrent create of the same name, and nothing that exists is overwritten.
+      // With `ifNoneMatch` Azure refuses to overwrite a cluster, also under concurrent creates.
       const poller = managedClusters.createOrUpdate(resource_group, cluster, wanted, { ifNoneMatch: '*' });
       await poller.submitted();
       return poller.serialize();
@@ -242,8 +241,8 @@ export async function openClusters(subscription_id: string, account: AzureAccoun
     async abort({ resource_group, cluster }) {
       await managedClusters.abortLatestOperation(resource_group, cluster).submitted();
     },
-    follow: (operation) => followOperation({ context, restorePoller }, operation, account.clock),
-    latest: (place) => latestOperation(context, place),
-    events: (place, since) => recentEvents(context, place, since),
+    pollOperation: (operation) => pollOperation({ context, restorePoller }, operation, account.clock),
+    latestOperation: (place) => latestOperation(context, place),
+    recentEvents: (place, since) => recentEvents(context, place, since),
   };
 }

@@ -1,8 +1,8 @@
-/** Interprets Azure's refusals: status, code, message, and retry time. */
-import { codeOf, statusOf, unanswered } from '../../upstream-error.ts';
+/** Reads the code, message and retry time from Azure's errors, and classifies the errors. */
+import { codeOf, statusOf, unansweredCodes } from '../../upstream-error.ts';
 
 export interface ProviderError {
-  /** Azure's own code. */
+  /** The code as Azure spells it. */
   code: string;
   message: string;
 }
@@ -19,8 +19,8 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 const max_message_length = 1500;
 
 /**
- * Returns the messages of an error and its inner errors, each once. The outer messages often say
- * only that something failed.
+ * Returns the messages of an error and its inner errors, without repetitions. The outer message
+ * often says only that something failed.
  */
 function messagesIn(error: WireError): string[] {
   const own = typeof error.message === 'string' && error.message !== '' ? [error.message] : [];
@@ -28,30 +28,30 @@ function messagesIn(error: WireError): string[] {
   return [...new Set([...own, ...inner.flatMap(messagesIn)])];
 }
 
-/** Reads an error from a body, a cluster or an operation; undefined if there is none. */
+/** Reads the error in a response body, a cluster or an operation. Undefined if it has none. */
 export function providerError(wire: unknown): ProviderError | undefined {
   if (!isObject(wire)) return undefined;
   const error: WireError = isObject(wire.error) ? wire.error : wire;
-  const words = messagesIn(error).join(' ');
-  if (typeof error.code !== 'string' && words === '') return undefined;
+  const message = messagesIn(error).join(' ');
+  if (typeof error.code !== 'string' && message === '') return undefined;
   return {
     code: typeof error.code === 'string' && error.code !== '' ? error.code : 'Unknown',
-    message: words.slice(0, max_message_length),
+    message: message.slice(0, max_message_length),
   };
 }
 
-/** Azure's own message, without the client's prefix. */
+/** Returns Azure's message without the prefix that the client adds. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const said = 'details' in error ? providerError(error.details) : undefined;
-  return (said?.message || error.message).slice(0, max_message_length);
+  const inner = 'details' in error ? providerError(error.details) : undefined;
+  return (inner?.message || error.message).slice(0, max_message_length);
 }
 
 /**
- * Only these codes mean that a resource does not exist. A 404 by a proxy, or for an invisible
- * subscription, says nothing about the resource.
+ * Only these codes mean that a resource does not exist. A 404 can also come from a proxy, or from a
+ * subscription that this account cannot see; the resource may exist then.
  */
-const missing = new Set([
+const missingCodes = new Set([
   'ResourceNotFound',
   'ResourceGroupNotFound',
   'ParentResourceNotFound',
@@ -59,24 +59,31 @@ const missing = new Set([
   'RoleAssignmentNotFound',
 ]);
 
-export const isMissing = (error: unknown): boolean => statusOf(error) === 404 && missing.has(codeOf(error) ?? '');
+export const isMissing = (error: unknown): boolean => statusOf(error) === 404 && missingCodes.has(codeOf(error) ?? '');
 
-const away = new Set<string>([...unanswered, 'REQUEST_SEND_ERROR', 'network_error', 'endpoints_resolution_error']);
-const busy = [408, 429, 500, 502, 503, 504];
+const unavailableCodes = new Set<string>([
+  ...unansweredCodes,
+  'REQUEST_SEND_ERROR',
+  'network_error',
+  'endpoints_resolution_error',
+]);
+const unavailableStatuses = [408, 429, 500, 502, 503, 504];
 
-function isAwayItself(error: unknown): boolean {
+function isUnavailableItself(error: unknown): boolean {
   const status = statusOf(error);
-  if (status !== null && status > 0) return busy.includes(status);
+  if (status !== null && status > 0) return unavailableStatuses.includes(status);
   if (error instanceof Error && error.name === 'AbortError') return true;
   const errorCode = error instanceof Error && 'errorCode' in error ? error.errorCode : null;
-  return away.has(codeOf(error) ?? '') || (typeof errorCode === 'string' && away.has(errorCode));
+  return (
+    unavailableCodes.has(codeOf(error) ?? '') || (typeof errorCode === 'string' && unavailableCodes.has(errorCode))
+  );
 }
 
-/** No answer, or an answer to retry later: nothing about the request was wrong. */
-export const isAway = (error: unknown): boolean =>
-  isAwayItself(error) || (error instanceof Error && error.cause !== undefined && isAway(error.cause));
+/** Whether Azure did not answer, or asked to retry later. The request itself was not wrong. */
+export const isUnavailable = (error: unknown): boolean =>
+  isUnavailableItself(error) || (error instanceof Error && error.cause !== undefined && isUnavailable(error.cause));
 
-/** In seconds, if Azure sent it. */
+/** Returns the `Retry-After` header of the response in seconds; null if Azure sent none. */
 export function retryAfterOf(error: unknown, nowMs: number): number | null {
   if (!(error instanceof Error) || !('response' in error) || !isObject(error.response)) return null;
   const { headers } = error.response;
@@ -84,7 +91,7 @@ export function retryAfterOf(error: unknown, nowMs: number): number | null {
   return secondsIn(headers.get('retry-after'), nowMs);
 }
 
-/** Seconds, or a date. */
+/** Reads a `Retry-After` header, which contains seconds or a date. */
 export function secondsIn(header: unknown, nowMs: number): number | null {
   if (typeof header !== 'string' || header.trim() === '') return null;
   const seconds = Number(header);

@@ -1,18 +1,18 @@
-/** Azure's errors and their owners. Codes and messages are Azure's own. */
+/** How the driver answers Azure's errors. The codes and messages are those that Azure sends. */
 import { describe, expect, it } from 'vitest';
 import { azureFailure } from './azure-failure.ts';
 
 const now_ms = Date.UTC(2026, 0, 1);
 
-interface Said {
+interface AzureReply {
   status: number;
   code?: string;
   message?: string;
   retry_after?: string;
 }
 
-/** As the SDKs throw it. */
-const thrown = ({ status, code, message = 'because', retry_after }: Said) =>
+/** Builds an error as the SDKs throw it. */
+const sdkError = ({ status, code, message = 'because', retry_after }: AzureReply) =>
   Object.assign(new Error(message), {
     name: 'RestError',
     statusCode: status,
@@ -22,8 +22,8 @@ const thrown = ({ status, code, message = 'because', retry_after }: Said) =>
 
 const answerTo = (error: unknown) => azureFailure(error, { redact: (text) => text, now_ms, phase: 'some_phase' });
 
-describe('retry later', () => {
-  it.each<[Said, number]>([
+describe('waits and retries', () => {
+  it.each<[AzureReply, number]>([
     [{ status: 429, code: 'TooManyRequests', retry_after: '17' }, 17],
     [{ status: 429, code: 'SubscriptionRequestsThrottled' }, 5],
     [
@@ -48,23 +48,23 @@ describe('retry later', () => {
     [{ status: 502 }, 5],
     [{ status: 503, code: 'ServerTimeout', retry_after: 'Thu, 01 Jan 2026 00:00:40 GMT' }, 40],
     [{ status: 503, retry_after: '86400' }, 3600],
-  ])('%j', (said, retry_seconds) => {
-    expect(answerTo(thrown(said))).toMatchObject({ outcome: 'wait', retry_seconds, phase: 'some_phase' });
+  ])('after %j, in %d s', (reply, retry_seconds) => {
+    expect(answerTo(sdkError(reply))).toMatchObject({ outcome: 'wait', retry_seconds, phase: 'some_phase' });
   });
 
-  it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'REQUEST_SEND_ERROR'])('%s', (code) => {
+  it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'REQUEST_SEND_ERROR'])('after %s', (code) => {
     expect(answerTo(Object.assign(new Error('away'), { code }))).toMatchObject({ outcome: 'wait' });
   });
 
-  it('a sign-in without an answer', () => {
+  it('after a sign-in that got no answer', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const error = Object.assign(new Error('network_error', { cause }), { name: 'AuthenticationRequiredError' });
     expect(answerTo(error)).toMatchObject({ outcome: 'wait' });
   });
 });
 
-describe('refused', () => {
-  it.each<[Said, boolean]>([
+describe('fails', () => {
+  it.each<[AzureReply, boolean]>([
     [{ status: 400, code: 'ErrCode_InsufficientVCPUQuota' }, true],
     [{ status: 409, code: 'OperationNotAllowed', message: 'exceeding approved Total Regional Cores quota' }, true],
     [{ status: 409, code: 'QuotaExceeded' }, true],
@@ -82,13 +82,13 @@ describe('refused', () => {
     [{ status: 409, code: 'MissingSubscriptionRegistration' }, true],
     [{ status: 409, code: 'ScopeLocked' }, true],
     [{ status: 404, code: 'SubscriptionNotFound' }, false],
-  ])('%j', (said, retryable) => {
-    const { code } = said;
+  ])('after %j, retryable: %s', (reply, retryable) => {
+    const { code } = reply;
     const answer = { outcome: 'failed', owner_layer: 'provider', code, retryable, phase: 'some_phase' };
-    expect(answerTo(thrown({ message: 'its own words', ...said }))).toMatchObject(answer);
+    expect(answerTo(sdkError({ message: 'the message', ...reply }))).toMatchObject(answer);
   });
 
-  it('an account that Azure refuses', () => {
+  it('after Azure refused the client secret', () => {
     const error = Object.assign(new Error('AADSTS7000215: Invalid client secret'), {
       name: 'AuthenticationError',
       statusCode: 401,
@@ -96,15 +96,15 @@ describe('refused', () => {
     expect(answerTo(error)).toMatchObject({ outcome: 'failed', code: 'azure_sign_in_failed', retryable: true });
   });
 
-  it('with the messages of all inner errors', () => {
+  it('with the messages of the error and all inner errors', () => {
     const details = {
       error: { code: 'Outer', message: 'It failed.', details: [{ code: 'Inner', message: 'The subnet is full.' }] },
     };
-    const error = Object.assign(thrown({ status: 400, code: 'Outer' }), { details });
+    const error = Object.assign(sdkError({ status: 400, code: 'Outer' }), { details });
     expect(answerTo(error).message).toContain('Outer: It failed. The subnet is full.');
   });
 });
 
-it('rethrows a bug of ours', () => {
+it('rethrows an error that did not come from Azure', () => {
   expect(() => answerTo(new TypeError('undefined is not a function'))).toThrow('undefined is not a function');
 });

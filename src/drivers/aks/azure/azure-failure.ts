@@ -1,66 +1,70 @@
-/** Turns an Azure refusal into a driver's answer: its owner, and whether a retry can help. */
+/** Turns an Azure error into a driver's answer, and decides whether a retry can help. */
 import type { DriverFailure, DriverWait } from '../../driver.ts';
 import { codeOf, statusOf } from '../../upstream-error.ts';
-import { isAway, messageOf, type ProviderError, retryAfterOf } from './azure-error.ts';
+import { isUnavailable, messageOf, type ProviderError, retryAfterOf } from './azure-error.ts';
 
-export const away_seconds = 5;
-/** Pause if Azure is busy with a resource of ours and names no time. */
-const conflict_seconds = 10;
-/** The longest pause we accept from Azure. */
-const max_seconds = 3600;
+const unavailable_retry_seconds = 5;
+/** The pause while Azure is busy with one of our resources, if Azure names no time. */
+const conflict_retry_seconds = 10;
+/** The longest pause that we accept from Azure. */
+const max_retry_seconds = 3600;
 
-interface Meaning {
+interface ErrorRule {
   code: RegExp;
-  /** Tells the meanings apart if Azure uses one code for several. */
-  words?: RegExp;
-  means: 'wait' | 'failed';
+  /** Also matches the message, because Azure uses some codes for several errors. */
+  message?: RegExp;
+  outcome: 'wait' | 'failed';
   retryable?: boolean;
 }
 
-/** The first match counts. For unlisted codes the status decides. */
-const meanings: Meaning[] = [
+/** The first matching rule applies. If none matches, the HTTP status decides. */
+const errorRules: ErrorRule[] = [
   // Compute uses "operation not allowed" both for a running operation and for a quota.
-  { code: /./, words: /quota|approved total regional cores/i, means: 'failed', retryable: true },
-  { code: /Quota|LimitReached|LimitExceeded/i, means: 'failed', retryable: true },
-  { code: /AllocationFailed|AllocationRequest|CapacityNotAvailable|OutOfCapacity/i, means: 'failed', retryable: true },
+  { code: /./, message: /quota|approved total regional cores/i, outcome: 'failed', retryable: true },
+  { code: /Quota|LimitReached|LimitExceeded/i, outcome: 'failed', retryable: true },
+  {
+    code: /AllocationFailed|AllocationRequest|CapacityNotAvailable|OutOfCapacity/i,
+    outcome: 'failed',
+    retryable: true,
+  },
   {
     code: /^(SkuNotAvailable|VMSizeNotSupported|NotAvailableForSubscription|BadVMSize)/i,
-    means: 'failed',
+    outcome: 'failed',
     retryable: false,
   },
-  { code: /^RequestDisallowedByPolicy$/, means: 'failed', retryable: false },
+  { code: /^RequestDisallowedByPolicy$/, outcome: 'failed', retryable: false },
   // The request is right, so a retry helps after an operator restores the permission or account.
   {
     code: /Authorization(Failed|PermissionMismatch)|Forbidden|AuthenticationToken|^ScopeLocked$/i,
-    means: 'failed',
+    outcome: 'failed',
     retryable: true,
   },
   {
     code: /^(MissingSubscriptionRegistration|ReadOnlyDisabledSubscription|SubscriptionNotRegistered)$/,
-    means: 'failed',
+    outcome: 'failed',
     retryable: true,
   },
   {
     code: /^(OperationNotAllowed|Conflict|.*InProgress|.*BeingDeleted|.*ConcurrentWrite.*|OperationPreempted|.*PreemptedByAnotherOperation|PreconditionFailed|RetryableError|TooManyRequests|.*Throttl.*)$/i,
-    means: 'wait',
+    outcome: 'wait',
   },
-  { code: /./, words: /operation\b.{0,80}\bin progress|being deleted|try again later/i, means: 'wait' },
-  // A new principal is not known everywhere yet.
-  { code: /^PrincipalNotFound$/, means: 'wait' },
+  { code: /./, message: /operation\b.{0,80}\bin progress|being deleted|try again later/i, outcome: 'wait' },
+  // Azure's services learn of a new principal at different times.
+  { code: /^PrincipalNotFound$/, outcome: 'wait' },
 ];
 
-export const meaningOf = ({ code, message }: ProviderError): Meaning | undefined =>
-  meanings.find((each) => each.code.test(code) && (each.words === undefined || each.words.test(message)));
+const ruleFor = ({ code, message }: ProviderError): ErrorRule | undefined =>
+  errorRules.find((rule) => rule.code.test(code) && (rule.message === undefined || rule.message.test(message)));
 
-export const azureAway = (because: string, retry_seconds = away_seconds): DriverWait => ({
+export const azureUnavailable = (because: string, retry_seconds = unavailable_retry_seconds): DriverWait => ({
   outcome: 'wait',
   retry_seconds,
-  message: `Azure does not answer (${because}); it is asked again`,
+  message: `Azure is unavailable (${because}); retrying`,
   put_off: true,
   error: { code: 'azure_away', owner_layer: 'provider' },
 });
 
-const failed = (code: string, message: string, retryable: boolean, phase?: string): DriverFailure => ({
+const failure = (code: string, message: string, retryable: boolean, phase?: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code,
@@ -69,13 +73,13 @@ const failed = (code: string, message: string, retryable: boolean, phase?: strin
   ...(phase && { phase }),
 });
 
-/** For an error inside an Azure resource or operation, as opposed to a refused request. */
+/** Returns the failure for an error that a resource or operation reports, not a refused request. */
 export function providerFailure(error: ProviderError, about: string, redact: (text: string) => string, phase?: string) {
-  const meaning = meaningOf(error);
-  return failed(error.code, `${about}: ${error.code}: ${redact(error.message)}`, meaning?.retryable ?? false, phase);
+  const isRetryable = ruleFor(error)?.retryable ?? false;
+  return failure(error.code, `${about}: ${error.code}: ${redact(error.message)}`, isRetryable, phase);
 }
 
-const signIn = new Set([
+const signInErrors = new Set([
   'AuthenticationError',
   'AuthenticationRequiredError',
   'AggregateAuthenticationError',
@@ -83,35 +87,36 @@ const signIn = new Set([
   'ClientConfigurationError',
 ]);
 
-const inTime = (seconds: number | null, usual: number) => Math.min(seconds ?? usual, max_seconds);
+const limitRetry = (seconds: number | null, default_seconds: number) =>
+  Math.min(seconds ?? default_seconds, max_retry_seconds);
 
-/** An operational error becomes a value; anything else is a bug and is rethrown. */
+/** Turns an operational error into an answer. Rethrows any other error, because it is a bug. */
 export function azureFailure(
   error: unknown,
   { redact, now_ms, phase }: { redact: (text: string) => string; now_ms: number; phase?: string },
 ): DriverFailure | DriverWait {
-  const words = redact(messageOf(error));
+  const message = redact(messageOf(error));
   const status = statusOf(error);
-  const after = retryAfterOf(error, now_ms);
-  const where = phase ? { phase } : {};
-  if (isAway(error)) {
-    const because = status === null ? words : `${status}${codeOf(error) ? ` ${codeOf(error)}` : ''}: ${words}`;
-    return { ...azureAway(because, inTime(after, away_seconds)), ...where };
+  const retry_after_seconds = retryAfterOf(error, now_ms);
+  const phaseField = phase ? { phase } : {};
+  if (isUnavailable(error)) {
+    const because = status === null ? message : `${status}${codeOf(error) ? ` ${codeOf(error)}` : ''}: ${message}`;
+    return { ...azureUnavailable(because, limitRetry(retry_after_seconds, unavailable_retry_seconds)), ...phaseField };
   }
-  if (error instanceof Error && signIn.has(error.name))
-    return failed('azure_sign_in_failed', `Azure does not let this server's account in: ${words}`, true, phase);
+  if (error instanceof Error && signInErrors.has(error.name))
+    return failure('azure_sign_in_failed', `this server could not sign in to Azure: ${message}`, true, phase);
   if (status === null) throw error;
   const code = codeOf(error) ?? `HTTP ${status}`;
-  const meaning = meaningOf({ code, message: messageOf(error) });
-  if (meaning?.means === 'wait')
+  const rule = ruleFor({ code, message: messageOf(error) });
+  if (rule?.outcome === 'wait')
     return {
       outcome: 'wait',
-      retry_seconds: inTime(after, conflict_seconds),
-      message: `Azure asks to come again (${code}: ${words})`,
+      retry_seconds: limitRetry(retry_after_seconds, conflict_retry_seconds),
+      message: `Azure asks to retry later (${code}: ${message})`,
       put_off: true,
       error: { code, owner_layer: 'provider' },
-      ...where,
+      ...phaseField,
     };
-  const isRetryable = meaning?.retryable ?? [401, 403].includes(status);
-  return failed(code, `Azure refused: ${code}: ${words}`, isRetryable, phase);
+  const isRetryable = rule?.retryable ?? [401, 403].includes(status);
+  return failure(code, `Azure refused the request: ${code}: ${message}`, isRetryable, phase);
 }

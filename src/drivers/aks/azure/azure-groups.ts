@@ -1,4 +1,4 @@
-/** Resource groups and their contents. */
+/** Reads, creates and deletes resource groups, and lists resources. */
 import type { ResourceGroup } from '@azure/arm-resources';
 import type { Tags } from '../tags.ts';
 import { type AzureAccount, azureSdks, clientOptions } from './azure-account.ts';
@@ -8,7 +8,7 @@ export interface Group {
   id: string;
   name: string;
   tags: Tags;
-  /** Azure's own word. */
+  /** The provisioning state as Azure spells it. */
   state: string;
   /** The id of the resource that Azure manages this group for, if any. */
   managed_by: string | null;
@@ -21,17 +21,17 @@ export interface Resource {
 }
 
 export interface AzureGroups {
-  /** Null if there is none. */
+  /** Returns null if the group does not exist. */
   get(name: string): Promise<Group | null>;
   create(name: string, wanted: { location: string; tags: Tags }): Promise<void>;
-  /** Requests the deletion; its end shows when the group is gone. */
+  /** Requests the deletion. The deletion has ended when `get` returns null. */
   remove(name: string): Promise<void>;
-  contents(name: string): Promise<Resource[]>;
-  tagged(name: string, value: string): Promise<Group[]>;
-  ofType(type: string): Promise<Resource[]>;
+  listContents(name: string): Promise<Resource[]>;
+  listByTag(name: string, value: string): Promise<Group[]>;
+  listByType(type: string): Promise<Resource[]>;
 }
 
-const quoted = (value: string) => `'${value.replaceAll("'", "''")}'`;
+const quote = (value: string) => `'${value.replaceAll("'", "''")}'`;
 
 const groupOf = ({ id = '', name = '', tags = {}, properties, managedBy }: ResourceGroup): Group => ({
   id,
@@ -41,7 +41,9 @@ const groupOf = ({ id = '', name = '', tags = {}, properties, managedBy }: Resou
   managed_by: managedBy ?? null,
 });
 
-async function resourcesIn(pages: AsyncIterable<{ id?: string; type?: string; tags?: Tags }>): Promise<Resource[]> {
+async function collectResources(
+  pages: AsyncIterable<{ id?: string; type?: string; tags?: Tags }>,
+): Promise<Resource[]> {
   const all: Resource[] = [];
   for await (const { id = '', type = '', tags = {} } of pages) all.push({ id, type, tags });
   return all;
@@ -70,15 +72,15 @@ export async function openGroups(subscription_id: string, account: AzureAccount)
     async remove(name) {
       await resourceGroups.delete(name).submitted();
     },
-    contents: (name) => resourcesIn(resources.listByResourceGroup(name)),
-    async tagged(name, value) {
+    listContents: (name) => collectResources(resources.listByResourceGroup(name)),
+    async listByTag(name, value) {
       const all: Group[] = [];
-      const filter = `tagName eq ${quoted(name)} and tagValue eq ${quoted(value)}`;
+      const filter = `tagName eq ${quote(name)} and tagValue eq ${quote(value)}`;
       for await (const group of resourceGroups.list({ filter })) all.push(groupOf(group));
-      // A list filtered by tag may omit the tags.
-      const whole = all.map((group) => (name in group.tags ? group : get(group.name)));
-      return (await Promise.all(whole)).filter((group) => group !== null);
+      // Azure may leave out the tags in a list that is filtered by tag. Then read the group itself.
+      const groups = all.map((group) => (name in group.tags ? group : get(group.name)));
+      return (await Promise.all(groups)).filter((group) => group !== null);
     },
-    ofType: (type) => resourcesIn(resources.list({ filter: `resourceType eq ${quoted(type)}` })),
+    listByType: (type) => collectResources(resources.list({ filter: `resourceType eq ${quote(type)}` })),
   };
 }

@@ -11,18 +11,18 @@ export interface Assignment extends Grant {
 
 export interface WantedAssignment extends Grant {
   principal_type: AksRole['principal_type'];
-  /** For people who find it. */
+  /** Tells a person who finds the assignment in Azure what it is for. */
   description: string;
 }
 
 export interface AzureRoles {
-  /** Null if there is none. */
+  /** Returns null if the assignment does not exist. */
   get(scope: string, name: string): Promise<Assignment | null>;
   create(name: string, wanted: WantedAssignment): Promise<void>;
-  /** Does nothing if it is gone. */
+  /** Does nothing if the assignment does not exist. */
   remove(scope: string, name: string): Promise<void>;
-  /** Those on exactly this scope. */
-  at(scope: string): Promise<Assignment[]>;
+  /** Lists the assignments on exactly this scope, without inherited ones. */
+  listAt(scope: string): Promise<Assignment[]>;
 }
 
 const assignmentOf = (wire: RoleAssignment): Assignment => ({
@@ -32,10 +32,10 @@ const assignmentOf = (wire: RoleAssignment): Assignment => ({
   principal_id: wire.principalId ?? '',
 });
 
-/** The SDK prepends a slash. */
-const scopeOf = (scope: string) => scope.replace(/^\//, '');
+/** Removes the leading slash, because the SDK adds one. */
+const sdkScope = (scope: string) => scope.replace(/^\//, '');
 
-const orNull = async <T>(answer: Promise<T>): Promise<T | null> => {
+const nullIfMissing = async <T>(answer: Promise<T>): Promise<T | null> => {
   try {
     return await answer;
   } catch (error) {
@@ -53,11 +53,11 @@ export async function openRoles(subscription_id: string, account: AzureAccount):
   );
   return {
     async get(scope, name) {
-      const seen = await orNull(roleAssignments.get(scopeOf(scope), name));
-      return seen && assignmentOf(seen);
+      const assignment = await nullIfMissing(roleAssignments.get(sdkScope(scope), name));
+      return assignment && assignmentOf(assignment);
     },
     async create(name, { scope, role_definition_id, principal_id, principal_type, description }) {
-      await roleAssignments.create(scopeOf(scope), name, {
+      await roleAssignments.create(sdkScope(scope), name, {
         roleDefinitionId: role_definition_id,
         principalId: principal_id,
         ...(principal_type && { principalType: principal_type }),
@@ -65,17 +65,17 @@ export async function openRoles(subscription_id: string, account: AzureAccount):
       });
     },
     async remove(scope, name) {
-      await orNull(roleAssignments.delete(scopeOf(scope), name));
+      await nullIfMissing(roleAssignments.delete(sdkScope(scope), name));
     },
-    async at(scope) {
-      const listed = async () => {
+    async listAt(scope) {
+      const listAll = async () => {
         const all: Assignment[] = [];
-        const pages = roleAssignments.listForScope(scopeOf(scope), { filter: 'atScope()' });
+        const pages = roleAssignments.listForScope(sdkScope(scope), { filter: 'atScope()' });
         for await (const wire of pages) all.push(assignmentOf(wire));
         return all;
       };
-      const all = (await orNull(listed())) ?? [];
-      return all.filter((each) => each.scope.toLowerCase() === scope.toLowerCase());
+      const assignments = (await nullIfMissing(listAll())) ?? [];
+      return assignments.filter((assignment) => assignment.scope.toLowerCase() === scope.toLowerCase());
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * This server's Azure account, from the environment as Azure's own library reads it: a client
- * secret or certificate, a workload or managed identity, or the login of Azure's command line.
- * Never from a pool.
+ * Reads this server's Azure account from the environment, as Azure's own library does: a client
+ * secret or certificate, a workload or managed identity, or the login of the Azure CLI. A pool
+ * cannot choose the account.
  */
 import type { AccessToken, GetTokenOptions, TokenCredential } from '@azure/identity';
 import { azureSdks } from './azure-account.ts';
@@ -9,23 +9,23 @@ import type { Redact } from './redact.ts';
 
 export type Environment = Record<string, string | undefined>;
 
-/** Values of these variables are secrets, wherever they appear. */
+/** The values of these variables are redacted from every text. */
 const secretVariables = ['AZURE_CLIENT_SECRET', 'AZURE_CLIENT_CERTIFICATE_PASSWORD', 'AZURE_PASSWORD'];
 
 export const secretsIn = (environment: Environment): (string | undefined)[] =>
   secretVariables.map((name) => environment[name]);
 
 /**
- * A private cloud's directory is unknown to the public one, so instance discovery must be off for
- * it.
+ * For any other directory, instance discovery must be off: it asks the public directory, which does
+ * not know the directory of a private cloud.
  */
 const publicDirectories = /^https:\/\/login\.(microsoftonline\.(com|us)|chinacloudapi\.cn)\/?$/;
 
-async function accountOf(environment: Environment, ca: string | undefined): Promise<TokenCredential> {
+async function openCredential(environment: Environment, ca: string | undefined): Promise<TokenCredential> {
   const { ClientSecretCredential, DefaultAzureCredential } = await azureSdks();
   const authorityHost = environment.AZURE_AUTHORITY_HOST;
   const options = {
-    // Operations retry; a library that retries for a minute would only delay others.
+    // Operations retry. Retries by the library would delay an operation for up to a minute.
     retryOptions: { maxRetries: 0 },
     ...(authorityHost && { authorityHost, disableInstanceDiscovery: !publicDirectories.test(authorityHost) }),
     ...(ca && { tlsOptions: { ca } }),
@@ -36,22 +36,22 @@ async function accountOf(environment: Environment, ca: string | undefined): Prom
     : new DefaultAzureCredential(options);
 }
 
-/** The library is loaded when the first token is needed. */
+/** Loads the library when the first token is needed. */
 export function createCredential(environment: Environment, ca: string | undefined): TokenCredential {
-  let account: Promise<TokenCredential> | undefined;
+  let credential: Promise<TokenCredential> | undefined;
   return {
     async getToken(scopes: string | string[], options?: GetTokenOptions): Promise<AccessToken | null> {
-      account ??= accountOf(environment, ca);
-      account.catch(() => {
-        account = undefined;
+      credential ??= openCredential(environment, ca);
+      credential.catch(() => {
+        credential = undefined;
       });
-      return (await account).getToken(scopes, options);
+      return (await credential).getToken(scopes, options);
     },
   };
 }
 
-/** Every token becomes a secret to redact. */
-export const learningCredential = (credential: TokenCredential, redact: Redact): TokenCredential => ({
+/** Wraps a credential so that every token it returns is redacted from later texts. */
+export const redactTokensOf = (credential: TokenCredential, redact: Redact): TokenCredential => ({
   async getToken(scopes, options) {
     const token = await credential.getToken(scopes, options);
     redact.learn(token?.token);

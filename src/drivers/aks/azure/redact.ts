@@ -1,4 +1,4 @@
-/** Redacts secrets from Azure's messages: the account's, its tokens, and signed URLs. */
+/** Redacts the account's secrets, its tokens and signed URLs from Azure's messages. */
 import { builtInRedactor, redactionMark } from '../../../base/redaction/redact.ts';
 
 export interface Redact {
@@ -7,30 +7,34 @@ export interface Redact {
   learn(secret: string | undefined): void;
 }
 
-/** The query part of a URL: operations are followed at URLs that contain their own key. */
-const query = /(\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s?"'<>]{1,2048}\?)[^\s"'<>]+/gi;
-const path = /((?:^|[\s"'(])\/[^\s?"'<>]{1,2048}\?)[^\s"'<>]+/g;
+/** Matches the query of a URL, because the URL of an operation contains its signature. */
+const urlQuery = /(\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s?"'<>]{1,2048}\?)[^\s"'<>]+/gi;
+/** Matches the query of a URL without a host. */
+const pathQuery = /((?:^|[\s"'(])\/[^\s?"'<>]{1,2048}\?)[^\s"'<>]+/g;
 
-/** Shorter ones would redact ordinary words. */
+/** A shorter secret could be part of ordinary words. */
 const min_length = 8;
-/** Tokens are renewed forever; only the latest can still appear. */
-const max_known = 32;
+/** Tokens are renewed again and again, and only recent ones can still appear in a message. */
+const max_secrets = 32;
 
-export function createRedact(known: readonly (string | undefined)[]): Redact {
+export function createRedact(accountSecrets: readonly (string | undefined)[]): Redact {
   const secrets: string[] = [];
   const learn = (secret: string | undefined) => {
     if (!secret || secret.length < min_length || secrets.includes(secret)) return;
     secrets.push(secret);
-    // The account's own secrets come first and stay.
-    if (secrets.length > max_known) secrets.splice(known.length, 1);
+    // Removes an old token. The account's own secrets come first and are kept.
+    if (secrets.length > max_secrets) secrets.splice(accountSecrets.length, 1);
   };
-  for (const secret of known) learn(secret);
+  for (const secret of accountSecrets) learn(secret);
   const redact = (text: string) => {
-    const without = secrets.reduce(
-      (left, secret) => left.replaceAll(secret, redactionMark).replaceAll(encodeURIComponent(secret), redactionMark),
+    const withoutSecrets = secrets.reduce(
+      (redacted, secret) =>
+        redacted.replaceAll(secret, redactionMark).replaceAll(encodeURIComponent(secret), redactionMark),
       text,
     );
-    return builtInRedactor.text(without.replaceAll(query, `$1${redactionMark}`).replaceAll(path, `$1${redactionMark}`));
+    return builtInRedactor.text(
+      withoutSecrets.replaceAll(urlQuery, `$1${redactionMark}`).replaceAll(pathQuery, `$1${redactionMark}`),
+    );
   };
   return Object.assign(redact, { learn });
 }

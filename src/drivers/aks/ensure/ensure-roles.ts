@@ -1,15 +1,15 @@
 /**
- * Role assignments of the cluster, under derived names, so that each is created once and can be
- * found.
+ * Creates and finds the role assignments of a cluster. Their names are derived, so each assignment
+ * is created once and can be found again.
  */
 import type { DriverFailure, DriverTarget, DriverWait } from '../../driver.ts';
 import { codeOf } from '../../upstream-error.ts';
-import type { Placed } from '../aks-host.ts';
+import type { AzurePlace } from '../aks-host.ts';
 import type { Assignment } from '../azure/azure-roles.ts';
 import { clusterId, type Place } from '../place.ts';
 import { type Grant, isSameGrant, roleAssignmentId } from '../role-id.ts';
 import { type AksRole, type AksSpec, isAksSpec } from '../spec.ts';
-import { type Making, phases } from './plan.ts';
+import { type EnsureContext, phases } from './plan.ts';
 
 /** The default scope is the cluster. */
 export const grantOf = (place: Place, role: AksRole): Grant => ({
@@ -24,10 +24,11 @@ export const grantsOf = (place: Place, { roles = [] }: AksSpec) =>
   roles.map((role) => ({ ...grantOf(place, role), principal_type: role.principal_type }));
 
 /**
- * Returns null if all exist. One after the other, so that the first refusal is the one reported.
+ * Returns null if all role assignments exist. They are created one after the other, so the first
+ * refusal is the one that is reported.
  */
-export async function ensureRoles(making: Making): Promise<DriverWait | DriverFailure | null> {
-  const { azure, target, spec, place } = making;
+export async function ensureRoles(context: EnsureContext): Promise<DriverWait | DriverFailure | null> {
+  const { azure, target, spec, place } = context;
   const description = `slipway: node ${target.node_id}, instance ${target.node_instance_id}`;
   for (const grant of grantsOf(place, spec)) {
     const name = roleAssignmentId(grant, target.node_instance_id);
@@ -35,38 +36,40 @@ export async function ensureRoles(making: Making): Promise<DriverWait | DriverFa
       await azure.roles.create(name, { ...grant, description });
     } catch (error) {
       if (!/^RoleAssignment(Exists|UpdateNotPermitted)$/.test(codeOf(error) ?? '')) throw error;
-      if (!(await isGiven(making, grant, name))) return takenBySomethingElse(grant, name);
+      if (!(await isAlreadyGranted(context, grant, name))) return differentGrantFailure(grant, name);
     }
   }
   return null;
 }
 
-/** "Exists" counts only if it is this very role for this very principal. */
-async function isGiven({ azure }: Making, grant: Grant, name: string): Promise<boolean> {
-  const own = await azure.roles.get(grant.scope, name);
-  if (own) return isSameGrant(own, grant);
-  return (await azure.roles.at(grant.scope)).some((each) => isSameGrant(each, grant));
+/** Whether the existing assignment gives the same role to the same principal. */
+async function isAlreadyGranted({ azure }: EnsureContext, grant: Grant, name: string): Promise<boolean> {
+  const assignment = await azure.roles.get(grant.scope, name);
+  if (assignment) return isSameGrant(assignment, grant);
+  return (await azure.roles.listAt(grant.scope)).some((other) => isSameGrant(other, grant));
 }
 
-const takenBySomethingElse = ({ scope, role_definition_id }: Grant, name: string): DriverFailure => ({
+const differentGrantFailure = ({ scope, role_definition_id }: Grant, name: string): DriverFailure => ({
   outcome: 'failed',
   owner_layer: 'provider',
   code: 'RoleAssignmentExists',
-  message: `Azure says that role assignment ${name} on ${scope} exists, and what is there does not give ${role_definition_id} to the principal of the pool`,
+  message: `Azure reports that role assignment ${name} on ${scope} exists, but it does not give ${role_definition_id} to the principal of the pool`,
   retryable: false,
   phase: phases.roles,
 });
 
 /**
- * The existing role assignments of an instance: those in its pool's spec, and those on its cluster
- * with a name derived from it.
+ * Finds the existing role assignments of an instance by their derived names. It searches the
+ * cluster and the scopes in the pool's spec.
  */
-export async function ownRoles({ azure, place }: Placed, target: DriverTarget): Promise<Assignment[]> {
+export async function ownRoles({ azure, place }: AzurePlace, target: DriverTarget): Promise<Assignment[]> {
   const scopes = [
     clusterId(place),
     ...(isAksSpec(target.spec) ? grantsOf(place, target.spec) : []).map(({ scope }) => scope),
   ];
   const distinct = new Map(scopes.map((scope) => [scope.toLowerCase(), scope]));
-  const found = await Promise.all([...distinct.values()].map((scope) => azure.roles.at(scope)));
-  return found.flat().filter((each) => roleAssignmentId(each, target.node_instance_id) === each.name.toLowerCase());
+  const assignments = await Promise.all([...distinct.values()].map((scope) => azure.roles.listAt(scope)));
+  return assignments
+    .flat()
+    .filter((assignment) => roleAssignmentId(assignment, target.node_instance_id) === assignment.name.toLowerCase());
 }

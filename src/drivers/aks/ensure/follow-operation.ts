@@ -1,66 +1,75 @@
 /**
- * Polls the operation in `state` once, and no earlier than Azure wants. A failed poll counts as
- * still running.
+ * Polls the operation that is stored in `state`, but not earlier than Azure asks. If the poll
+ * fails, the operation counts as still running.
  */
 import type { DriverState, DriverTarget } from '../../driver.ts';
-import type { AksHost, Placed } from '../aks-host.ts';
+import type { AksHost, AzurePlace } from '../aks-host.ts';
 import type { Azure } from '../azure/azure.ts';
 import { type ProviderError, retryAfterOf } from '../azure/azure-error.ts';
 
-export interface Followed {
+export interface PolledOperation {
   state: 'running' | 'succeeded' | 'failed' | 'canceled';
   error: ProviderError | null;
-  keep: DriverState;
+  /** The fields to store in the instance's state. */
+  driver_state: DriverState;
 }
 
-const stillRunning = (keep: DriverState): Followed => ({ state: 'running', error: null, keep });
+const stillRunning = (driver_state: DriverState): PolledOperation => ({ state: 'running', error: null, driver_state });
 
+/** Returns null if there is no operation, or Azure does not know it any more. */
 export async function followOperation(
   host: AksHost,
   azure: Azure,
   { operation, operation_next_at_ms }: DriverState,
   { ignore_interval = false } = {},
-): Promise<Followed | null> {
+): Promise<PolledOperation | null> {
   if (typeof operation !== 'string') return null;
   const now_ms = host.clock.nowMs();
   if (!ignore_interval && typeof operation_next_at_ms === 'number' && now_ms < operation_next_at_ms)
     return stillRunning({});
-  const later = (seconds: number | null) => now_ms + (seconds ?? host.look_seconds) * 1000;
+  const nextPollMs = (seconds: number | null) => now_ms + (seconds ?? host.poll_seconds) * 1000;
   try {
-    const seen = await azure.clusters.follow(operation);
-    if (!seen) return null;
+    const status = await azure.clusters.pollOperation(operation);
+    if (!status) return null;
     return {
-      state: seen.state,
-      error: seen.error,
-      keep: { operation: seen.operation, operation_next_at_ms: later(seen.retry_after_seconds) },
+      state: status.state,
+      error: status.error,
+      driver_state: { operation: status.operation, operation_next_at_ms: nextPollMs(status.retry_after_seconds) },
     };
   } catch (error) {
-    return stillRunning({ operation_next_at_ms: later(retryAfterOf(error, now_ms)) });
+    return stillRunning({ operation_next_at_ms: nextPollMs(retryAfterOf(error, now_ms)) });
   }
 }
 
-// A cluster is recorded before it is requested. The process may die before the answer, and Azure
-// may show the cluster late: a successor that looks at once would see nothing and call it absent.
+// `asked_at_ms` is stored before the request for a cluster is sent. The process may die before the
+// answer, and Azure may show the cluster late. Without the record, another replica would then
+// report the cluster as absent.
 
-/** How long after its record a request may be sent. */
+/** A request must be sent within this time after its record was stored. */
 const sent_within_ms = 10_000;
 /**
- * How long after its record an invisible cluster may still appear. Later it counts as absent,
- * because its request has timed out.
+ * A cluster may still appear within this time after its record was stored. After that it counts as
+ * absent, because its request has timed out.
  */
-const shown_within_ms = 40_000;
+const visible_within_ms = 40_000;
 
-const age = ({ asked_at_ms }: DriverState, now_ms: number) =>
+const recordAgeMs = ({ asked_at_ms }: DriverState, now_ms: number) =>
   typeof asked_at_ms === 'number' ? now_ms - asked_at_ms : Number.POSITIVE_INFINITY;
 
-export const isRecorded = (state: DriverState, now_ms: number): boolean => age(state, now_ms) < sent_within_ms;
+/** Whether a request may be sent under the stored record. */
+export const isRequestRecorded = (state: DriverState, now_ms: number): boolean =>
+  recordAgeMs(state, now_ms) < sent_within_ms;
 
-export const mayStillAppear = (state: DriverState, now_ms: number): boolean => age(state, now_ms) < shown_within_ms;
+const mayStillAppear = (state: DriverState, now_ms: number): boolean => recordAgeMs(state, now_ms) < visible_within_ms;
 
-/** Whether a requested cluster may still appear. It can be deleted only after it has appeared. */
-export async function isComing(host: AksHost, { azure, place }: Placed, { state }: DriverTarget): Promise<boolean> {
+/** Whether a requested cluster may still appear. Azure can delete it only after it has appeared. */
+export async function isClusterPending(
+  host: AksHost,
+  { azure, place }: AzurePlace,
+  { state }: DriverTarget,
+): Promise<boolean> {
   if (state.cluster_seen === true) return false;
   if (typeof state.operation === 'string') return (await followOperation(host, azure, state))?.state === 'running';
-  // A group of its own is deleted with whatever appears in it.
+  // If the instance has its own group, deleting the group also deletes a cluster that appears late.
   return !place.own_group && mayStillAppear(state, host.clock.nowMs());
 }

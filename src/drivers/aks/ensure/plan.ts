@@ -1,4 +1,4 @@
-/** The phases in which a cluster comes up, as people see them. */
+/** The phases of `ensure` that users see, and the requests that create a cluster. */
 
 import type { ManagedCluster } from '@azure/arm-containerservice';
 import type { EnsureTarget, PlannedStep } from '../../driver.ts';
@@ -27,11 +27,11 @@ export const plannedPhases = (): PlannedStep[] => [
     slow_seconds: 600,
   },
   { phase: phases.roles, label: 'Ensuring role assignments', usual_seconds: 10, owner_layer: 'provider' },
-  { phase: phases.done, label: 'Waiting for it to be ready', usual_seconds: null, owner_layer: 'provider' },
+  { phase: phases.done, label: 'Waiting for the cluster to be ready', usual_seconds: null, owner_layer: 'provider' },
 ];
 
-/** The arguments of every step that creates a cluster. */
-export interface Making {
+/** The arguments that every step of `ensure` needs. */
+export interface EnsureContext {
   host: AksHost;
   target: EnsureTarget;
   spec: AksSpec;
@@ -41,10 +41,7 @@ export interface Making {
 
 export const wantedTags = (target: EnsureTarget, spec: AksSpec) => ({ ...spec.tags, ...tagsOf(target) });
 
-/**
- * The create request: the cluster of the pool's spec, with our tags, under names derived from the
- * instance.
- */
+/** Returns the create request: the cluster of the pool's spec, with our names and tags. */
 export const wantedCluster = (target: EnsureTarget, spec: AksSpec, place: Place): ManagedCluster => ({
   location: spec.location,
   tags: wantedTags(target, spec),

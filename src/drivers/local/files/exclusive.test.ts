@@ -4,24 +4,24 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { exclusively } from './exclusive.ts';
 
-const name = (about: string) => `slipway-test.${process.pid}.${about}`;
+const lockName = (suffix: string) => `slipway-test.${process.pid}.${suffix}`;
 const free = async () => 'free';
 
-it('admits one at a time, and the next when the first has finished or failed', async () => {
-  let leave = () => {};
-  const held = exclusively(name('a'), () => new Promise<void>((resolve) => (leave = resolve)));
-  expect(await exclusively(name('a'), free)).toBe(null);
-  expect(await exclusively(name('b'), free)).toBe('free');
-  leave();
+it('runs one holder at a time, and the next after the first has finished or failed', async () => {
+  let release = () => {};
+  const held = exclusively(lockName('a'), () => new Promise<void>((resolve) => (release = resolve)));
+  expect(await exclusively(lockName('a'), free)).toBe(null);
+  expect(await exclusively(lockName('b'), free)).toBe('free');
+  release();
   await held;
-  const failing = exclusively(name('a'), async () => {
+  const failing = exclusively(lockName('a'), async () => {
     throw new Error('no luck');
   });
   await expect(failing).rejects.toThrow('no luck');
-  expect(await exclusively(name('a'), free)).toBe('free');
+  expect(await exclusively(lockName('a'), free)).toBe('free');
 });
 
-it('excludes other processes, and is freed when its holder is killed', async () => {
+it('excludes other processes, and frees the lock when its holder is killed', async () => {
   const module = JSON.stringify(fileURLToPath(new URL('exclusive.ts', import.meta.url)));
   const holder = spawn(
     process.execPath,
@@ -30,14 +30,14 @@ it('excludes other processes, and is freed when its holder is killed', async () 
       '-e',
       `import { exclusively } from ${module};
        process.on('message', () => {}); // keeps it alive
-       await exclusively(${JSON.stringify(name('c'))}, () => { process.send('held'); return new Promise(() => {}); });`,
+       await exclusively(${JSON.stringify(lockName('c'))}, () => { process.send('held'); return new Promise(() => {}); });`,
     ],
     { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
   );
   const gone = once(holder, 'exit');
   await once(holder, 'message');
-  expect(await exclusively(name('c'), free)).toBe(null);
+  expect(await exclusively(lockName('c'), free)).toBe(null);
   holder.kill('SIGKILL');
   await gone;
-  expect(await exclusively(name('c'), free)).toBe('free');
+  expect(await exclusively(lockName('c'), free)).toBe('free');
 });

@@ -1,14 +1,14 @@
 /**
  * Mutual exclusion between all processes on this host that might launch or destroy the same
  * instance. The lock is an abstract socket name, which the kernel frees when its holder dies; a
- * lock file would outlive a kill -9. Systems without abstract names (macOS) only exclude within one
- * process.
+ * lock file would survive kill -9. macOS has no abstract names, so the lock works only within one
+ * process there.
  */
 import { createServer } from 'node:net';
 import { platform } from 'node:process';
 import { errorCode } from '../host-failure.ts';
 
-const heldHere = new Set<string>();
+const heldInProcess = new Set<string>();
 
 function listenOn(name: string): Promise<(() => Promise<void>) | null> {
   return new Promise((resolve, reject) => {
@@ -21,19 +21,19 @@ function listenOn(name: string): Promise<(() => Promise<void>) | null> {
   });
 }
 
-/** Runs `work` if `name` is free; returns null at once if it is held. */
+/** Runs `work` under the lock. Returns null at once if the lock is held. */
 export async function exclusively<T>(name: string, work: () => Promise<T>): Promise<T | null> {
-  if (heldHere.has(name)) return null;
-  heldHere.add(name);
+  if (heldInProcess.has(name)) return null;
+  heldInProcess.add(name);
   try {
-    const free = platform === 'linux' ? await listenOn(name) : async () => {};
-    if (!free) return null;
+    const release = platform === 'linux' ? await listenOn(name) : async () => {};
+    if (!release) return null;
     try {
       return await work();
     } finally {
-      await free();
+      await release();
     }
   } finally {
-    heldHere.delete(name);
+    heldInProcess.delete(name);
   }
 }

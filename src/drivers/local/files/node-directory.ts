@@ -15,13 +15,13 @@ export const files = {
   agent_output: 'agent.out',
   /** Written by the agent when it gives up: `{code, reason}`. */
   agent_exit: 'agent.exit.json',
-  /** Written by the server that launched the agent, if it still ran when the agent ended. */
+  /** Written by the server that launched the agent, if that server still ran at the agent's end. */
   agent_ended: 'agent.ended.json',
   /** Where the agent keeps log lines until the server has them. */
   agent_spool: '.agent/spool',
   launch: 'launch.json',
   /**
-   * Written by the agent, or by us, once `clean` has succeeded: `{workflow_id}` of the operation.
+   * Written by the agent or the driver after `clean` succeeded: `{workflow_id}` of the operation.
    */
   cleaned: 'cleaned',
   clean_script: 'clean.sh',
@@ -30,8 +30,8 @@ export const files = {
   clean_output: 'clean.out',
   temporary: 'tmp',
   /**
-   * Working directory of set-up, command and clean, so that a careless `rm -rf ./*` spares the
-   * agent and the marker.
+   * Working directory of set-up, command and clean, so that a careless `rm -rf ./*` does not
+   * remove the agent's files and the marker.
    */
   work: 'work',
 } as const;
@@ -43,7 +43,7 @@ export interface Marker {
   node_instance_id: NodeInstanceId;
 }
 
-/** No dots and no slashes: an id can name only an entry of the nodes' directory. */
+/** Without dots and slashes an id can only name an entry of the nodes' directory. */
 const safeName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 
 export function directoryOf(nodes_dir: string, node_instance_id: string): string {
@@ -65,8 +65,8 @@ export async function readMarker(directory: string): Promise<Marker | null> {
 export type Claim = 'made_now' | 'made_before' | 'of_another';
 
 /**
- * Without a marker the name alone identifies it: a crash came before the marker, or the workload
- * removed it.
+ * A directory has no marker if a crash came before it was written or the workload removed it. Then
+ * the name alone identifies the instance.
  */
 async function ownerOf(directory: string, target: DriverTarget): Promise<'ours' | 'of_another' | 'unmarked'> {
   const marker = await readMarker(directory);
@@ -95,7 +95,8 @@ export async function claimDirectory(directory: string, target: DriverTarget): P
 }
 
 /**
- * `written_meanwhile`: the record of an agent's end, or an unseen process, wrote to it in between.
+ * `written_meanwhile` means that a file appeared during the removal, such as the record of an
+ * agent's end.
  */
 export type Removal = 'removed' | 'of_another' | 'written_meanwhile';
 

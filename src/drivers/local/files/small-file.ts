@@ -1,32 +1,32 @@
 /**
- * Small files in a node's directory, which the workload can write to as well. So nothing here
- * follows a symbolic link, blocks on a pipe or trusts a size, and writes are atomic.
+ * Reads and writes small files in a node's directory. The workload can write there too, so this
+ * code does not follow symbolic links, block on pipes or trust sizes, and writes atomically.
  */
 import { randomBytes } from 'node:crypto';
 import { constants, type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises';
 import { errorCode } from '../host-failure.ts';
 
-const harmless = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-const notThere = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
+const safeFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const missingCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
 
-async function openHarmless(path: string): Promise<FileHandle | null> {
+async function openSafely(path: string): Promise<FileHandle | null> {
   try {
-    return await open(path, harmless);
+    return await open(path, safeFlags);
   } catch (error) {
-    if (notThere.has(errorCode(error) ?? '')) return null;
+    if (missingCodes.has(errorCode(error) ?? '')) return null;
     throw error;
   }
 }
 
-/** The last `max_bytes` of a regular file; null if there is none. */
+/** Reads the last `max_bytes` of a regular file; null if there is no such file. */
 export async function tailOf(path: string, max_bytes: number): Promise<string | null> {
-  const file = await openHarmless(path);
+  const file = await openSafely(path);
   if (!file) return null;
   try {
-    const about = await file.stat();
-    if (!about.isFile()) return null;
-    const length = Math.min(about.size, max_bytes);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, about.size - length);
+    const stats = await file.stat();
+    if (!stats.isFile()) return null;
+    const length = Math.min(stats.size, max_bytes);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, stats.size - length);
     return buffer.subarray(0, bytesRead).toString('utf8');
   } finally {
     await file.close();
@@ -35,7 +35,7 @@ export async function tailOf(path: string, max_bytes: number): Promise<string | 
 
 const max_record_bytes = 65_536;
 
-/** A JSON object; null if it is missing or was cut short by a crash. */
+/** Reads a JSON object; null if the file is missing or incomplete after a crash. */
 export async function readRecord(path: string): Promise<Record<string, unknown> | null> {
   const text = await tailOf(path, max_record_bytes);
   if (text === null) return null;

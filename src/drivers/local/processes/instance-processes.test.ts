@@ -1,23 +1,23 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../base/clock.ts';
-import { alive, plant, until } from '../testing/local-world.ts';
+import { alive, plant, until } from '../testing/local-fixture.ts';
 import { processTable } from './instance-processes.ts';
 import { type ProcessRow, procfsReader } from './procfs.ts';
 
-it('does not signal a process that reused the pid', async () => {
+it('does not signal a process with another start time, which reused the pid', async () => {
   const reader = procfsReader(systemClock);
   const { signal } = processTable(systemClock, '/nowhere', reader);
   const pid = plant(['/bin/sleep', '1000'], {});
   const row: ProcessRow = { pid, ppid: 1, session: pid, start: '1', terminal: false, cwd: null, tags: null, argv: [] };
   signal([row], 'SIGKILL');
-  // The second signal comes after the first; had the first arrived, SIGSTOP could not be seen.
+  // The signals arrive in order, so the process would have ended before SIGSTOP.
   signal([{ ...row, start: reader.startOf(pid) ?? '' }], 'SIGSTOP');
   expect(await alive(pid)).toBe(true);
   signal([{ ...row, start: reader.startOf(pid) ?? '' }], 'SIGKILL');
-  await until(async () => !(await alive(pid)), 'signalled by its own start');
+  await until(async () => !(await alive(pid)), 'the process with the right start time was killed');
 });
 
-it('ignores a process that has ended', () => {
+it('does not throw if the process has ended', () => {
   const row = { pid: 2 ** 22 + 1, ppid: 1, session: 1, start: '1', terminal: false, cwd: null, tags: null, argv: [] };
   processTable(systemClock, '/nowhere', procfsReader(systemClock)).signal([row], 'SIGKILL');
 });

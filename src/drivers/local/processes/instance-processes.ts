@@ -1,4 +1,4 @@
-/** Finds the processes of one instance and its agent among the host's, and signals them. */
+/** Finds an instance's processes and its agent among all processes of the host; signals them. */
 
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,11 +15,11 @@ import { type ProcessReader, type ProcessRow, procfsReader } from './procfs.ts';
 
 const run = promisify(execFile);
 const columns = 'pid=,ppid=,pgid=,stat=,tty=,lstart=,args=';
-const shape = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\w{3}\s+\w{3}\s+\d+\s+[\d:]+\s+\d{4})\s+(.*)$/;
+const linePattern = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\w{3}\s+\w{3}\s+\d+\s+[\d:]+\s+\d{4})\s+(.*)$/;
 const options = { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 };
 
 function rowFrom(line: string): ProcessRow | null {
-  const [, pid, ppid, group, state, terminal, start, args] = shape.exec(line) ?? [];
+  const [, pid, ppid, group, state, terminal, start, args] = linePattern.exec(line) ?? [];
   if (!pid || !start || state?.startsWith('Z')) return null;
   return {
     pid: Number(pid),
@@ -34,10 +34,9 @@ function rowFrom(line: string): ProcessRow | null {
 }
 
 /**
- * The process table without /proc (macOS). `ps` shows no environment there, so an agent is
+ * Reads the process table without /proc (macOS). `ps` shows no environment there, so an agent is
  * identified by the pid and start time in its launch record, and its processes by descent and
- * process group. Weaker than /proc: it misses an agent whose launch crashed before the record, and
- * orphaned daemons.
+ * process group. It misses orphaned daemons, and an agent whose launch crashed before the record.
  */
 export function psReader(nodes_dir: string): ProcessReader {
   return {
@@ -72,32 +71,32 @@ export interface InstanceProcesses {
   /** All processes of the instance, including the agent. */
   all: ProcessRow[];
   /** How many processes of the host were examined. */
-  looked_at: number;
+  examined: number;
 }
 
 export interface ProcessTable {
-  rows(): Promise<ProcessRow[]>;
-  of(target: DriverTarget): Promise<InstanceProcesses>;
+  readAll(): Promise<ProcessRow[]>;
+  find(target: DriverTarget): Promise<InstanceProcesses>;
   startOf(pid: number): string | null;
   signal(processes: ProcessRow[], signal: NodeJS.Signals): void;
 }
 
 /**
- * A process belongs to the instance if it carries the tags, or works in the instance's directory
- * without a terminal (some daemons overwrite their environment; a person's shell has a terminal and
- * is spared), or descends from one of these, or shares its session. A process that sheds all of
- * these cannot be found; only a container could hold it.
+ * Finds processes that have the tags, or that work in the instance's directory without a terminal,
+ * and all their descendants and sessions. The directory identifies daemons that overwrite their
+ * environment; a person's shell has a terminal and is not touched. A process that loses all of
+ * these marks cannot be found; only a container could hold it.
  */
-function belonging(rows: ProcessRow[], target: DriverTarget, directory: string): ProcessRow[] {
-  const marked = (row: ProcessRow) =>
+function findInstanceRows(rows: ProcessRow[], target: DriverTarget, directory: string): ProcessRow[] {
+  const isMarked = (row: ProcessRow) =>
     (row.tags?.node_instance_id === target.node_instance_id && row.tags.installation_id === target.installation_id) ||
     (!row.terminal && row.cwd !== null && worksIn(row.cwd, directory));
-  const found = new Map(rows.filter(marked).map((row) => [row.pid, row]));
-  for (let before = -1; before !== found.size; ) {
-    before = found.size;
-    for (const row of rows) if (found.has(row.ppid) || found.has(row.session)) found.set(row.pid, row);
+  const members = new Map(rows.filter(isMarked).map((row) => [row.pid, row]));
+  for (let previousSize = -1; previousSize !== members.size; ) {
+    previousSize = members.size;
+    for (const row of rows) if (members.has(row.ppid) || members.has(row.session)) members.set(row.pid, row);
   }
-  return [...found.values()];
+  return [...members.values()];
 }
 
 /** The kernel appends ` (deleted)` to the working directory if it was removed. */
@@ -106,8 +105,8 @@ function worksIn(cwd: string, directory: string): boolean {
 }
 
 /**
- * The agent leads its own session and was started with this instance's configuration; no record of
- * its pid is needed.
+ * The agent leads its own session and was started with this instance's configuration, so it is
+ * found without a record of its pid.
  */
 function isAgent(row: ProcessRow, directory: string): boolean {
   return (
@@ -115,19 +114,19 @@ function isAgent(row: ProcessRow, directory: string): boolean {
   );
 }
 
-export const readerOf = (clock: Clock, nodes_dir: string): ProcessReader =>
+export const createReader = (clock: Clock, nodes_dir: string): ProcessReader =>
   existsSync('/proc/self/stat') ? procfsReader(clock) : psReader(nodes_dir);
 
 export function processTable(clock: Clock, nodes_dir: string, reader: ProcessReader): ProcessTable {
-  const rows = sharedScan(clock, reader.read);
+  const readAll = sharedScan(clock, reader.read);
   return {
-    rows,
+    readAll,
     startOf: reader.startOf,
-    async of(target) {
+    async find(target) {
       const directory = directoryOf(nodes_dir, target.node_instance_id);
-      const seen = await rows();
-      const all = belonging(seen, target, directory);
-      return { agent: all.find((row) => isAgent(row, directory)) ?? null, all, looked_at: seen.length };
+      const hostRows = await readAll();
+      const all = findInstanceRows(hostRows, target, directory);
+      return { agent: all.find((row) => isAgent(row, directory)) ?? null, all, examined: hostRows.length };
     },
     signal(processes, signal) {
       for (const { pid, start } of processes) {

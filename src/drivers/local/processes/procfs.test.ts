@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../../../base/clock.ts';
-import { alive, plant, signal, until } from '../testing/local-world.ts';
+import { alive, plant, signal, until } from '../testing/local-fixture.ts';
 import { procfsReader, statFrom } from './procfs.ts';
 
 const planted: number[] = [];
@@ -11,13 +11,13 @@ afterEach(async () => {
 
 const tags = { SLIPWAY_INSTALLATION_ID: 'installation-p', SLIPWAY_NODE_INSTANCE_ID: 'inst_p' };
 
-it('always sees the tags of a process that keeps replacing itself', async () => {
+it('reads the tags of a process at every moment of repeated execs', async () => {
   const pid = plant(['/bin/sh', '-c', 'exec /bin/sh -c "$LOOP"'], { ...tags, LOOP: 'exec /bin/sh -c "$LOOP"' });
   planted.push(pid);
   const reader = procfsReader(systemClock);
   const missed: unknown[] = [];
   for (let reading = 0; reading < 150; reading++) {
-    const row = (await reader.read()).find((each) => each.pid === pid);
+    const row = (await reader.read()).find((candidate) => candidate.pid === pid);
     if (row?.tags?.node_instance_id !== 'inst_p' || row.argv[0] !== '/bin/sh') missed.push(row ?? reading);
   }
   expect(missed).toEqual([]);
@@ -33,19 +33,19 @@ const code = { 26: '94721165996032' };
 const begins = { 50: '140725502136301' };
 
 it.each([
-  ['an exec that has not begun to measure it', { ...begins, 51: '140725502136301' }, false],
-  ['an exec that is about to say where its code is', { ...begins, 51: '140725502139999' }, false],
-  ['a process that nobody may look into', { 26: '1' }, false],
-  ['a process that has one', { ...code, ...begins, 51: '140725502139999' }, false],
-  ['a process that was given none', { ...code, ...begins, 51: '140725502136301' }, true],
-])('distinguishes an empty environment from one that is not there yet: %s', (_, fields, empty) => {
+  ['an exec that has not set the end yet', { ...begins, 51: '140725502136301' }, false],
+  ['an exec that has not set the code address yet', { ...begins, 51: '140725502139999' }, false],
+  ['a process of another user', { 26: '1' }, false],
+  ['a process with an environment', { ...code, ...begins, 51: '140725502139999' }, false],
+  ['a process with an empty environment', { ...code, ...begins, 51: '140725502136301' }, true],
+])('recognises an empty environment: %s', (_, fields, empty) => {
   expect(statFrom(statLine({ 3: 'R', ...fields }))).toMatchObject({
     name: 'a (strange) name',
     empty_environment: empty,
   });
 });
 
-it('does not wait for a process that really has an empty environment', async () => {
+it('does not wait for a process with an empty environment', async () => {
   const pid = plant(['/usr/bin/env', '-i', '/bin/sleep', '1000'], tags);
   planted.push(pid);
   const reader = procfsReader(systemClock);
@@ -59,10 +59,10 @@ it('does not wait for a process that really has an empty environment', async () 
     const began_ms = systemClock.monotonicMs();
     await procfsReader(systemClock).read();
     return systemClock.monotonicMs() - began_ms < 900;
-  }, 'a look that waits for nobody');
+  }, 'a read without a wait');
 });
 
-it('distinguishes a process from its successor with the same pid', () => {
+it('reads a stable start time, and null for a missing process', () => {
   const reader = procfsReader(systemClock);
   const pid = plant(['/bin/sleep', '1000'], tags);
   planted.push(pid);

@@ -1,7 +1,4 @@
-/**
- * Reads the host's process table from /proc: processes, their parents, and our tags. Signals
- * nothing.
- */
+/** Reads the host's processes, with their parents and our tags, from /proc. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { type Clock, pause } from '../../../base/clock.ts';
 import { errorCode } from '../host-failure.ts';
@@ -17,11 +14,10 @@ export interface ProcessRow {
   ppid: number;
   session: number;
   /**
-   * Together with the pid, identifies one process: pids are reused, start times within one boot are
-   * not.
+   * Identifies one process together with the pid: a reused pid has another start time.
    */
   start: string;
-  /** Has a controlling terminal, so a person uses it. */
+  /** The process has a controlling terminal, so a person uses it. */
   terminal: boolean;
   cwd: string | null;
   tags: ProcessTags | null;
@@ -42,7 +38,7 @@ export const tagNames = {
 /** Errors from reading a process that just ended or belongs to another user. */
 const unreadable = new Set(['ENOENT', 'ESRCH', 'EACCES', 'EPERM']);
 
-function unlessGone<T>(read: () => T): T | null {
+function nullIfUnreadable<T>(read: () => T): T | null {
   try {
     return read();
   } catch (error) {
@@ -51,10 +47,10 @@ function unlessGone<T>(read: () => T): T | null {
   }
 }
 
-const textOf = (pid: number, file: string) => unlessGone(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
+const textOf = (pid: number, file: string) => nullIfUnreadable(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
 
 const kernelThreads = 2;
-const ended = new Set(['Z', 'X', 'x']);
+const endedStates = new Set(['Z', 'X', 'x']);
 
 interface Stat {
   ppid: number;
@@ -62,7 +58,7 @@ interface Stat {
   terminal: boolean;
   start: string;
   name: string;
-  /** It was started with an empty environment, as opposed to having none at this moment. */
+  /** The process has an empty environment, not one that an exec is still setting up. */
   empty_environment: boolean;
 }
 
@@ -72,7 +68,7 @@ export function statFrom(text: string): Stat | null {
   // last one.
   const close = text.lastIndexOf(')');
   const [state = '', ppid, , session, terminal, ...rest] = text.slice(close + 2).split(' ');
-  if (ended.has(state)) return null;
+  if (endedStates.has(state)) return null;
   const [start_code, environment_start, environment_end] = [rest[18], rest[42], rest[43]];
   return {
     ppid: Number(ppid),
@@ -80,8 +76,8 @@ export function statFrom(text: string): Stat | null {
     terminal: terminal !== '0',
     start: rest[14] ?? '',
     name: text.slice(text.indexOf('(') + 1, close),
-    // An exec sets the start of the environment first, then its end, and the code address last:
-    // until then equal bounds mean "not measured yet", not "empty".
+    // An exec sets the start of the environment first, then its end, and the code address last.
+    // Until the code address is set, equal bounds do not mean that the environment is empty.
     empty_environment: start_code !== '0' && environment_start !== '0' && environment_start === environment_end,
   };
 }
@@ -105,8 +101,8 @@ function tagsFrom(environ: string): ProcessTags | null {
 }
 
 /**
- * `unsettled`: during an exec or its exit a process has neither environment nor arguments for a
- * moment, and cannot be told from a foreign one.
+ * `unsettled` is true while an exec or an exit is under way. The process then has neither
+ * environment nor arguments, so it looks like a foreign process.
  */
 function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
   const stat = readStat(pid);
@@ -120,7 +116,7 @@ function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
     session: stat.session,
     start: stat.start,
     terminal: stat.terminal,
-    cwd: unlessGone(() => readlinkSync(`/proc/${pid}/cwd`)),
+    cwd: nullIfUnreadable(() => readlinkSync(`/proc/${pid}/cwd`)),
     tags,
     argv: cmdline ? cmdline.split('\0').slice(0, -1) : [stat.name],
   };
@@ -129,22 +125,25 @@ function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
 }
 
 /**
- * Synchronous reads cost a tenth of asynchronous ones here; in slices, so that the event loop is
- * not blocked for long.
+ * Synchronous reads cost a tenth of asynchronous ones here. The reader pauses after this many, so
+ * that it does not block the event loop for long.
  */
-const slice = 64;
+const slice_size = 64;
 const settle_rounds = 100;
 const settle_pause_ms = 10;
 
 export function procfsReader(clock: Clock): ProcessReader {
-  /** Processes that cleared both for good, by pid and start: waited for once, not at every read. */
-  const blank = new Map<number, string>();
+  /**
+   * Start times, by pid, of processes that cleared their environment and arguments for good. The
+   * reader waits for such a process only once.
+   */
+  const blankProcesses = new Map<number, string>();
 
-  async function settled(pid: number): Promise<ProcessRow | null> {
+  async function readSettledRow(pid: number): Promise<ProcessRow | null> {
     for (let round = 0; ; round++) {
       const read = readRow(pid);
-      if (!read?.unsettled || blank.get(pid) === read.row.start) return read?.row ?? null;
-      if (round === settle_rounds) blank.set(pid, read.row.start);
+      if (!read?.unsettled || blankProcesses.get(pid) === read.row.start) return read?.row ?? null;
+      if (round === settle_rounds) blankProcesses.set(pid, read.row.start);
       else await pause(clock, settle_pause_ms);
     }
   }
@@ -154,8 +153,8 @@ export function procfsReader(clock: Clock): ProcessReader {
       const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
       const rows: (ProcessRow | null)[] = [];
       for (const [index, pid] of pids.entries()) {
-        if (index % slice === slice - 1) await pause(clock, 0);
-        rows.push(await settled(Number(pid)));
+        if (index % slice_size === slice_size - 1) await pause(clock, 0);
+        rows.push(await readSettledRow(Number(pid)));
       }
       return rows.filter((row) => row !== null);
     },

@@ -1,6 +1,6 @@
 /**
- * Starts a process that outlives the server: its own session, no pipe to us, output to a file of
- * the node.
+ * Starts a process that outlives the server. It has its own session, no pipe to the server, and
+ * writes its output to a file of the node.
  */
 import { spawn } from 'node:child_process';
 import { constants, open } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * The world of the local driver's tests: a temporary directory of nodes, and a reader of /proc that
- * does not use the driver.
+ * The fixture of the local driver's tests: a temporary directory of nodes, and functions that
+ * inspect processes without the driver.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -12,14 +12,14 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { pause, systemClock } from '../../../base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../base/ids.ts';
-import type { DriverWorld } from '../../conformance.ts';
+import type { DriverFixture } from '../../conformance.ts';
 import type { DriverTarget, EnsureTarget } from '../../driver.ts';
 import { createLocalDriver, type LocalDriverOptions } from '../local-driver.ts';
 import type { LocalSpec } from '../spec.ts';
 
 export const standInAgent = [process.execPath, fileURLToPath(new URL('stand-in-agent.ts', import.meta.url))];
 
-export interface LocalWorld extends DriverWorld {
+export interface LocalFixture extends DriverFixture {
   nodes_dir: string;
   options: LocalDriverOptions;
   directory(target: DriverTarget): string;
@@ -29,17 +29,17 @@ export interface LocalWorld extends DriverWorld {
   installation_id: string;
   withSpec(spec: LocalSpec): EnsureTarget;
   file(target: DriverTarget, name: string): string;
-  /** A file that set-up, command or clean left in their directory. */
+  /** Returns the path of a file in the working directory of set-up, command and clean. */
   work(target: DriverTarget, name: string): string;
-  /** Set-up is over and the command runs. */
+  /** Resolves when the set-up has ended and the command runs. */
   ready(target: DriverTarget): Promise<void>;
 }
 
-/** Waits for a condition, with a bound; never sleeps for a fixed time. */
+/** Polls until a condition holds; fails the test after 15 s. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const give_up_ms = systemClock.monotonicMs() + 15_000;
   while (!(await condition())) {
-    if (systemClock.monotonicMs() > give_up_ms) expect.fail(`waited in vain: ${what}`);
+    if (systemClock.monotonicMs() > give_up_ms) expect.fail(`timed out waiting for: ${what}`);
     await pause(systemClock, 10);
   }
 }
@@ -65,7 +65,7 @@ async function environOf(pid: number): Promise<string> {
   return readable(`/proc/${pid}/environ`);
 }
 
-async function livingWith(variable: string): Promise<number[]> {
+async function pidsWith(variable: string): Promise<number[]> {
   const pids: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
@@ -81,10 +81,10 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   if (existsSync(`/proc/${pid}`)) process.kill(pid, name);
 }
 
-export async function localWorld(options: Partial<LocalDriverOptions> = {}): Promise<LocalWorld> {
+export async function localFixture(options: Partial<LocalDriverOptions> = {}): Promise<LocalFixture> {
   const nodes_dir = join(await realpath(await mkdtemp(join(tmpdir(), 'slipway-local-'))), 'nodes');
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
-  const made: EnsureTarget[] = [];
+  const targets: EnsureTarget[] = [];
   const complete = { nodes_dir, agent_command: standInAgent, host_id: 'host-a', clock: systemClock, ...options };
   const open = () => createLocalDriver(complete);
 
@@ -107,19 +107,19 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
         requires: [{ name: 'shell', check: 'true' }],
       },
     };
-    made.push(one);
+    targets.push(one);
     return one;
   };
   const directory = ({ node_instance_id }: DriverTarget) => join(nodes_dir, node_instance_id);
   const file = (of: DriverTarget, name: string) => join(directory(of), name);
-  const pids = ({ node_instance_id }: DriverTarget) => livingWith(`SLIPWAY_NODE_INSTANCE_ID=${node_instance_id}`);
-  /** Repeatedly, since a process may start another just before it is killed. */
+  const pids = ({ node_instance_id }: DriverTarget) => pidsWith(`SLIPWAY_NODE_INSTANCE_ID=${node_instance_id}`);
+  /** Repeats the kill, because a process may start another one just before it is killed. */
   const killMachine = (of: DriverTarget) =>
     until(async () => {
       const living = await pids(of);
       for (const pid of living) signal(pid, 'SIGKILL');
       return living.length === 0;
-    }, 'killed machine is gone');
+    }, 'the killed machine has ended');
   /** Counts agents, not their commands: one machine is one agent. */
   const agents = async (of: DriverTarget) => {
     const found: number[] = [];
@@ -149,12 +149,12 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
     withSpec: (spec) => Object.assign(target(installation_id), { spec }),
     machines: async (of) => (await agents(of)).length,
     killMachine,
-    halfDone: [
+    partialLaunches: [
       { name: 'a directory without a marker', leave: (of) => leaveDirectory(of) },
-      { name: 'a marker cut short', leave: (of) => leaveDirectory(of, '{"installation_id"') },
+      { name: 'an incomplete marker', leave: (of) => leaveDirectory(of, '{"installation_id"') },
       { name: 'a marked directory, nothing launched', leave: (of) => leaveDirectory(of, marker(of)) },
       {
-        name: 'an agent that runs and was never recorded',
+        name: 'a running agent without a launch record',
         async leave(of) {
           await open().ensure(of);
           await rm(file(of, 'launch.json'));
@@ -162,7 +162,7 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
         },
       },
       {
-        name: 'an agent that was launched and vanished',
+        name: 'an agent that was launched and killed',
         async leave(of) {
           await open().ensure(of);
           await killMachine(of);
@@ -172,17 +172,17 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
     ],
     beforeProof: async () => {},
     async close() {
-      for (const one of made) await killMachine(one);
+      for (const one of targets) await killMachine(one);
       // A launcher may still be recording how its agent ended.
       await rm(join(nodes_dir, '..'), { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     },
   };
 }
 
-/** A process that outlives its parent, for tests. */
+/** Starts a process that outlives its parent. */
 export function plant(argv: string[], env: Record<string, string>, cwd = '/'): number {
   const [program = '', ...args] = argv;
   const child = spawn(program, args, { env: { PATH: process.env.PATH, ...env }, cwd, detached: true, stdio: 'ignore' });
   child.unref();
-  return child.pid ?? expect.fail('nothing was planted');
+  return child.pid ?? expect.fail('the process was not started');
 }
