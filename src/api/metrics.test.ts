@@ -36,8 +36,9 @@ const replicaFigures = {
     accounts: 4,
     losses: new Map([['instance', { facts_dropped: 5, requests_refused: 6, reports_coalesced: 7 }]] as const),
   }),
+  unstoredBeatsMs: () => 250,
   overload: () => ({
-    ...{ loop_lag_ms: 20, behind_ms: 250, beats_per_second: 40, beat_rate: 5_000 },
+    ...{ loop_lag_ms: 20, behind_ms: 9_000, beats_per_second: 40, beat_rate: 5_000 },
     ...{ shedding: { reads: true, beats: false, stretch: 1 }, beats: 99, beats_shed: 3, reads_shed: 2 },
   }),
 };

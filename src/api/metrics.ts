@@ -42,6 +42,8 @@ export interface ReplicaFigures {
   streams(): FeedFigures;
   agentStreams(): { agents: number; relays: number };
   overload(): OverloadFigures;
+  /** The age of the oldest heartbeat that is not stored. */
+  unstoredBeatsMs(): number;
   outside(): OutsideFigures;
   connections(): ConnectionFigures;
 }
@@ -91,7 +93,11 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
   };
   const beatsAccepted = gauge('slipway_beats_total', 'Heartbeats accepted by this replica', []);
   const beatsRate = gauge('slipway_beats_per_second', 'Heartbeats per second on this replica', []);
-  const beatsBehind = gauge('slipway_beats_behind_seconds', 'Delay until heartbeats are stored', []);
+  const beatsBehind = gauge(
+    'slipway_beats_behind_seconds',
+    'Age of the oldest heartbeat that is not stored; 0 if all are',
+    [],
+  );
   const loopLag = gauge('slipway_loop_lag_seconds', 'Event loop lag of this replica', []);
   const shed = gauge('slipway_shed_total', 'Heartbeats and reads shed in an overload', ['what']);
   const stretch = gauge('slipway_interval_stretch', 'Factor on heartbeat intervals in an overload; 1 is normal', []);
@@ -109,7 +115,7 @@ export function createMetrics(db: Queryable, clock: Clock, replicaFigures: Repli
     const figures = replicaFigures.overload();
     beatsAccepted.set(figures.beats);
     beatsRate.set(figures.beats_per_second);
-    beatsBehind.set(figures.behind_ms / 1000);
+    beatsBehind.set(replicaFigures.unstoredBeatsMs() / 1000);
     loopLag.set(figures.loop_lag_ms / 1000);
     shed.set({ what: 'beats' }, figures.beats_shed);
     shed.set({ what: 'reads' }, figures.reads_shed);

@@ -26,11 +26,11 @@ import {
 import { answerBadAddress, answerBrokenBytes, answerLate } from './http/broken-requests.ts';
 import { changeOnce, idsIn } from './http/changes.ts';
 import { correlationOf } from './http/correlation.ts';
+import { dropBody } from './http/refused-action.ts';
 import { countsAsRefused, sendProblem } from './http/replies/problem-reply.ts';
 import { createRefusalRecorder } from './http/replies/refusals.ts';
 import { commonHeaders, hstsHeader, isNamedHost } from './http/replies/reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './http/request-span.ts';
-import { dropBody } from './http/requested-action.ts';
 import { isConsolePage, serveConsole, serveDocs } from './http/static-files.ts';
 import { compileCheck, compileReply } from './http/validation.ts';
 import { type BodyBudget, createBodyBudget } from './limits/held/body-budget.ts';

@@ -1,10 +1,10 @@
 /** Runs one command line, from its words to its exit status, without touching the process. */
-import { existsSync, readFileSync } from 'node:fs';
-import { delimiter, join, relative, resolve } from 'node:path';
 import { inspect } from 'node:util';
 import { Command, CommanderError, type OptionValues } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { argumentWarning } from '../base/credentials/secret-file.ts';
+import { packageRoot, packageVersion } from '../base/files/package-root.ts';
+import { programName } from '../base/files/program-name.ts';
 import { newCorrelationId } from '../base/ids.ts';
 import { trustedWith } from '../base/network/trusted-certificates.ts';
 import type { CommandGroup } from './catalogue.ts';
@@ -16,8 +16,7 @@ import { type ExitName, exitCodes } from './terminal/exit-codes.ts';
 import { failureJson, failureLines, isId, reportFailure } from './terminal/failure.ts';
 import { fitOf, printJson, printLines, type Terminal } from './terminal/terminal.ts';
 
-const clone = resolve(import.meta.dirname, '../..');
-const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8'));
+const version = packageVersion();
 
 export interface Host {
   words: string[];
@@ -33,16 +32,6 @@ export interface Host {
   signal: AbortSignal;
 }
 
-/** Returns `slipway` if it is on the PATH, or else the path of bin/slipway in the clone. */
-function programName({ environment, working_directory }: Host): string {
-  const installed = (environment.PATH ?? '')
-    .split(delimiter)
-    .some((dir) => dir !== '' && existsSync(join(dir, 'slipway')));
-  if (installed) return 'slipway';
-  const path = relative(working_directory, join(clone, 'bin/slipway'));
-  return path.startsWith('..') ? join(clone, 'bin/slipway') : `./${path}`;
-}
-
 const connectionFlags = { server: '--server', ca: '--ca', tokenFile: '--token-file', dataDir: '--data-dir' } as const;
 
 /**
@@ -53,7 +42,8 @@ const commandLineOf = (program: Command, host: Host) => {
   const typedFlags = Object.entries(connectionFlags).flatMap(([key, flag]) =>
     program.getOptionValueSource(key) === 'cli' ? [flag, String(program.getOptionValue(key))] : [],
   );
-  return (...words: string[]) => [programName(host), ...words, ...typedFlags].join(' ');
+  return (...words: string[]) =>
+    [programName(host.environment, host.working_directory), ...words, ...typedFlags].join(' ');
 };
 
 function settingOf(program: Command, key: keyof SharedOptions): Setting | undefined {
@@ -89,7 +79,7 @@ export async function runCommandLine(host: Host): Promise<number> {
         data_dir: settingOf(program, 'dataDir'),
         allow_insecure_http: shared.allowInsecureHttp === true,
       },
-      { environment, working_directory, clone },
+      { environment, working_directory, clone: packageRoot },
     );
     if (settingOf(program, 'token')?.source === 'flag')
       printLines(terminal.err, [argumentWarning('token', 'SLIPWAY_TOKEN')]);

@@ -94,6 +94,7 @@ export async function openApi(
       streams: () => feed.figures(),
       agentStreams: () => agentStreams.figures(),
       overload: () => overload.figures(),
+      unstoredBeatsMs: () => beats.unstoredMs(),
       outside: () => outside.figures(),
       connections: () => connections.figures(),
     }),

@@ -53,7 +53,7 @@ export function openDrivers({
     clock,
     log: (message, facts) => log.info(facts, message),
   });
-  const external = createExternalDriver({ revoked: (id) => isRevoked(db, id) });
+  const external = createExternalDriver({ isRevoked: (id) => isRevoked(db, id) });
   const docker = createDockerDriver({
     docker_host: settings.docker_host,
     cert_dir: settings.docker_cert_dir,

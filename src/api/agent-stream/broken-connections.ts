@@ -1,9 +1,11 @@
 /**
  * Records broken connections as evidence. A break is never a verdict: only heartbeats show whether
- * a machine is alive. The first break of an instance gets a row; repeats are counted.
+ * a machine is alive. Within an hour, an instance or relay gets a row for its first, tenth,
+ * hundredth break and so on, with the number of repeats: a network that cuts all agents every few
+ * minutes would otherwise write too much.
  *
- * Every break of a relay connection that had lasted gets a row, since a rack depends on it. Agents
- * do not get one each time: a network that cuts all of them every few minutes would write too much.
+ * This limit does not apply to a relay connection that lasted at least `lastingSeconds`, since a
+ * rack depends on it.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -24,8 +26,8 @@ export type BrokenConnection = ConnectionEnd & { correlation_id: CorrelationId }
 const batchMs = 500;
 const maxWaiting = 2_000;
 /**
- * A connection that flaps, or that is closed after a minute of silence, ends sooner than this. The
- * end of a longer connection is a separate event, such as a relay's second crash.
+ * A connection that flaps, or that is silent from its start and closed after a minute, ends sooner
+ * than this. The end of a longer connection is a separate event, such as a relay's second crash.
  */
 export const lastingSeconds = 120;
 

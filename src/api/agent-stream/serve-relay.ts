@@ -46,6 +46,7 @@ export function serveRelay(
   const leave = agentStreams.addRelay(relay.token_id, {
     end: wire.close,
     terminate: wire.terminate,
+    // A relay's stream gets no facts other than the revocation of its token.
     observe: () => wire.refuse(new ApiProblem('token_unknown', 'The token of this relay was revoked.')),
     check(at_ms) {
       wire.dropSlowReader();

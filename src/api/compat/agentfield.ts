@@ -1,6 +1,5 @@
 /** Translates AgentField's calls to ours, and our answers back. Makes no decisions of its own. */
 import { now, secondsLater } from '../../base/clock.ts';
-import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
   type LeaseRenewal,
   type LifecycleUpdate,
@@ -11,6 +10,7 @@ import {
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import { type Pace, readDuration } from '../../lifecycle/deadlines/pace.ts';
+import type { ReportedStatus } from '../../lifecycle/model/reports.ts';
 import type { NodeStatus } from '../../lifecycle/model/states.ts';
 import type { AgentSession, ProtocolClient } from '../../store/agents/sessions/agent-sessions.ts';
 import { readProtocolNodes } from '../../store/rows/nodes.ts';
@@ -28,14 +28,14 @@ const protocol = 'agentfield';
  * AgentField's words for a node's status. An unknown word changes no status and is stored as an
  * extra field of the heartbeat.
  */
-const statuses: Record<string, AgentClaim> = {
+const statuses: Record<string, ReportedStatus> = {
   starting: 'starting',
   ready: 'ready',
   degraded: 'degraded',
   offline: 'stopping',
   stopping: 'stopping',
 };
-const statusOf = (word: string | null | undefined): AgentClaim | undefined => statuses[word?.toLowerCase() ?? ''];
+const statusOf = (word: string | null | undefined): ReportedStatus | undefined => statuses[word?.toLowerCase() ?? ''];
 
 const lifecycleOf: Record<NodeStatus, 'starting' | 'ready' | 'degraded' | 'offline'> = {
   provisioning: 'starting',
@@ -104,7 +104,7 @@ const isScore = (score: number | null | undefined): score is number =>
   typeof score === 'number' && score >= 0 && score <= 100;
 
 interface ClientReport {
-  status?: AgentClaim | undefined;
+  status?: ReportedStatus | undefined;
   health_score?: number | null | undefined;
   said?: Record<string, unknown>;
   pace: Pace;

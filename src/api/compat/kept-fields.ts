@@ -1,18 +1,18 @@
-/** Cuts the fields of a foreign client to a size that may be stored. */
+/** Selects the fields of a foreign client that are stored, within a size limit. */
 
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '');
 const maxNameLength = 64;
 const maxNamed = 20;
 
 /**
- * Keeps the fields that fit, shortest first, so that one long list does not push out everything
- * else. `left_out` lists the names and sizes of the others.
+ * Keeps whole fields that fit, shortest first, so that one long list does not push out everything
+ * else. `left_out` lists up to 20 of the others, with their sizes.
  */
-export function keptFields(said: Record<string, unknown>, maxBytes: number): Record<string, unknown> {
+export function keptFields(fields: Record<string, unknown>, maxBytes: number): Record<string, unknown> {
   const keptEntries: [string, unknown][] = [];
   const left_out: string[] = [];
   let remainingBytes = maxBytes;
-  const sized = Object.entries(said).map(([name, value]) => ({ name, value, bytes: bytesOf(value) }));
+  const sized = Object.entries(fields).map(([name, value]) => ({ name, value, bytes: bytesOf(value) }));
   for (const { name, value, bytes } of sized.toSorted((a, b) => a.bytes - b.bytes)) {
     const cost = Buffer.byteLength(name) + bytes;
     if (cost <= remainingBytes && name.length <= maxNameLength) {

@@ -3,7 +3,6 @@
  * identifies its instance.
  */
 import { now } from '../../base/clock.ts';
-import type { AgentClaim } from '../../contract/agent/agent.ts';
 import {
   type BootstrapFailure,
   type CardUpdate,
@@ -11,6 +10,7 @@ import {
   type WorkspaceRegistration,
 } from '../../contract/compat/molecule.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import type { ReportedStatus } from '../../lifecycle/model/reports.ts';
 import { reportBootFailure } from '../../operations/provision/boot-failure-report.ts';
 import { instanceRow } from '../../store/agents/instances.ts';
 import { nameHeld } from '../../store/agents/joins/known-names.ts';
@@ -42,7 +42,8 @@ function requireWorkspace(session: AgentSession | null, id: string): AgentSessio
 }
 
 /** A heartbeat reports ready unless the runtime is wedged. Rules judge the error rate. */
-const statusOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
+const statusOf = ({ runtime_state }: WorkspaceBeat): ReportedStatus =>
+  runtime_state === 'wedged' ? 'degraded' : 'ready';
 
 async function registerWorkspace(call: ProtocolCall, services: ProtocolServices, registration: ClientRegistration) {
   const client = { protocol, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;

@@ -237,7 +237,7 @@ async function findContest(
     is_other_process: former !== null && claimant.client_instance !== null && former !== claimant.client_instance,
     is_beating: isBeating(standing, at),
     serves_tenant: standing.allocation_id !== null,
-    has_credential: givesCredential[claimant.protocol],
+    lacks_credential: givesCredential[claimant.protocol],
     re_enrolled: standing.status === 'provisioning' && !standing.is_registered,
     allow_takeover: document?.compat?.allow_takeover === true,
   };
@@ -248,7 +248,7 @@ async function findContest(
       : verdict;
   // The pool gives the name to the last process that registered. Other verdicts stand, such as the
   // one that protects a holder with a tenant.
-  if (finalVerdict === 'second_process' && keepNamePolicyOf(document) === 'latest' && !facts.has_credential)
+  if (finalVerdict === 'second_process' && keepNamePolicyOf(document) === 'latest' && !facts.lacks_credential)
     return null;
   return finalVerdict === 'restart' || finalVerdict === 'ask_former' ? null : finalVerdict;
 }

@@ -6,9 +6,10 @@
 import { now } from '../../base/clock.ts';
 import type { BatchBeat, HeartbeatResult } from '../../contract/agent/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors/errors.ts';
+import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import type { BeatRefusal } from '../../lifecycle/findings/refused-beats.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
-import { fencedProblem, refuseExpired } from '../http/auth.ts';
+import { refuseExpired } from '../http/auth.ts';
 import type { Relay } from '../http/callers.ts';
 import type { LookupSource } from '../limits/quotas/request-rates.ts';
 import type { ApiServices } from '../services.ts';

@@ -5,12 +5,13 @@
 import { now } from '../../base/clock.ts';
 import type { Heartbeat, HeartbeatReply } from '../../contract/agent/agent.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/deadlines/heartbeat-policy.ts';
 import { assignedIntervalSeconds, maxAssignableSeconds, type Pace } from '../../lifecycle/deadlines/pace.ts';
 import { needsImmediateWrite } from '../../lifecycle/model/reports.ts';
 import { recordReport } from '../../store/agents/reports.ts';
 import type { AgentSession } from '../../store/agents/sessions/agent-sessions.ts';
-import { fencedProblem } from '../http/auth.ts';
+
 import { instanceWriter } from '../limits/quotas/writers.ts';
 import type { ApiServices } from '../services.ts';
 

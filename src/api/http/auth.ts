@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
+import { fencedProblem } from '../../contract/errors/fenced-problem.ts';
 import type { Access } from '../../contract/route.ts';
 import { roleAtLeast } from '../../contract/security/token.ts';
 import { tenantOnly, wholeFleet } from '../../lifecycle/visibility.ts';
@@ -116,10 +117,6 @@ async function identify(request: FastifyRequest, services: ApiServices): Promise
   if (cookie) return personBySession(cookie, services);
   throw new ApiProblem('token_missing');
 }
-
-/** The problem that a fenced instance gets. */
-export const fencedProblem = (reason: string, extra?: { acknowledged_seq: number }) =>
-  new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...extra });
 
 const expiredProblem = () => new ApiProblem('credential_expired');
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { expect, test } from 'vitest';
-import { strict } from '../../contract/primitives.ts';
+import { Reason, strict } from '../../contract/primitives.ts';
 import { compileCheck } from './validation.ts';
 
 const check = compileCheck(
@@ -21,6 +21,11 @@ test('reports each unknown key once', () => {
   expect(() => check({ name: 'a', colour: 1, inner: { size: 1 } })).toThrow(
     expect.objectContaining({ extras: expect.objectContaining({ errors: expect.arrayContaining(errors) }) }),
   );
+});
+
+test('reports a blank text as blank, not as a violated pattern', () => {
+  const checkReason = compileCheck(Type.Object({ reason: Reason }, strict), 'body');
+  expect(() => checkReason({ reason: ' \t ' })).toThrow('/body/reason must not be blank');
 });
 
 const list = compileCheck(

@@ -9,7 +9,7 @@ import { allocationSubject } from '../../operations/actions/action-subjects.ts';
 import { actOnAllocation } from '../../operations/actions/allocation-actions.ts';
 import { requestRelease } from '../../operations/release/release-requests.ts';
 import { requestAllocation, requestCancel, requestOperationRetry, requestRetry } from '../../operations/requests.ts';
-import type { Caller, Touched } from '../../operations/runtime/caller.ts';
+import type { AllocationOperation, Caller } from '../../operations/runtime/caller.ts';
 import { listOperations, readOperation } from '../../store/operations/operations.ts';
 import { listAllocations, readAllocation } from '../../store/rows/allocations.ts';
 import { actorOf, type Person } from '../http/callers.ts';
@@ -57,9 +57,10 @@ export const operationOf = async (
   services: ApiServices,
 ) => (workflow_id ? mustFindOperation(workflow_id, visibility, services) : null);
 
-const touchedWire = async (touched: Touched, { visibility }: Person, services: ApiServices) => ({
-  allocation: await mustFindAllocation(touched.allocation_id, visibility, services),
-  operation: await mustFindOperation(touched.workflow_id, visibility, services),
+/** The reply to a request for an allocation: the allocation and the operation that works on it. */
+const allocationReply = async (ids: AllocationOperation, { visibility }: Person, services: ApiServices) => ({
+  allocation: await mustFindAllocation(ids.allocation_id, visibility, services),
+  operation: await mustFindOperation(ids.workflow_id, visibility, services),
 });
 
 type AllocationRoutes =
@@ -77,7 +78,7 @@ type AllocationRoutes =
 
 export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   'allocation-create': async (call, services) =>
-    touchedWire(await requestAllocation(services, call.body, callerOf(call)), call.person(), services),
+    allocationReply(await requestAllocation(services, call.body, callerOf(call)), call.person(), services),
   async 'allocation-list'({ query, person }, services) {
     const visibility = narrowToTenant(person().visibility, query?.tenant);
     const { tenant: _, ...filter } = pageOf(query);
@@ -85,13 +86,13 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   },
   'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().visibility, services),
   'allocation-release': async (call, services) =>
-    touchedWire(
+    allocationReply(
       await requestRelease(services, call.params.id, callerOf(call, call.body?.reason)),
       call.person(),
       services,
     ),
   'allocation-retry': async (call, services) =>
-    touchedWire(
+    allocationReply(
       await requestRetry(services, call.params.id, callerOf(call, call.body?.reason)),
       call.person(),
       services,

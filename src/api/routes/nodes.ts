@@ -1,4 +1,4 @@
-/** Handles nodes and their timelines, logs and boot stages. */
+/** Handles nodes and their timelines, logs and boot stages. Actions are in explanations.ts. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence/evidence.ts';

@@ -65,11 +65,11 @@ async function proposalsOf(policy: readonly ProposedPool[], services: ApiService
 
 const decisionWire = ({ at, ...rest }: Decision) => ({ ...rest, at: at?.toISOString() ?? null });
 
-const wire = (pool: string, { otherwise, differences, untold, ...counts }: Replay): ReplayedPool => ({
+const wire = (pool: string, { differencesByKind, differences, unknowns, ...counts }: Replay): ReplayedPool => ({
   pool,
   ...counts,
   otherwise: differences.length,
-  kinds: Object.entries(otherwise).map(([kind, count]) => ({ kind: kind as DifferenceKind, count })),
+  kinds: Object.entries(differencesByKind).map(([kind, count]) => ({ kind: kind as DifferenceKind, count })),
   differences: differences.slice(0, maxListed).map((difference) => ({
     ...difference,
     pool,
@@ -77,7 +77,7 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
     was: decisionWire(difference.was),
     would_be: decisionWire(difference.would_be),
   })),
-  untold: untold.map((each) => ({ ...each, says: unknownKinds[each.kind] })),
+  untold: unknowns.map((each) => ({ ...each, says: unknownKinds[each.kind] })),
 });
 
 /**

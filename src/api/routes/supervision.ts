@@ -36,7 +36,7 @@ async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
   const held = await countHeld(db);
   const holds = await readNewestHolds(db, maxHolds);
   const gaps = await readNewestGaps(db, maxGaps);
-  const heardThrough = await slowestReplica(db, at);
+  const storedThrough = await slowestReplica(db, at);
   const windows = await listWindows(db, at);
   return {
     at: at.toISOString(),
@@ -50,7 +50,7 @@ async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
       cause: gap.cause,
       deadlines_moved: gap.nodes_moved + gap.allocations_moved,
     })),
-    heard_through: iso(heardThrough),
+    heard_through: iso(storedThrough),
     maintenance: windows.map(windowWire),
   };
 }

@@ -1,5 +1,6 @@
 /** Renders the text of a server that you start by hand: its address, sign-in, and what to try. */
 import { dirname, resolve } from 'node:path';
+import { programName } from '../../base/files/program-name.ts';
 import { defaultServer } from '../../base/network/default-server.ts';
 
 export interface StartedServer {
@@ -12,7 +13,8 @@ function tryCommand(server: StartedServer): string {
   const where = server.url === defaultServer ? '' : ` --server ${server.url}`;
   const directory = dirname(server.admin_token_path);
   const token = directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
-  return `./bin/slipway allocate --pool local --wait${where}${token}`;
+  const program = programName(process.env, process.cwd());
+  return `${program} allocate --pool local --wait${where}${token}`;
 }
 
 export function welcome(server: StartedServer): string {

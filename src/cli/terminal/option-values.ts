@@ -15,7 +15,8 @@ export function duration(text: string): number {
 /** Requires a time zone, because a local time means another moment on each computer. */
 export function moment(text: string): string {
   const ms = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw new InvalidArgumentError('Expected a moment with its zone, like 2026-01-31T14:00:00Z.');
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('Expected a date and time with its zone, like 2026-01-31T14:00:00Z.');
   return momentAt(ms).toISOString();
 }
 
@@ -61,7 +62,7 @@ export function momentOrAgo(text: string): Since {
   if (seconds_ago !== null) return { seconds_ago };
   const ms = Date.parse(text);
   if (Number.isNaN(ms))
-    throw new InvalidArgumentError('Expected a time ago like 15m, or a moment like 2026-01-31T14:00:00Z.');
+    throw new InvalidArgumentError('Expected a time ago like 15m, or a date and time like 2026-01-31T14:00:00Z.');
   return { at: momentAt(ms).toISOString() };
 }
 

@@ -13,7 +13,7 @@ import { refusalWriter } from '../../limits/quotas/writers.ts';
 import type { ApiServices } from '../../services.ts';
 import { actorOf } from '../callers.ts';
 import { createRateLimitedNotices } from '../rate-limited-notices.ts';
-import { idsOfTarget, requestedAction } from '../requested-action.ts';
+import { idsOfTarget, requestedAction } from '../refused-action.ts';
 import { sourceAddress } from '../source-address.ts';
 
 /** The caller was denied: by its identity, or by the fence of its machine. */

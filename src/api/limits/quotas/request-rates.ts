@@ -35,13 +35,14 @@ export interface RequestRates {
    */
   admitKnown(kind: Kind, key: string, name: OperationName | ProtocolOperation, request?: FastifyRequest): void;
   /**
-   * Begins the look-up of credentials that this replica does not know. Call the returned function
-   * with the number of unknown ones. Returns undefined for a source that sent too many of them.
+   * Begins to look up credentials that this replica has not cached. Afterwards, call the returned
+   * function with the number of credentials that are not in the store. Returns undefined for a
+   * source that sent too many unknown credentials.
    */
   beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
   /**
-   * Replaces the estimated cost of a page by the cost of the actual reply, which grows with its
-   * size.
+   * Charges what the actual reply costs beyond the cost charged before. Refunds the difference if a
+   * page was smaller than estimated.
    */
   chargeReply(request: FastifyRequest, bytes: number): void;
   /** Charges a page that a request read but did not return as its reply. */
@@ -76,7 +77,7 @@ function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
 }
 /** Operations that are counted separately from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
-/** Words for messages, where the kind itself is not the word for the caller. */
+/** How messages name the caller, where that differs from the kind. */
 const callerWords: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
 const maxRetrySeconds = 60;
 const holdMs = 1_000;
@@ -85,7 +86,7 @@ const maxHeld = 4_000;
 /** No agent sends this many. */
 const maxBeatsPerSecond = 50;
 
-/** A quota in rows only. */
+/** Counts requests as rows. Bytes are never charged, so their limits have no effect. */
 const quotaOf = ({ burst, per_second }: RequestRate) => ({
   ...{ rows: burst, rows_per_second: per_second, bytes: 1, bytes_per_second: 1 },
 });
@@ -127,7 +128,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   const refuse = (name: OperationName | ProtocolOperation, kind: Kind, seconds: number): never => {
     limited++;
     throw new ApiProblem('rate_limited', {
-      detail: `This ${callerWords[kind] ?? kind} calls ${name} too often.`,
+      detail: `This ${callerWords[kind] ?? kind} sent too many requests, so ${name} was refused.`,
       retry_after_seconds: Math.min(Math.ceil(seconds), maxRetrySeconds),
     });
   };
@@ -199,7 +200,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     },
     beatHoldMs(session, nowMs) {
       const second = Math.ceil(nowMs / 1000);
-      // Nearly every call returns here, since the last heartbeat was in an earlier second.
+      // `assigned_at_seconds` is when the last heartbeat arrived, mostly in an earlier second.
       if (session.assigned_at_seconds !== second) return 0;
       if (beatSecond !== second) {
         beatSecond = second;

@@ -8,7 +8,7 @@ import { printJson, printLines } from '../../terminal/terminal.ts';
 export const makeAllocation: MakeCommand = (cli) =>
   new SlipwayCommand('allocation')
     .description('Show one allocation: its status and why, its machine, its deadline, and what you can do about it.')
-    .argument('<id>', 'an allocation, by its id or name, or its node or operation')
+    .argument('<id>', 'the id or name of an allocation, or of its node or one of its operations')
     .action(
       cli.run(async (session, _, [word = '']) => {
         const id = await resolveAllocation(session, word);

@@ -17,7 +17,7 @@ interface Options {
 export const makeRelease: MakeCommand = (cli) =>
   new SlipwayCommand('release')
     .description('Give an allocation back. This cancels one that is not active yet, and retries a release that failed.')
-    .argument('<id>', 'an allocation, by its id or name, or its node or operation')
+    .argument('<id>', 'the id or name of an allocation, or of its node or one of its operations')
     .option('-r, --reason <text>', 'why; recorded as evidence under your name')
     .addOption(waitOption())
     .addOption(timeoutWaitOption())

@@ -33,7 +33,9 @@ const cursorOrTime = (text: string): From => {
   try {
     return momentOrAgo(text);
   } catch {
-    throw new InvalidArgumentError('Expected a cursor like 918-17, a time ago like 15m, or a moment.');
+    throw new InvalidArgumentError(
+      'Expected a cursor like 918-17, a time ago like 15m, or a date and time like 2026-01-31T14:00:00Z.',
+    );
   }
 };
 
@@ -62,7 +64,7 @@ function queryFrom(since: From | undefined, clock: Clock): Record<string, string
 }
 
 /** Writes all evidence that is sealed so far. Returns the cursor to continue from. */
-async function drain(
+async function exportSealed(
   session: Session,
   query: Record<string, string>,
   write: (records: ExportRecord[]) => void,
@@ -119,9 +121,10 @@ export const makeExport: MakeCommand = (cli) =>
         .default('jsonl'),
     )
     .addOption(
-      new Option('--since <from>', 'after this cursor, or from this time on; starts at a whole checkpoint').argParser(
-        cursorOrTime,
-      ),
+      new Option(
+        '--since <from>',
+        'start with the checkpoint that seals the first row after this cursor, or from this time on; it may include earlier rows',
+      ).argParser(cursorOrTime),
     )
     .option('-f, --follow', 'continue with newly sealed evidence until Ctrl-C')
     .option('-o, --output <file>', 'append to this file; - for standard output', '-')
@@ -140,12 +143,12 @@ export const makeExport: MakeCommand = (cli) =>
             writer.write(`${records.map((record) => lineOf(format, record, installation)).join('\n')}\n`);
         };
         try {
-          const exported = await drain(session, queryFrom(since, session.clock), write);
+          const exported = await exportSealed(session, queryFrom(since, session.clock), write);
           if (follow)
             await followNewEvidence(
               session,
               exported.next,
-              async (cursor) => (await drain(session, { cursor }, write)).next,
+              async (cursor) => (await exportSealed(session, { cursor }, write)).next,
             );
           else if (output !== '-' && !session.json)
             printLines(err, [`${exported.records.toLocaleString('en')} records written to ${output}.`]);

@@ -34,7 +34,7 @@ export const makeNode: MakeCommand = (cli) =>
     .description(
       'Show one node: its status and why, its deadline, what it and its provider report, and what you can do.',
     )
-    .argument('<id>', 'a node, by its id or name, or an allocation or operation on it')
+    .argument('<id>', 'the id or name of a node, or of an allocation or operation on it')
     .addOption(
       new Option('--at <time>', 'show its state at this moment, or this long ago: 15m, 2h').argParser(momentOrAgo),
     )

@@ -38,9 +38,9 @@ export const makeReplay: MakeCommand = (cli) =>
           printJson(out, reply);
           return;
         }
-        const isComplete =
+        const canBeApplied =
           path !== '-' && policy.every(({ name, driver }) => name !== undefined && driver !== undefined);
-        const context = { ...fitOf(out), limit, commandLine: session.commandLine, file: isComplete ? path : null };
+        const context = { ...fitOf(out), limit, commandLine: session.commandLine, file: canBeApplied ? path : null };
         printLines(out, replayLines(reply, context));
         return undefined;
       }),

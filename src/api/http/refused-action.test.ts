@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { expect, test, vi } from 'vitest';
-import { dropBody, requestedAction } from './requested-action.ts';
+import { dropBody, requestedAction } from './refused-action.ts';
 
 const requestWith = (body: unknown) => {
   const resume = vi.fn();
