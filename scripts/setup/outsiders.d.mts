@@ -2,6 +2,8 @@ export type OutsiderName =
   | 'schemathesis'
   | 'toxiproxy'
   | 'promtool'
+  | 'helm'
+  | 'kubernetes-schemas'
   | 'moto'
   | 'agentfield-oldest'
   | 'cloud-init'

