@@ -88,7 +88,7 @@ class Inbox {
     applyChanges(this.#cache, changes);
     const { explained, now, soon } = staleAfter(changes);
     for (const queryKey of now) void this.#cache.invalidateQueries({ queryKey });
-    for (const queryKey of explained.size > 0 ? [keys.explanations(), keys.offers()] : [])
+    for (const queryKey of explained.size > 0 ? [keys.allExplanations(), keys.allAllocationActions()] : [])
       void this.#cache.invalidateQueries({
         queryKey,
         predicate: ({ queryKey }) => explained.has(String(queryKey.at(-1))),

@@ -34,10 +34,10 @@ describe('staleAfter', () => {
   });
   it('an action refreshes the audit log', () => {
     const action = { kind: 'pool.declared', node_id: null, actor: { kind: 'token', id: 't', name: 'ann' } } as Evidence;
-    expect(staleAfter([{ topic: 'evidence', value: action }]).soon).toEqual([keys.audits()]);
+    expect(staleAfter([{ topic: 'evidence', value: action }]).soon).toEqual([keys.allAudits()]);
   });
   it('a changed pool or budget is read again at once, with its boots', () => {
-    const now = [keys.pools(), keys.bootStatistics()];
+    const now = [keys.pools(), keys.allBootStatistics()];
     for (const kind of ['pool.declared', 'budget.learned']) expect(staleAfter([fact(kind)])).toEqual({ ...none, now });
   });
   it('many findings and residues cause one reload of their lists', () => {
@@ -45,7 +45,7 @@ describe('staleAfter', () => {
     expect(staleAfter(burst)).toEqual({
       ...none,
       explained: new Set(['n']),
-      soon: [keys.findings(), keys.residues()],
+      soon: [keys.allFindings(), keys.allResidue()],
     });
   });
   it('a change of an allocation or its machine refreshes its actions', () => {
@@ -53,7 +53,7 @@ describe('staleAfter', () => {
     expect(staleAfter([allocation]).explained).toEqual(new Set(['n', 'a']));
   });
   it('boot, token and session facts refresh their queries; other facts change nothing', () => {
-    expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.bootStages()] });
+    expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.allBootStages()] });
     expect(staleAfter([fact('registration.refused')])).toEqual(none);
     expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens(), keys.sessions()] });
     expect(staleAfter([fact('session.ended')])).toEqual({ ...none, now: [keys.sessions()] });

@@ -24,19 +24,19 @@ interface StaleByKind {
 }
 
 const brake = keys.brake();
-const findings = keys.findings();
-const residues = keys.residues();
-const audits = keys.audits();
+const findings = keys.allFindings();
+const residues = keys.allResidue();
+const audits = keys.allAudits();
 const countQueries: Key[] = [keys.pools(), keys.overview()];
 
 /** Kinds of evidence that change the answer of other queries. */
 const staleByKind: StaleByKind[] = [
-  { kinds: /^boot\./, now: [keys.bootStages()], soon: [] },
+  { kinds: /^boot\./, now: [keys.allBootStages()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
   { kinds: /^token\./, now: [keys.tokens(), keys.sessions()], soon: [] },
   { kinds: /^session\./, now: [keys.sessions()], soon: [] },
-  { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.bootStatistics()], soon: [] },
-  { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.bootStatistics()] },
+  { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.allBootStatistics()], soon: [] },
+  { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.allBootStatistics()] },
   { kinds: /^finding\./, now: [], soon: [findings] },
   { kinds: /^residue\./, now: [], soon: [residues] },
   { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },

@@ -25,7 +25,7 @@ function latest<T>(values: T[], idOf: (value: T) => string): T[] {
 const filtersOf = (key: readonly unknown[]): Filters => (key.at(-1) ?? {}) as Filters;
 
 function patchLists<T extends object>(cache: QueryClient, kind: ListKind, values: T[], idOf: (value: T) => string) {
-  for (const [key, data] of cache.getQueriesData<Pages<T>>({ queryKey: keys.lists(kind) })) {
+  for (const [key, data] of cache.getQueriesData<Pages<T>>({ queryKey: keys.allLists(kind) })) {
     if (!data) continue;
     const patched = values.reduce((pages, value) => patchPages(pages, value, idOf, filtersOf(key)), data);
     if (patched !== data) cache.setQueryData(key, cutLive(patched, idOf));
@@ -37,7 +37,7 @@ function patchOne<T>(cache: QueryClient, kind: ListKind, value: T, idOf: (value:
 }
 
 function applyNodes(cache: QueryClient, nodes: Node[]) {
-  for (const [, fleet] of cache.getQueriesData<FleetStore>({ queryKey: keys.fleets() })) fleet?.apply(nodes);
+  for (const [, fleet] of cache.getQueriesData<FleetStore>({ queryKey: keys.allFleets() })) fleet?.apply(nodes);
   patchLists(cache, 'nodes', nodes, nodeId);
   for (const node of nodes) patchOne(cache, 'nodes', node, nodeId);
 }
@@ -61,8 +61,8 @@ function applyOperations(cache: QueryClient, operations: Operation[]) {
  */
 function withNewProgress(cache: QueryClient, operations: Operation[]): Allocation[] {
   const byId = new Map(operations.map((operation) => [operation.workflow_id, operation.progress]));
-  const lists = cache.getQueriesData<Pages<Allocation>>({ queryKey: keys.lists('allocations') });
-  const single = cache.getQueriesData<Allocation>({ queryKey: ['allocations', 'one'] });
+  const lists = cache.getQueriesData<Pages<Allocation>>({ queryKey: keys.allLists('allocations') });
+  const single = cache.getQueriesData<Allocation>({ queryKey: keys.allSingle('allocations') });
   const known = [
     ...lists.flatMap(([, data]) => data?.pages.flatMap((page) => page.items) ?? []),
     ...single.flatMap(([, data]) => data ?? []),
@@ -74,7 +74,7 @@ function withNewProgress(cache: QueryClient, operations: Operation[]): Allocatio
 }
 
 function applyEvidence(cache: QueryClient, facts: Evidence[]) {
-  for (const [key, data] of cache.getQueriesData<Pages<Evidence>>({ queryKey: keys.timelines() })) {
+  for (const [key, data] of cache.getQueriesData<Pages<Evidence>>({ queryKey: keys.allTimelines() })) {
     if (!data) continue;
     const patched = facts.reduce((pages, fact) => patchTimeline(pages, fact, filtersOf(key)), data);
     if (patched !== data) cache.setQueryData(key, patched);

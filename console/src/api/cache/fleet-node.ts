@@ -1,6 +1,6 @@
 /**
- * A node with only the fields that a cell of the fleet page needs, unpacked from the server's
- * columns. Pure.
+ * A node with only the fields that one cell of the console's fleet view needs, made from the
+ * columns of a FleetPage or from a full Node. Pure.
  */
 import type { FleetPage } from '../../../../src/contract/fleet/fleet.ts';
 import type { Node } from '../../../../src/contract/node.ts';
@@ -25,7 +25,7 @@ export const fleetNodeOf = (node: Node): FleetNode => ({
 
 const at = <T>(values: readonly T[], index: number | undefined): T => {
   const value = index === undefined ? undefined : values[index];
-  if (value === undefined) throw new Error('a column of the fleet is shorter than another');
+  if (value === undefined) throw new Error('a column of the fleet page is too short, or holds an invalid index');
   return value;
 };
 

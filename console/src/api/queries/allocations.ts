@@ -45,9 +45,9 @@ export const release = (id: string, reason: string | undefined, idempotency_key:
   act('allocation-release', { params: { id }, body: { reason }, idempotency_key });
 
 /** The actions on an allocation, allowed or not, from the table that the server enforces. */
-export const offersQuery = (id: string) =>
+export const allocationActionsQuery = (id: string) =>
   queryOptions({
-    queryKey: keys.offer(id),
+    queryKey: keys.allocationActions(id),
     queryFn: async ({ signal }) => (await call('allocation-actions', { params: { id }, signal })).items,
   });
 

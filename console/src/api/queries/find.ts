@@ -3,7 +3,9 @@ import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';
 
-/** `version` is only part of the cache key: pass another value to repeat the lookup. */
+/**
+ * `version` is not sent. It only changes the cache key: pass another value to repeat the lookup.
+ */
 export const findQuery = (idOrName: string, version = '') =>
   queryOptions({
     queryKey: keys.find(idOrName, version),

@@ -1,4 +1,4 @@
-/** Reads findings and records decisions about them; not for tenants. */
+/** Reads findings and records decisions about them. The server refuses both to tenants. */
 import { infiniteQueryOptions } from '@tanstack/react-query';
 import { type Filters, keys } from '../cache/keys.ts';
 import { firstPage, nextPage } from '../cache/lists.ts';

@@ -12,9 +12,9 @@ import { oneFact } from './timeline.ts';
  * Output that the provider collected when the machine was given up. It cannot change while the
  * status stays the same, so it is read once per status.
  */
-export const leftOnMachineQuery = ({ node_id, status_since }: Node) =>
+export const collectedOutputQuery = ({ node_id, status_since }: Node) =>
   queryOptions({
-    queryKey: keys.leftOnMachine(node_id, status_since),
+    queryKey: keys.collectedOutput(node_id, status_since),
     queryFn: ({ signal }) => oneFact({ node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest' }, signal),
   });
 

@@ -13,14 +13,17 @@ import { act, type BodyOf, call } from '../client.ts';
 import { maxCells } from './fleet-size.ts';
 
 const pageSize = 500;
-/** The server's page limit. */
+/** The most nodes that one reply of `fleet-get` holds. */
 const maxFleetNodes = 20_000;
 /** Ids per request; more would make the URL too long. */
 const maxIdsPerRequest = 100;
-const heartbeatMs = 10_000;
+/** Heartbeats do not come over the stream, so queries that show them are repeated. */
+const refetchMs = 10_000;
+const maxSearchResults = 100;
 
 /**
- * Reads every node that is not retired, of the fleet or of one pool, in as few replies as possible.
+ * Reads the nodes of the fleet or of one pool that are not retired, in as few replies as possible.
+ * Stops at `maxCells`.
  */
 export const fleetQuery = (pool?: string) =>
   queryOptions({
@@ -42,26 +45,26 @@ export const fleetQuery = (pool?: string) =>
 
 const recountMs = 5_000;
 
-/** Counts are cheap, even in a fleet of a million machines. */
+/** Counts nodes by pool and status. This is cheap even in a fleet of a million machines. */
 export const fleetCountsQuery = queryOptions({
   queryKey: keys.fleetCounts(),
   refetchInterval: recountMs,
   queryFn: async ({ signal }) => (await call('fleet-count', { signal })).items,
 });
 
-/** Searches on the server, for a fleet too large to keep in the page. */
+/** Searches on the server, for a fleet that is too large to hold in the browser. */
 export const fleetSearchQuery = (q: string | undefined, status: NodeStatus | undefined) =>
   queryOptions({
     queryKey: keys.fleetSearch(filters({ q, status })),
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: maxIdsPerRequest }, signal }),
+    queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: maxSearchResults }, signal }),
   });
 
-/** The fields that a table shows and the fleet store does not keep. */
+/** Reads whole nodes for a table, which shows fields that the fleet store does not hold. */
 export const nodeRowsQuery = (ids: readonly string[]) =>
   queryOptions({
     queryKey: keys.nodeRows(ids),
-    refetchInterval: heartbeatMs,
+    refetchInterval: refetchMs,
     placeholderData: keepPreviousData,
     queryFn: async ({ signal }): Promise<ReadonlyMap<string, Node>> => {
       const chunks = Array.from({ length: Math.ceil(ids.length / maxIdsPerRequest) }, (_, i) =>
@@ -76,7 +79,10 @@ export const nodeRowsQuery = (ids: readonly string[]) =>
 
 const instanceOrAllocationId = /^(inst|alloc)_\w+$/;
 
-/** Looks up the node of an instance or allocation id, which the fleet store does not hold. */
+/**
+ * Returns the id of the node that an instance or allocation id belongs to. The fleet store holds
+ * neither of these ids.
+ */
 export const nodeForIdQuery = (q: string | undefined) =>
   queryOptions({
     queryKey: keys.nodeForId(q ?? ''),
@@ -92,16 +98,16 @@ export const nodeForIdQuery = (q: string | undefined) =>
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: keys.one('nodes', id),
-    // Heartbeats do not come over the stream, so "last seen" would grow old and look like silence.
-    refetchInterval: heartbeatMs,
+    // Otherwise "last seen" would grow old and look like silence.
+    refetchInterval: refetchMs,
     queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
   });
 
-/** The next steps depend on the heartbeat, which does not come over the stream. */
+/** An explanation is repeated because its next steps depend on the heartbeat. */
 export const explanationQuery = (id: string) =>
   queryOptions({
     queryKey: keys.explanation(id),
-    refetchInterval: heartbeatMs,
+    refetchInterval: refetchMs,
     queryFn: ({ signal }) => call('node-explain', { params: { id }, signal }),
   });
 
@@ -128,5 +134,5 @@ export const nodesIn = (status: NodeStatus) => {
   });
 };
 
-/** Read only on request: over time, retired nodes outnumber the others. */
+/** Separate from the fleet and read only on request: over time, most nodes are retired. */
 export const retiredQuery = nodesIn('retired');

@@ -1,4 +1,4 @@
-/** Reads pools and the counts over everything; not for tenants. */
+/** Reads pools and the counts of the whole fleet. The server refuses both to tenants. */
 import { queryOptions } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { call } from '../client.ts';

@@ -1,4 +1,4 @@
-/** Reads the residue ledger and acts on its entries; not for tenants. */
+/** Reads the residue ledger and acts on its entries. The server refuses both to tenants. */
 import { infiniteQueryOptions } from '@tanstack/react-query';
 import { type Filters, keys } from '../cache/keys.ts';
 import { firstPage, nextPage } from '../cache/lists.ts';

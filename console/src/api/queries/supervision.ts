@@ -1,4 +1,4 @@
-/** Reads the brake and the sweeps, and resumes a hold; not for tenants. */
+/** Reads the brake and the sweeps, and resumes a hold. The server refuses all of it to tenants. */
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { keys } from '../cache/keys.ts';
 import { act, call } from '../client.ts';

@@ -1,4 +1,4 @@
-/** Reads evidence by any of the five ids, newest first. */
+/** Reads evidence by node, instance, allocation, operation or correlation id. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { Evidence, JoinedTimelineQuery } from '../../../../src/contract/evidence/evidence.ts';
 import type { Page } from '../../../../src/contract/primitives.ts';
@@ -43,24 +43,27 @@ export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): 
 
 /**
  * The fact that set the current status of an allocation. It holds the reason even if no rule
- * decided. The key includes the status, so a cached answer never goes stale.
+ * decided. The key includes the status and its start, so a cached answer never goes stale.
  */
 export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({
-    queryKey: [...keys.statusFacts(), allocation_id, status, since],
+    queryKey: keys.statusFact(allocation_id, status, since),
     queryFn: ({ signal }) => oneFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
   });
 
-/** The fact that set the current status of a node. It names the person who acted. */
+/**
+ * The fact that set the current status of a node. It names the actor, if a person or a program
+ * acted.
+ */
 export const nodeStatusFactQuery = (node_id: string, status: string, since: string) =>
   queryOptions({
-    queryKey: [...keys.statusFacts(), node_id, status, since],
+    queryKey: keys.statusFact(node_id, status, since),
     queryFn: ({ signal }) => oneFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
   });
 
 /** The first failure of an allocation's release; later tries do not change it. */
 export const firstFailureQuery = (allocation_id: string) =>
   queryOptions({
-    queryKey: [...keys.statusFacts(), allocation_id, 'first-failure'],
+    queryKey: keys.statusFact(allocation_id, 'first-failure'),
     queryFn: ({ signal }) => oneFact({ allocation_id, kind: 'allocation.release_failed', order: 'oldest' }, signal),
   });

@@ -1,7 +1,7 @@
 /** The actions on an allocation: those that usually help as buttons, all of them in the menu. */
 import { useQuery } from '@tanstack/react-query';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
-import { offersQuery } from '../../api/queries/allocations.ts';
+import { allocationActionsQuery } from '../../api/queries/allocations.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
 import { ActionsMenu } from '../actions/ActionsMenu.tsx';
 import type { Action } from '../actions/action.ts';
@@ -18,7 +18,7 @@ interface Props {
 
 export function AllocationButtons({ allocation, onAction, only }: Props) {
   const canAct = mayOperate(useSession());
-  const { data: offers } = useQuery({ ...offersQuery(allocation.allocation_id), enabled: canAct });
+  const { data: offers } = useQuery({ ...allocationActionsQuery(allocation.allocation_id), enabled: canAct });
   if (!canAct || !offers) return null;
   const labelOf = (action: string) => allocationActionLabel(action, allocation.status);
   return (

@@ -5,7 +5,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Allocation } from '../../../../src/contract/allocation.ts';
 import { isNotFound } from '../../api/failure.ts';
-import { allocationQuery, offersQuery } from '../../api/queries/allocations.ts';
+import { allocationActionsQuery, allocationQuery } from '../../api/queries/allocations.ts';
 import { mayOperate, useSession } from '../../api/session.ts';
 import columns from '../../ui/layout/Columns.module.css';
 import { CopyId, shortId } from '../../ui/layout/CopyId.tsx';
@@ -31,7 +31,7 @@ export function AllocationPage() {
   const { layer } = route.useSearch();
   const navigate = route.useNavigate();
   const { data: allocation, error } = useQuery(allocationQuery(id));
-  const offers = useQuery({ ...offersQuery(id), enabled: mayOperate(useSession()) });
+  const offers = useQuery({ ...allocationActionsQuery(id), enabled: mayOperate(useSession()) });
   const [action, setAction] = useState<Action | null>(null);
 
   if (error && !allocation) {

@@ -60,7 +60,7 @@ function BudgetForm({ onClose, onDone, pool, phase, judged }: Omit<Props, 'opene
         key,
       ),
     onSuccess: async () => {
-      await cache.invalidateQueries({ queryKey: keys.bootStatistics() });
+      await cache.invalidateQueries({ queryKey: keys.allBootStatistics() });
       notify.done(`Machines of ${pool} have ${inSeconds(budget_seconds)} to ${phaseGoal[phase.phase]}`);
       onDone();
       onClose();

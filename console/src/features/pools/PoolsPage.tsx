@@ -94,7 +94,11 @@ function PoolCard({ pool }: { pool: Pool }) {
             const seconds = budgets[`${phase}_seconds`];
             return [`${humanize(phase)} budget`, seconds === undefined ? undefined : roughly(seconds)];
           }),
-          ['Budgets', Object.keys(budgets).length === 0 && "the server's defaults"],
+          [
+            'Budgets',
+            Object.keys(budgets).length === 0 &&
+              (pool.runtime_class ? "from the runtime class, or else the server's defaults" : "the server's defaults"),
+          ],
           [
             'Budget policy',
             budgets.policy === 'learned' ? (
@@ -119,7 +123,8 @@ function PoolCard({ pool }: { pool: Pool }) {
           {/* Masked for admins too, because other people may see the screen. */}
           <pre>{JSON.stringify(maskPool(pool).spec, null, 2)}</pre>
           <p>
-            Values, scripts and commands are masked. Admins read them with <code>slipway pools --json</code>.
+            Values of variables, scripts and commands are masked. Admins read them with{' '}
+            <code>slipway pools --json</code>.
           </p>
         </details>
       )}

@@ -17,7 +17,7 @@ interface Props {
 }
 
 export const StatusPanel = ({ badge, since, means, because, next, notice }: Props) => (
-  <section className={styles.because} aria-label="Because">
+  <section className={styles.because} aria-label="Status">
     {notice}
     <div className={styles.cell}>
       <div className={styles.name}>Status</div>

@@ -7,7 +7,7 @@ import { IconFileText } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { Node } from '../../../../../src/contract/node.ts';
 import { readDiagnostics } from '../../../../../src/lifecycle/findings/diagnostics.ts';
-import { leftOnMachineQuery } from '../../../api/queries/logs.ts';
+import { collectedOutputQuery } from '../../../api/queries/logs.ts';
 import { Empty } from '../../../ui/layout/Empty.tsx';
 import { FailurePanel } from '../../../ui/layout/FailurePanel.tsx';
 import { Ago } from '../../../ui/time/Ago.tsx';
@@ -15,7 +15,7 @@ import { LogRow } from './LogRow.tsx';
 import styles from './Logs.module.css';
 
 export function LeftOnMachine({ node }: { node: Node }) {
-  const { data: fact, isPending, error } = useQuery(leftOnMachineQuery(node));
+  const { data: fact, isPending, error } = useQuery(collectedOutputQuery(node));
   if (isPending) return null;
   if (error && !fact) return <FailurePanel error={error} />;
   const node_instance_id = fact?.node_instance_id ?? '';
