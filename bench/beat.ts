@@ -6,7 +6,7 @@
  */
 import { loadavg } from 'node:os';
 import { pause, systemClock } from '../src/base/clock.ts';
-import { type Served, serveRaw, serveSlipway, tireless } from './beats/processes.ts';
+import { type Served, serveRaw, serveSlipway, unlimitedRate } from './beats/processes.ts';
 import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
@@ -17,13 +17,13 @@ import { common, readOptions } from './harness/options.ts';
 import { credentialOf, fillFleet } from './harness/resting-fleet.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about a minute for each size up to 10,000 nodes, and some minutes for a million',
+  duration: 'about a minute for each size up to 10,000 nodes; several minutes for a million',
   options: {
     ...common,
     nodes: {
       kind: 'counts',
-      otherwise: [10_000],
-      what: 'sizes of the fleet; the cost of a beat should not depend on it',
+      default: [10_000],
+      description: 'fleet sizes to measure; the cost of a heartbeat should not depend on the size',
     },
   },
 });
@@ -33,14 +33,14 @@ const turnsInRound = quick ? 4 : 10;
 const beatsInRound = beatsInTurn * turnsInRound;
 /** Enough turns to warm up both servers. */
 const warmTurns = quick ? 6 : 10;
-const restSeconds = quick ? 3 : 5;
+const idleSeconds = quick ? 3 : 5;
 const connections = 32;
 const batch = 1_000;
 /** Heartbeat bodies as our agents send them. */
 const bodies = Array.from({ length: 10 }, (_, active_tasks) =>
   JSON.stringify({ status: 'ready', health_score: 100, error_rate: 0, active_tasks }),
 );
-/** Spreads consecutive turns over the table, so that neighbouring rows do not beat together. */
+/** Consecutive turns go to nodes that are far apart in the table, as in a real fleet. */
 const credentialFor = (turn: number, nodes: number) => credentialOf(1 + ((turn * 7919) % nodes));
 
 /** Sends one heartbeat for every node, so that all sessions are loaded before measuring. */
@@ -50,9 +50,10 @@ const loadSessions = (port: number, nodes: number) =>
     return post(port, '/v1/agent/heartbeats', JSON.stringify({ beats }));
   });
 
+/** Apart from the idle load, microseconds of CPU time per heartbeat, one value per round. */
 interface Cost {
-  /** The idle load, in CPUs. */
-  rest: number;
+  /** The idle load of the server, in CPUs. */
+  idle: number;
   server: number[];
   database: number[];
   raw: number[];
@@ -65,7 +66,7 @@ interface Spent {
   elapsed: number;
 }
 
-const nothing: Spent = { server: 0, database: 0, elapsed: 0 };
+const zeroSpent: Spent = { server: 0, database: 0, elapsed: 0 };
 const sum = (a: Spent, b: Spent): Spent => ({
   server: a.server + b.server,
   database: a.database + b.database,
@@ -76,21 +77,21 @@ const perBeat = (seconds: number) => (seconds * 1e6) / beatsInRound;
 async function measure(nodes: number, raw: Served): Promise<Cost> {
   const directory = await freshDirectory();
   const store = await startStore(directory);
-  const cost: Cost = { rest: 0, server: [], database: [], raw: [] };
-  const first = await serveSlipway(directory, [...store.arguments(), ...tireless]);
+  const cost: Cost = { idle: 0, server: [], database: [], raw: [] };
+  const first = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
   await first.stop();
   const db = store.open();
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   await db.close();
-  const ours = await serveSlipway(directory, [...store.arguments(), ...tireless]);
-  /** The idle load of a server is not part of a heartbeat's cost. */
-  const atRest = async (seconds: number) => {
-    const [before, startedMs] = [processorSeconds(ours.pid), systemClock.monotonicMs()];
+  const slipway = await serveSlipway(directory, [...store.arguments(), ...unlimitedRate]);
+  /** The idle load of the server is not part of a heartbeat's cost, so it is subtracted. */
+  const measureIdle = async (seconds: number) => {
+    const [before, startedMs] = [processorSeconds(slipway.pid), systemClock.monotonicMs()];
     await pause(systemClock, seconds * 1000);
-    return ((processorSeconds(ours.pid) - before) * 1000) / (systemClock.monotonicMs() - startedMs);
+    return ((processorSeconds(slipway.pid) - before) * 1000) / (systemClock.monotonicMs() - startedMs);
   };
   let sent = 0;
-  const turnOf = async (served: Served): Promise<Spent> => {
+  const runTurn = async (served: Served): Promise<Spent> => {
     const startedMs = systemClock.monotonicMs();
     const database = readProcessors([], store.pid()).database;
     const before = processorSeconds(served.pid);
@@ -104,26 +105,26 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
     };
   };
   const round = async (turns: number) => {
-    const spent = { ours: nothing, raw: nothing };
+    const spent = { slipway: zeroSpent, raw: zeroSpent };
     for (let turn = 0; turn < turns; turn++)
-      for (const who of turn % 2 === 0 ? (['ours', 'raw'] as const) : (['raw', 'ours'] as const))
-        spent[who] = sum(spent[who], await turnOf(who === 'ours' ? ours : raw));
+      for (const who of turn % 2 === 0 ? (['slipway', 'raw'] as const) : (['raw', 'slipway'] as const))
+        spent[who] = sum(spent[who], await runTurn(who === 'slipway' ? slipway : raw));
     return spent;
   };
   try {
-    await loadSessions(ours.port, nodes);
+    await loadSessions(slipway.port, nodes);
     await round(warmTurns);
-    const restBefore = await atRest(restSeconds);
+    const idleBefore = await measureIdle(idleSeconds);
     const roundCosts = [];
     for (let turn = 0; turn < rounds; turn++) roundCosts.push(await round(turnsInRound));
-    cost.rest = (restBefore + (await atRest(restSeconds))) / 2;
+    cost.idle = (idleBefore + (await measureIdle(idleSeconds))) / 2;
     for (const spent of roundCosts) {
-      cost.server.push(perBeat(spent.ours.server - cost.rest * spent.ours.elapsed));
-      cost.database.push(perBeat(spent.ours.database));
+      cost.server.push(perBeat(spent.slipway.server - cost.idle * spent.slipway.elapsed));
+      cost.database.push(perBeat(spent.slipway.database));
       cost.raw.push(perBeat(spent.raw.server));
     }
   } finally {
-    await ours.stop();
+    await slipway.stop();
     await store.end();
     await removeDirectory(directory);
   }
@@ -140,22 +141,38 @@ try {
     costs.push(cost);
     const ratios = cost.server.map((spent, turn) => spent / (cost.raw[turn] ?? Number.NaN));
     figures.push(
-      { what: `${nodes} nodes: a beat, raw Fastify`, value: median(cost.raw), unit: 'µs', samples: cost.raw },
-      { what: `${nodes} nodes: a beat, this server`, value: median(cost.server), unit: 'µs', samples: cost.server },
-      { what: `${nodes} nodes: the server at rest (taken off)`, value: cost.rest * 100, unit: '%' },
       {
-        what: `${nodes} nodes: PostgreSQL meanwhile, for each`,
+        what: `${nodes} nodes: a heartbeat, bare Fastify (baseline)`,
+        value: median(cost.raw),
+        unit: 'µs',
+        samples: cost.raw,
+      },
+      {
+        what: `${nodes} nodes: a heartbeat, this server`,
+        value: median(cost.server),
+        unit: 'µs',
+        samples: cost.server,
+      },
+      { what: `${nodes} nodes: idle load of the server, subtracted`, value: cost.idle * 100, unit: '%' },
+      {
+        what: `${nodes} nodes: PostgreSQL, per heartbeat`,
         value: median(cost.database),
         unit: 'µs',
         samples: cost.database,
       },
-      { what: `${nodes} nodes: against raw Fastify`, value: median(ratios), unit: '×', target: 1.3, samples: ratios },
+      {
+        what: `${nodes} nodes: this server / bare Fastify`,
+        value: median(ratios),
+        unit: '×',
+        target: 1.3,
+        samples: ratios,
+      },
     );
   }
   const [smallest, largest] = [costs[0], costs.at(-1)];
   if (smallest && largest && smallest !== largest)
     figures.push({
-      what: `a beat of ${sizes.at(-1)} against ${sizes[0]} nodes`,
+      what: `a heartbeat with ${sizes.at(-1)} nodes / with ${sizes[0]} nodes`,
       value: median(largest.server) / median(smallest.server),
       unit: '×',
       target: 1.2,

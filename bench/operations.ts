@@ -1,8 +1,8 @@
 /**
- * Five hundred allocations at once without boot time: each gets a free machine of an external pool,
- * so only our own cost remains. Measures activations per second over HTTP, compared with bare
- * engine runs with as many empty steps on the same database server, and breaks the time down by the
- * operations' rows.
+ * Measures five hundred simultaneous allocations over HTTP, in activations per second. Each
+ * allocation gets a free machine of an external pool, so no boot time is included. The baseline is
+ * the bare engine on the same database server, running as many operations with as many empty steps.
+ * Also reports how long each part of an operation takes.
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -17,10 +17,10 @@ import { type Figure, median, quantile, report, secondsOf } from './harness/meas
 import { common, readOptions } from './harness/options.ts';
 import { fillFleet } from './harness/resting-fleet.ts';
 import { startReplica } from './harness/server-process.ts';
-import { bareRuns } from './operations/bare-runs.ts';
+import { measureBareRuns } from './operations/bare-runs.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about a minute',
+  duration: 'about a minute',
   options: common,
 });
 const { quick, rounds } = options;
@@ -28,26 +28,27 @@ const count = quick ? 200 : 500;
 const turns = Math.min(rounds, 5);
 const nodes = 20_000;
 /** Rare enough that polling costs the database next to nothing. */
-const lookEveryMs = 100;
-const aloneEveryMs = 5;
-const target = 30;
+const pollMs = 100;
+const pollOneMs = 5;
+const targetRate = 30;
 const token = 'swt_of-the-bench-and-of-nobody-else';
 
-const say = (what: string) => process.stderr.write(`${what}\n`);
+const say = (message: string) => process.stderr.write(`${message}\n`);
 
 const loadBefore = loadavg();
 const postgres = await startBenchServer(2);
 const directory = await freshDirectory();
 
-/** Seconds of each consecutive part, from the request to the end. */
-const parts = `
-  select extract(epoch from operation.started_at - operation.created_at)::double precision as "queued, until the engine has it",
-    extract(epoch from allocation.active_at - operation.started_at)::double precision as "started, until a machine is assigned and active",
-    extract(epoch from operation.finished_at - allocation.active_at)::double precision as "active, until the operation is over"
+/** The seconds of each consecutive part of an operation. The column names are printed. */
+const partsSql = `
+  select extract(epoch from operation.started_at - operation.created_at)::double precision as "from queued to started",
+    extract(epoch from allocation.active_at - operation.started_at)::double precision as "from started to a machine assigned and active",
+    extract(epoch from operation.finished_at - allocation.active_at)::double precision as "from active to the end of the operation"
   from operations operation join allocations allocation using (allocation_id) where allocation.allocation_id = any($1)`;
 
-const all = async (db: Database, ids: string[], condition: string): Promise<void> => {
-  const everyMs = ids.length === 1 ? aloneEveryMs : lookEveryMs;
+/** Waits until the condition holds for all allocations. */
+const waitForAll = async (db: Database, ids: string[], condition: string): Promise<void> => {
+  const everyMs = ids.length === 1 ? pollOneMs : pollMs;
   const text = `select 1 from operations join allocations using (allocation_id) where allocation_id = any($1) and ${condition}`;
   while ((await db.query(text, [ids])).length < ids.length) await pause(systemClock, everyMs);
 };
@@ -69,9 +70,9 @@ try {
 
   const alone: number[] = [];
   for (let turn = 0; turn < 10; turn++)
-    alone.push(await secondsOf(async () => all(db, [await allocate('pool-0')], isActive)));
+    alone.push(await secondsOf(async () => waitForAll(db, [await allocate('pool-0')], isActive)));
 
-  say(`one alone takes ${median(alone).toFixed(3)} s`);
+  say(`one allocation alone took ${median(alone).toFixed(3)} s`);
   const rates: number[] = [];
   const acknowledged: number[] = [];
   const spent: { server: number; database: number }[] = [];
@@ -80,42 +81,42 @@ try {
     const before = readProcessors([server.pid], postgres.pid);
     const ids: string[] = [];
     const seconds = await secondsOf(async () => {
-      // Every second pool is empty; half of the others' machines are in use.
-      const made = Array.from({ length: count }, () => allocate(`pool-${(2 * turn + 2) % 20}`, acknowledged));
-      ids.push(...(await Promise.all(made)));
-      await all(db, ids, isActive);
+      // Only pools with an even number have free machines.
+      const requests = Array.from({ length: count }, () => allocate(`pool-${(2 * turn + 2) % 20}`, acknowledged));
+      ids.push(...(await Promise.all(requests)));
+      await waitForAll(db, ids, isActive);
     });
     rates.push(count / seconds);
-    say(`${count} at once took ${seconds.toFixed(1)} s`);
-    await all(db, ids, `operations.status = 'succeeded'`);
+    say(`${count} allocations at once took ${seconds.toFixed(1)} s`);
+    await waitForAll(db, ids, `operations.status = 'succeeded'`);
     const after = readProcessors([server.pid], postgres.pid);
     const use = useBetween(before, after);
-    const whole = (after.atMs - before.atMs) / 1000;
-    spent.push({ server: ((use.servers[0] ?? 0) * whole) / count, database: (use.database * whole) / count });
-    for (const row of await db.query<Record<string, number>>(parts, [ids]))
+    const elapsed = (after.atMs - before.atMs) / 1000;
+    spent.push({ server: ((use.servers[0] ?? 0) * elapsed) / count, database: (use.database * elapsed) / count });
+    for (const row of await db.query<Record<string, number>>(partsSql, [ids]))
       for (const [part, value] of Object.entries(row)) durations[part] = [...(durations[part] ?? []), value];
   }
   const steps = await db.query<{ name: string; seconds: number }>(
     `select name, extract(epoch from sum(finished_at - started_at))::double precision / count(*) as seconds from steps where finished_at is not null group by 1`,
   );
   await server.stop();
-  const bare = await bareRuns(await postgres.database('bare'), count, steps.length);
+  const bare = await measureBareRuns(await postgres.database('bare'), count, steps.length);
 
   const ms = (values: number[], share: number) => 1000 * quantile(values, share);
   const figures: Figure[] = [
-    { what: 'one alone, asked until active', value: median(alone), unit: 's', samples: alone },
+    { what: 'one allocation alone, from request to active', value: median(alone), unit: 's', samples: alone },
     {
-      what: `${count} at once, all active`,
+      what: `${count} allocations at once, until all are active`,
       value: median(rates),
       unit: 'operations/s',
-      at_least: target,
+      at_least: targetRate,
       samples: rates,
     },
-    { what: `bare runs of the engine with ${steps.length} empty steps`, value: bare, unit: 'operations/s' },
-    { what: '… ours / bare', value: median(rates) / bare, unit: '×' },
-    { what: 'processor of the server, an operation', value: 1000 * median(spent.map((s) => s.server)), unit: 'ms' },
+    { what: `bare engine with ${steps.length} empty steps (baseline)`, value: bare, unit: 'operations/s' },
+    { what: '… this server / bare engine', value: median(rates) / bare, unit: '×' },
+    { what: 'CPU time of the server, per operation', value: 1000 * median(spent.map((s) => s.server)), unit: 'ms' },
     { what: '… of the database', value: 1000 * median(spent.map((s) => s.database)), unit: 'ms' },
-    { what: 'asked, until it is acknowledged, p50', value: quantile(acknowledged, 0.5), unit: 'ms' },
+    { what: 'from request to acknowledgement, p50', value: quantile(acknowledged, 0.5), unit: 'ms' },
     ...Object.entries(durations).map(
       ([part, values]): Figure => ({
         what: `${part}, p50`,

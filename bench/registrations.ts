@@ -1,8 +1,8 @@
 /**
- * Measures the cost of a machine that joins a small and a large pool: registrations by join token
- * and the first ready heartbeat, at a steady rate, then a whole rack at once. Counts CPU time of
- * server and database without their idle load. The fleet is written in bulk and does not beat
- * meanwhile.
+ * Measures the cost of a machine that joins a small and a large pool. Machines register with a join
+ * token and then send their first ready heartbeat, at a steady rate. Then many machines register at
+ * once, like a rack. The cost is the CPU time of server and database without their idle load. The
+ * machines that are already in the pool are written in bulk and send no heartbeats.
  */
 import { Agent } from 'node:http';
 import { loadavg } from 'node:os';
@@ -20,29 +20,29 @@ import { fillFleet } from './harness/resting-fleet.ts';
 import { startReplica } from './harness/server-process.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about three minutes; with --quick two',
+  duration: 'about three minutes; with --quick two',
   options: { quick: common.quick, json: common.json },
 });
 const { quick } = options;
 const sizes = [2_000, 200_000];
 const count = quick ? 150 : 500;
 const everyMs = 40;
-const restSeconds = quick ? 8 : 20;
-/** Connections of a rack. */
-const atOnce = 100;
-const band = 1.2;
+const idleSeconds = quick ? 8 : 20;
+/** Connections while a rack registers. */
+const maxConnections = 100;
+const maxRatio = 1.2;
 const token = 'swt_of-the-bench-and-of-nobody-else';
 const neededGb = 3;
 
-const say = (what: string) => process.stderr.write(`${what}\n`);
+const say = (message: string) => process.stderr.write(`${message}\n`);
 
 interface Spent {
   server: number;
   database: number;
 }
 
-/** Returns milliseconds of CPU time per action, without the idle load. */
-type Cost = Spent & { waitedMs: number };
+/** Milliseconds of CPU time per request without the idle load, and the median response time. */
+type Cost = Spent & { responseMs: number };
 
 interface Costs {
   nodes: number;
@@ -51,19 +51,20 @@ interface Costs {
   rack: Cost;
 }
 
-const between = (before: Reading, after: Reading): Spent & { seconds: number } => ({
+const spentBetween = (before: Reading, after: Reading): Spent & { seconds: number } => ({
   server: (after.servers[0] ?? 0) - (before.servers[0] ?? 0),
   database: after.database - before.database,
   seconds: (after.atMs - before.atMs) / 1000,
 });
 
-const settledShare = 0.15;
+/** CPU use below which the server and the database count as idle. */
+const idleShare = 0.15;
 const maxSettleTurns = 60;
 
 const loadBefore = loadavg();
 const postgres = await startBenchServer(neededGb);
 
-async function costsAt(nodes: number, directory: string): Promise<Costs> {
+async function measureCosts(nodes: number, directory: string): Promise<Costs> {
   const db = await postgres.database(`registrations_${nodes}`);
   await fillFleet(db, { idle: nodes, inFlight: 0, pools: 1 });
   const server = await startReplica(join(directory, String(nodes)), ['--database-url', db.url], {
@@ -71,20 +72,21 @@ async function costsAt(nodes: number, directory: string): Promise<Costs> {
   });
   const client = createClient({ base_url: server.url, token, addresses: routes });
   const { token: join_token } = await client.call('join-token-create', { params: { pool: 'pool-0' } });
-  const sockets = new Agent({ keepAlive: true, maxSockets: atOnce });
+  const sockets = new Agent({ keepAlive: true, maxSockets: maxConnections });
   const read = () => readProcessors([server.pid], postgres.pid);
 
-  const over = async (seconds: number): Promise<Spent> => {
+  /** The mean CPU use over a time without requests. */
+  const measureIdle = async (seconds: number): Promise<Spent> => {
     const before = read();
     await pause(systemClock, seconds * 1000);
-    const spent = between(before, read());
+    const spent = spentBetween(before, read());
     return { server: spent.server / spent.seconds, database: spent.database / spent.seconds };
   };
-  /** A server that has just started loads its fleet, which is not part of a registration. */
+  /** Waits until the server has loaded its fleet, because loading is not part of a registration. */
   const settle = async () => {
     for (let turn = 0; turn < maxSettleTurns; turn++) {
-      const { server: ours, database } = await over(2);
-      if (ours < settledShare && database < settledShare) return;
+      const { server: serverShare, database } = await measureIdle(2);
+      if (serverShare < idleShare && database < idleShare) return;
     }
   };
 
@@ -99,71 +101,73 @@ async function costsAt(nodes: number, directory: string): Promise<Costs> {
     credentials.push((JSON.parse(text) as { credential: string }).credential);
   };
 
-  const measured = async (rest: Spent, acts: number, pauseMs: number, act: (place: number) => Promise<unknown>) => {
-    const waitedMs: number[] = [];
+  const measure = async (idle: Spent, requests: number, pauseMs: number, act: (place: number) => Promise<unknown>) => {
+    const responseMs: number[] = [];
     const before = read();
-    const timed = async (place: number) => {
-      const askedMs = systemClock.monotonicMs();
+    const timeRequest = async (place: number) => {
+      const sentMs = systemClock.monotonicMs();
       await act(place);
-      waitedMs.push(systemClock.monotonicMs() - askedMs);
+      responseMs.push(systemClock.monotonicMs() - sentMs);
     };
     const running: Promise<void>[] = [];
-    for (let place = 0; place < acts; place++) {
-      running.push(timed(place));
+    for (let place = 0; place < requests; place++) {
+      running.push(timeRequest(place));
       if (pauseMs > 0) await pause(systemClock, pauseMs);
     }
     await Promise.all(running);
     // Followers of the evidence finish a moment later.
     await pause(systemClock, 1_000);
-    const { seconds, ...spent } = between(before, read());
-    const each = (of: keyof Spent) => (1000 * (spent[of] - rest[of] * seconds)) / acts;
-    return { server: each('server'), database: each('database'), waitedMs: median(waitedMs) };
+    const { seconds, ...spent } = spentBetween(before, read());
+    const costOf = (part: keyof Spent) => (1000 * (spent[part] - idle[part] * seconds)) / requests;
+    return { server: costOf('server'), database: costOf('database'), responseMs: median(responseMs) };
   };
 
   await settle();
   for (let place = 0; place < 30; place++) await register(`first-${place}`);
   await settle();
-  const rest = await over(restSeconds);
-  const joins = await measured(rest, count, everyMs, (place) => register(`one-${place}`));
-  const ready = await measured(rest, count, everyMs, (place) =>
+  const idle = await measureIdle(idleSeconds);
+  const joins = await measure(idle, count, everyMs, (place) => register(`one-${place}`));
+  const ready = await measure(idle, count, everyMs, (place) =>
     ask('/v1/agent/heartbeat', { status: 'ready' }, credentials[place]),
   );
-  const rack = await measured(rest, 2 * count, 0, (place) => register(`rack-${place}`));
+  const rack = await measure(idle, 2 * count, 0, (place) => register(`rack-${place}`));
   sockets.destroy();
   await server.stop();
   const parts = Object.entries({ joins, ready, rack }).map(
     ([name, cost]) =>
-      `${name} ${cost.server.toFixed(1)} + ${cost.database.toFixed(1)} ms, waited ${cost.waitedMs.toFixed(0)} ms`,
+      `${name} ${cost.server.toFixed(1)} + ${cost.database.toFixed(1)} ms, answered after ${cost.responseMs.toFixed(0)} ms`,
   );
-  say(`${nodes} nodes: at rest ${rest.server.toFixed(3)} + ${rest.database.toFixed(3)} cores; ${parts.join('; ')}`);
+  say(
+    `${nodes} nodes, server + database: idle ${idle.server.toFixed(3)} + ${idle.database.toFixed(3)} CPUs; ${parts.join('; ')}`,
+  );
   return { nodes, joins, ready, rack };
 }
 
 const acts = {
   joins: 'a machine joins',
-  ready: 'its first beat makes it ready',
-  rack: `one of ${2 * count} that join at once`,
+  ready: 'a first heartbeat makes a machine ready',
+  rack: `one of ${2 * count} machines that join at once`,
 } as const;
 
 const directory = await freshDirectory();
 try {
   const costs: Costs[] = [];
-  for (const nodes of sizes) costs.push(await costsAt(nodes, directory));
+  for (const nodes of sizes) costs.push(await measureCosts(nodes, directory));
   const [small, large] = [costs[0], costs.at(-1)];
-  const whole = ({ server, database }: Cost) => server + database;
+  const total = ({ server, database }: Cost) => server + database;
   const figures = (Object.keys(acts) as (keyof typeof acts)[]).flatMap((act): Figure[] => [
     ...costs.flatMap((each): Figure[] => [
-      { what: `${acts[act]}, ${each.nodes} nodes: server`, value: each[act].server, unit: 'ms' },
-      { what: '… database', value: each[act].database, unit: 'ms' },
-      { what: '… waited, p50', value: each[act].waitedMs, unit: 'ms' },
+      { what: `${acts[act]}, ${each.nodes} nodes: CPU time of the server`, value: each[act].server, unit: 'ms' },
+      { what: '… CPU time of the database', value: each[act].database, unit: 'ms' },
+      { what: '… response time, p50', value: each[act].responseMs, unit: 'ms' },
     ]),
     ...(small && large
       ? [
           {
-            what: `… ${large.nodes} / ${small.nodes}`,
-            value: whole(large[act]) / whole(small[act]),
+            what: `${acts[act]}: CPU time with ${large.nodes} nodes / with ${small.nodes} nodes`,
+            value: total(large[act]) / total(small[act]),
             unit: '×' as const,
-            target: band,
+            target: maxRatio,
           },
         ]
       : []),

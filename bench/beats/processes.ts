@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { freePort } from '../../test/support/free-port.ts';
-import { whenOver } from '../harness/leftovers.ts';
+import { registerCleanup } from '../harness/leftovers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -24,14 +24,14 @@ function acceptsConnections(port: number): Promise<boolean> {
 }
 
 async function serve(command: string, args: string[], port: number): Promise<Served> {
-  const end = whenOver(async () => {
+  const kill = registerCleanup(async () => {
     child.kill('SIGKILL');
-    await ended;
+    await exited;
   });
   const child: ChildProcess = spawn(command, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
-  const ended = once(child, 'exit');
+  const exited = once(child, 'exit');
   while (!(await acceptsConnections(port))) {
-    if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`${command} exited with ${child.exitCode}`);
     await pause(systemClock, 20);
   }
   return {
@@ -39,29 +39,32 @@ async function serve(command: string, args: string[], port: number): Promise<Ser
     port,
     async stop() {
       child.kill('SIGTERM');
-      await ended;
-      await end();
+      await exited;
+      await kill();
     },
   };
 }
 
 /**
- * Uses the same size of the young generation as the server, so that garbage collection does not
- * cause part of the difference.
+ * Starts the baseline. Its young generation has the same size as the server's, so that garbage
+ * collection does not cause part of the difference.
  */
 export async function serveRaw(): Promise<Served> {
   const port = await freePort();
   return serve(process.execPath, ['--max-semi-space-size=64', 'bench/beats/raw-server.ts', String(port)], port);
 }
 
-/** These agents ignore assigned intervals, so the server must not ask for slower heartbeats. */
-export const tireless = ['--beat-rate', '10000000'];
+/**
+ * Server arguments for agents that ignore assigned intervals: the rate is so high that the server
+ * never asks for slower heartbeats.
+ */
+export const unlimitedRate = ['--beat-rate', '10000000'];
 
-export async function serveSlipway(data_dir: string, more: string[]): Promise<Served> {
+export async function serveSlipway(data_dir: string, extraArgs: string[]): Promise<Served> {
   const port = await freePort();
   return serve(
     'bin/slipway',
-    ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more],
+    ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...extraArgs],
     port,
   );
 }

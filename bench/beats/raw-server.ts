@@ -1,6 +1,6 @@
 /**
- * The baseline of a single heartbeat: bare Fastify with the same validation and a reply of the same
- * form.
+ * The baseline for a single heartbeat: a bare Fastify server with the same validation and a reply
+ * of the same form. The argument is the port.
  */
 import Fastify from 'fastify';
 import type { TSchema } from 'typebox';
@@ -10,7 +10,7 @@ import { Heartbeat, HeartbeatReply } from '../../src/contract/agent/agent.ts';
 const app = Fastify({ logger: false });
 app.setValidatorCompiler(({ schema }) => {
   const validator = Compile(schema as TSchema);
-  return (value) => (validator.Check(value) ? { value } : { error: new Error('it does not fit') });
+  return (value) => (validator.Check(value) ? { value } : { error: new Error('invalid body') });
 });
 app.post(
   '/v1/agent/heartbeat',

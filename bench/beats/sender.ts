@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 
 const endOfHead = Buffer.from('\r\n\r\n');
 
-/** The length of an answer, or undefined until its head has arrived. */
+/** The length of an answer, or undefined until all its headers have arrived. */
 function lengthOf(bytes: Buffer): number | undefined {
   const end = bytes.indexOf(endOfHead);
   if (end === -1) return undefined;
@@ -46,6 +46,7 @@ function sendOn(socket: Socket, next: () => string | undefined): Promise<void> {
   });
 }
 
+/** Sends `count` requests over several connections. Resolves after the last answer. */
 export async function send(
   port: number,
   count: number,
@@ -58,6 +59,7 @@ export async function send(
   await Promise.all(sockets.map((socket) => sendOn(socket, next)));
 }
 
+/** The text of a POST request. */
 export function post(port: number, path: string, body: string, credential?: string): string {
   return [
     `POST ${path} HTTP/1.1`,

@@ -8,27 +8,31 @@ import { defaultKeepSeconds } from '../../src/lifecycle/limits/retention.ts';
 import { extendEvidence } from '../../src/store/history/retention.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 
-const factsEach = 50;
+const factsPerNode = 50;
 const batch = 50_000;
 const daySeconds = 24 * 3600;
 export const days = 100;
 
 /**
- * Every node has the same amount of evidence, regardless of fleet size. `talkative` has far more.
+ * Every node has the same number of facts, however large the store is. Only `busyNode` has far
+ * more.
  */
 export const nodeOf = (i: number) => `node_${String(i).padStart(20, '0')}`;
-export const talkative = 'node_talkative';
+export const busyNode = 'node_talkative';
 export const correlationOf = (i: number) => `correlation-${String(i).padStart(20, '0')}`;
 export const operationOf = (i: number) => `op_${String(i).padStart(20, '0')}`;
 
 const layer = `(array[${evidenceLayers.map((each) => `'${each}'`).join(', ')}])[1 + (i * 7 + i / 13) % ${evidenceLayers.length}]`;
 
-/** Writes evidence in order of time, node by node. Ten consecutive rows belong to one request. */
-const rows = `
+/**
+ * Facts in order of time; each fact belongs to the next node. Ten consecutive facts share a
+ * request.
+ */
+const insertFacts = `
   insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
   select $1::timestamptz + make_interval(secs => i * $2::double precision), ${layer}, 'node.told', 'boot stage packages took 12.3 s after ' || i || ' others',
     jsonb_build_object('seconds', i % 400, 'stage', 'packages', 'note', repeat('x', 80)),
-    case i % 100 when 0 then '${talkative}' else 'node_' || lpad((i % $3)::text, 20, '0') end, 'inst_' || lpad((i % $3)::text, 20, '0'),
+    case i % 100 when 0 then '${busyNode}' else 'node_' || lpad((i % $3)::text, 20, '0') end, 'inst_' || lpad((i % $3)::text, 20, '0'),
     'correlation-' || lpad((i / 10)::text, 20, '0'), case when i % 2 = 0 then 'alloc_' || lpad((i % $3)::text, 20, '0') end,
     case when i % 3 = 0 then 'op_' || lpad((i / 10)::text, 20, '0') end
   from generate_series($4::bigint, $5::bigint) as i`;
@@ -36,21 +40,21 @@ const rows = `
 const indexes = `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index where indrelid = 'evidence'::regclass`;
 
 export async function fillEvidence(db: Database, clock: Clock, count: number): Promise<{ nodes: number }> {
-  const nodes = count / factsEach;
-  const began = secondsLater(now(clock), -days * daySeconds);
+  const nodes = count / factsPerNode;
+  const startAt = secondsLater(now(clock), -days * daySeconds);
   // Write one row at the start of the period, so that the partitions begin there.
   for (const each of evidenceLayers)
     await db.query(`insert into evidence (at, layer, kind, summary) values ($1, $2, 'bench.began', 'began')`, [
-      began,
+      startAt,
       each,
     ]);
   for (let day = 2; day <= days; day++)
-    await extendEvidence(db, defaultKeepSeconds, secondsLater(began, day * daySeconds));
-  const dropped = await db.query<{ name: string; definition: string }>(indexes);
-  for (const { name } of dropped) await db.query(`drop index ${name}`);
+    await extendEvidence(db, defaultKeepSeconds, secondsLater(startAt, day * daySeconds));
+  const droppedIndexes = await db.query<{ name: string; definition: string }>(indexes);
+  for (const { name } of droppedIndexes) await db.query(`drop index ${name}`);
   for (let from = 0; from < count; from += batch)
-    await db.query(rows, [began, (days * daySeconds) / count, nodes, from, Math.min(count, from + batch) - 1]);
-  for (const { definition } of dropped) await db.query(definition.replace(' ON ONLY ', ' ON '));
+    await db.query(insertFacts, [startAt, (days * daySeconds) / count, nodes, from, Math.min(count, from + batch) - 1]);
+  for (const { definition } of droppedIndexes) await db.query(definition.replace(' ON ONLY ', ' ON '));
   await db.query('vacuum analyze evidence');
   return { nodes };
 }

@@ -5,7 +5,7 @@
 import { credentialOf } from '../harness/resting-fleet.ts';
 import { timingWheel, type Wheel } from './wheel.ts';
 
-/** The action of an agent when its next heartbeat is due. */
+/** The behavior of an agent when its next heartbeat is due. */
 export const doing = { beats: 0, boots: 1, dead: 2, falters: 3 } as const;
 
 export interface Agents {
@@ -21,13 +21,14 @@ export interface Agents {
   /** When the current heartbeat was due; waiting times count from here. */
   dueMs: Float64Array;
   credential(agent: number): string;
-  /** The body of a heartbeat, as our agent sends it, without the credential. */
-  said(agent: number): string;
+  /** The fields of a heartbeat as JSON, as our agent sends them, without braces and credential. */
+  reportOf(agent: number): string;
   join(credential: string, name: string): number;
   nameOf(agent: number): string;
 }
 
-const saying = ['ready', 'starting', 'ready', 'ready'].map(
+/** Indexed by the values of `doing`. */
+const reports = ['ready', 'starting', 'ready', 'ready'].map(
   (status) => `"status":"${status}","health_score":100,"error_rate":0,"active_tasks":0`,
 );
 
@@ -36,9 +37,9 @@ export function createAgents(filled: number, joining: number, fromMs: number): A
   const joined: { credential: string; name: string }[] = [];
   const state = new Uint8Array(size);
   const newcomer = (agent: number) => {
-    const found = joined[agent - filled];
-    if (!found) throw new Error(`agent ${agent} has not joined`);
-    return found;
+    const registered = joined[agent - filled];
+    if (!registered) throw new Error(`agent ${agent} has not joined`);
+    return registered;
   };
   return {
     wheel: timingWheel(size, fromMs),
@@ -50,9 +51,9 @@ export function createAgents(filled: number, joining: number, fromMs: number): A
     dueMs: new Float64Array(size),
     // The initial agents are numbered from 1.
     credential: (agent) => (agent < filled ? credentialOf(agent + 1) : newcomer(agent).credential),
-    said: (agent) => saying[state[agent] ?? 0] ?? '',
+    reportOf: (agent) => reports[state[agent] ?? 0] ?? '',
     join(credential, name) {
-      if (joined.length >= joining) throw new Error('more joined than there is room for');
+      if (joined.length >= joining) throw new Error(`more than ${joining} agents joined`);
       joined.push({ credential, name });
       const agent = filled + joined.length - 1;
       state[agent] = doing.boots;

@@ -1,6 +1,4 @@
-/**
- * Agents that send each heartbeat as a call, without a stream. Unanswered calls are retried soon.
- */
+/** Simulates agents that send each heartbeat as a single call. Failed calls are retried soon. */
 import { Agent } from 'node:http';
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -19,7 +17,7 @@ export interface Calls {
 
 export function createCalls(
   agents: Agents,
-  urlOf: (number: number) => string,
+  urlOf: (agent: number) => string,
   tally: Tally,
   onAnswer: (agent: number, answer: BeatAnswer, sentMs: number) => void,
 ): Calls {
@@ -31,7 +29,7 @@ export function createCalls(
     tally.sent++;
     try {
       const url = new URL('/v1/agent/heartbeat', urlOf(agent));
-      const { status, text } = await post(url, sockets, `{${agents.said(agent)}}`, agents.credential(agent));
+      const { status, text } = await post(url, sockets, `{${agents.reportOf(agent)}}`, agents.credential(agent));
       if (status >= 500) throw new Error(`status ${status}`);
       tally.answered++;
       tally.called++;
@@ -39,7 +37,7 @@ export function createCalls(
     } catch (error) {
       if (stopped) return;
       countUp(tally.failed, `call: ${codeOf(error)}`);
-      agents.wheel.at(agent, systemClock.nowMs() + jittered(retryMs));
+      agents.wheel.schedule(agent, systemClock.nowMs() + jittered(retryMs));
     }
   };
 

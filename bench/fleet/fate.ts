@@ -1,4 +1,4 @@
-/** Executes the plan: each event at its time, on the running fleet. */
+/** Applies the planned events to the running fleet, each at its time. */
 import { Agent } from 'node:http';
 import { now, systemClock } from '../../src/base/clock.ts';
 import { seededRandom } from '../../test/properties/support/random.ts';
@@ -17,7 +17,7 @@ export interface Fate {
   stop(): void;
 }
 
-interface Surroundings {
+interface FateSettings {
   agents: Agents;
   url(): string;
   join_token: string;
@@ -25,12 +25,12 @@ interface Surroundings {
 }
 
 /**
- * Enough connections that registering machines do not wait for each other; the wait would be
- * attributed to the server.
+ * Enough connections that registering machines do not wait for each other. Such a wait would count
+ * as response time of the server.
  */
 const connections = 64;
 
-export function startFate(plan: readonly Planned[], { agents, url, join_token, seed }: Surroundings): Fate {
+export function startFate(plan: readonly Planned[], { agents, url, join_token, seed }: FateSettings): Fate {
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
   const dice = seededRandom(seed, 1);
   const dead = new Map<number, Date>();
@@ -54,13 +54,13 @@ export function startFate(plan: readonly Planned[], { agents, url, join_token, s
 
   const join = async (number: number) => {
     const name = `late-${number}`;
-    const askedMs = systemClock.monotonicMs();
+    const sentMs = systemClock.monotonicMs();
     const registered = await register('joins', { join_token, name, version: 'bench' });
-    joinMs.push(systemClock.monotonicMs() - askedMs);
+    joinMs.push(systemClock.monotonicMs() - sentMs);
     if (!registered?.credential) return;
     const agent = agents.join(registered.credential, name);
-    agents.wheel.at(agent, systemClock.nowMs());
-    // A changed status is reported at once; here, at the latest with the next due heartbeat.
+    agents.wheel.schedule(agent, systemClock.nowMs());
+    // A real agent reports its new status at once. Here the next due heartbeat reports it.
     systemClock.after(bootSeconds(dice.next) * 1000, () => {
       if (agents.state[agent] === doing.boots) agents.state[agent] = doing.beats;
     });

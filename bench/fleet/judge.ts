@@ -1,4 +1,7 @@
-/** Judges a run by its evidence: false verdicts, deaths found and how late, lost heartbeats. */
+/**
+ * Checks a run by its evidence: false verdicts, undetected deaths, the lateness of verdicts, and
+ * lost heartbeats.
+ */
 import { secondsBetween } from '../../src/base/clock.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import type { Agents } from './agents.ts';
@@ -7,13 +10,13 @@ import type { Written } from './writer.ts';
 export interface Judgement {
   /** Verdicts on healthy machines, or before the stale time was over. */
   false_verdicts: string[];
-  /** Deaths that were not found. */
+  /** Deaths that were not detected. */
   missed: string[];
   /** Seconds from the end of a dead machine's stale time to the evidence of its death. */
   lateness_seconds: number[];
   /** Verdicts that the brake held back. */
   held: string[];
-  /** Gaps of the control plane and their cause. */
+  /** Times in which the control plane received no heartbeats. */
   gaps: { seconds: number; cause: string }[];
   /** Answered heartbeats missing from the table. */
   lost_beats: number;
@@ -32,7 +35,7 @@ export interface VerdictRow {
   stale_seconds: number | null;
 }
 
-/** Kinds of evidence for transitions to unhealthy states. Other kinds do not occur here. */
+/** Reads all transitions to an unhealthy status. */
 const verdicts = `
   select node.name, fact.kind, fact.at, fact.summary, (fact.data -> 'evidence' ->> 'last_seen_at')::timestamptz as last_seen_at,
     (fact.data -> 'evidence' ->> 'gap_end')::timestamptz as gap_end, (fact.data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds
@@ -42,15 +45,16 @@ const verdicts = `
 
 const page = 50_000;
 /**
- * A replica follows the database's clock and may be off by its response time; the previous
- * heartbeat is many seconds older.
+ * Stored times are the replica's, which follows the database's clock and may be off by the
+ * database's response time. A lost heartbeat makes a larger difference, because the one before it
+ * is many seconds older.
  */
 const toleratedMs = 1_000;
 
-/** Finds heartbeats that were answered but are newer than the stored ones. */
+/** Whether an agent's last answered heartbeat is newer than its stored one. */
 export const isLost = (seenMs: number, answeredSentMs: number): boolean => seenMs < answeredSentMs - toleratedMs;
 
-async function lostBeats(db: Database, agents: Agents): Promise<number> {
+async function countLostBeats(db: Database, agents: Agents): Promise<number> {
   const numbers = new Map(Array.from({ length: agents.count() }, (_, agent) => [agents.nameOf(agent), agent]));
   let lost = 0;
   for (let after = ''; ; ) {
@@ -70,7 +74,7 @@ async function lostBeats(db: Database, agents: Agents): Promise<number> {
   }
 }
 
-/** The number of deaths found so far. */
+/** The number of deaths detected so far. */
 export async function countFound(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<number> {
   const rows = await db.query(
     `select distinct fact.node_id from evidence fact join nodes node on node.node_id = fact.node_id
@@ -82,7 +86,7 @@ export async function countFound(db: Database, agents: Agents, dead: Deaths, sin
 
 const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
 
-/** Lateness after the end of the stale time in the evidence; null if it is not recorded. */
+/** Seconds from the end of the stale time to the verdict; null if the evidence lacks them. */
 const latenessOf = ({ at, last_seen_at, gap_end, stale_seconds }: VerdictRow): number | null =>
   last_seen_at && stale_seconds !== null ? secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds : null;
 
@@ -100,7 +104,7 @@ export function judgeVerdicts(
     const { name, kind, at, summary } = row;
     const died_at = diedAt.get(name);
     const lateness = latenessOf(row);
-    // The machine was given up while healthy, or before its stale time was over.
+    // The machine was alive at the verdict, or its stale time was not over.
     if (!died_at || at < died_at || isEarly(lateness)) false_verdicts.push(`${name} ${kind}: ${summary}`);
     else if (kind === 'node.offline' && lateness !== null) {
       missed.delete(name);
@@ -110,7 +114,7 @@ export function judgeVerdicts(
   return { false_verdicts, missed: [...missed], lateness_seconds };
 }
 
-/** Describes the failures of a run. Lateness is reported and compared with its target instead. */
+/** Describes the failures of a run. A late verdict is no failure; its target is only printed. */
 export const brokenBy = (
   { false_verdicts, held, missed }: Pick<Judgement, 'false_verdicts' | 'held' | 'missed'>,
   written: Pick<Written, 'lost'> | undefined,
@@ -136,6 +140,6 @@ export async function judge(db: Database, agents: Agents, dead: Deaths, since: D
     ...judged,
     held: held.map(({ summary }) => summary),
     gaps,
-    lost_beats: await lostBeats(db, agents),
+    lost_beats: await countLostBeats(db, agents),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Runs the fleet: due agents beat through their relay, stream or call, and again after the assigned
- * interval ± 10 %.
+ * Sends the heartbeats of the fleet. Each agent beats through its relay, its stream or by calls,
+ * and beats again after the assigned interval ± 10 %.
  */
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
@@ -12,8 +12,8 @@ import { type BeatAnswer, countUp, createRelay, newTally, type Relay, type Tally
 import { createStreams } from './streams.ts';
 
 const turnMs = 25;
-/** One heartbeat in this many has its waiting time measured. */
-const sampled = 37;
+/** The waiting time is measured for one heartbeat in this many. */
+const sampleEvery = 37;
 const retrySeconds = 5;
 
 export interface LoadOptions {
@@ -43,58 +43,61 @@ export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: Load
     const nowMs = systemClock.nowMs();
     if (answer.heartbeat_interval_seconds === undefined) {
       countUp(tally.refused, answer.code ?? 'no answer');
-      if (agents.state[agent] !== doing.dead) agents.wheel.at(agent, nowMs + jittered(retrySeconds * 1000));
+      if (agents.state[agent] !== doing.dead) agents.wheel.schedule(agent, nowMs + jittered(retrySeconds * 1000));
       return;
     }
     agents.sentMs[agent] = sentMs;
     agents.answeredMs[agent] = nowMs;
     agents.interval[agent] = answer.heartbeat_interval_seconds;
-    if (answers++ % sampled === 0) tally.waitedMs.push(nowMs - (agents.dueMs[agent] ?? nowMs));
-    agents.wheel.at(agent, nowMs + jittered(answer.heartbeat_interval_seconds * 1000));
+    if (answers++ % sampleEvery === 0) tally.waitedMs.push(nowMs - (agents.dueMs[agent] ?? nowMs));
+    agents.wheel.schedule(agent, nowMs + jittered(answer.heartbeat_interval_seconds * 1000));
   };
 
-  const racks: Relay[] = Array.from({ length: relays }, (_, place) =>
+  const relayList: Relay[] = Array.from({ length: relays }, (_, place) =>
     createRelay(agents, () => urlOf(place), tally, onAnswer),
   );
-  const alone = createStreams(agents, urlOf, tally, onAnswer);
+  const ownStreams = createStreams(agents, urlOf, tally, onAnswer);
   const calls = createCalls(agents, urlOf, tally, onAnswer);
-  const callsItself = (agent: number) => one_calls_in > 0 && agent % one_calls_in === 0;
+  const usesCalls = (agent: number) => one_calls_in > 0 && agent % one_calls_in === 0;
 
-  /** A faltering agent pauses after its first heartbeat, until most of its stale time is over. */
-  const falters = (agent: number, nowMs: number): boolean => {
+  /**
+   * Delays the next heartbeat of a faltering agent until most of its stale time is over. Returns
+   * false if the agent beats now.
+   */
+  const delayIfFaltering = (agent: number, nowMs: number): boolean => {
     const { state, sentMs, interval, wheel } = agents;
     if (state[agent] !== doing.falters || !sentMs[agent]) return false;
     state[agent] = doing.beats;
     const untilMs = (sentMs[agent] ?? 0) + falteringShare * effectiveStaleSeconds(0, interval[agent] ?? 0) * 1000;
     if (untilMs <= nowMs) return false;
-    wheel.at(agent, untilMs);
+    wheel.schedule(agent, untilMs);
     return true;
   };
 
   const beat = (agent: number, nowMs: number) => {
-    if (agents.state[agent] === doing.dead || falters(agent, nowMs)) return;
+    if (agents.state[agent] === doing.dead || delayIfFaltering(agent, nowMs)) return;
     agents.dueMs[agent] = nowMs;
-    if (agent < streams) alone.send(agent);
-    else if (callsItself(agent)) calls.send(agent);
-    else racks[agent % relays]?.add(agent);
+    if (agent < streams) ownStreams.send(agent);
+    else if (usesCalls(agent)) calls.send(agent);
+    else relayList[agent % relays]?.add(agent);
   };
 
   const turn = () => {
     if (stopped) return;
     const nowMs = systemClock.nowMs();
     agents.wheel.due(nowMs, (agent) => beat(agent, nowMs));
-    for (const rack of racks) rack.turn(nowMs);
+    for (const relay of relayList) relay.turn(nowMs);
     systemClock.after(turnMs, turn);
   };
   turn();
 
   return {
     tally,
-    behind: () => racks.reduce((sum, rack) => sum + rack.waiting(), 0),
+    behind: () => relayList.reduce((sum, relay) => sum + relay.waiting(), 0),
     stop() {
       stopped = true;
-      for (const rack of racks) rack.stop();
-      alone.stop();
+      for (const relay of relayList) relay.stop();
+      ownStreams.stop();
       calls.stop();
     },
   };

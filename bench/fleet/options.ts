@@ -1,7 +1,7 @@
 /** Declares the options of the fleet benchmark: fleet size, heartbeat rate and events. */
 import { common, readOptions } from '../harness/options.ts';
 
-/** The sizes with and without `--quick`. */
+/** The default sizes: with `--quick`, of a story, and of a whole run. */
 const sizes = {
   quick: { nodes: 20_000, minutes: 1.5, rate: 2_000, deaths: 100, restarts: 100, faltering: 200, joins: 200 },
   story: { nodes: 20_000, minutes: 4, rate: 2_000, deaths: 100, restarts: 100, faltering: 0, joins: 200 },
@@ -16,42 +16,48 @@ const sizes = {
   },
 };
 
-/** The same figure for each size, for --help. */
-const sized = (name: keyof (typeof sizes)['whole'], what: string) =>
+/** A description with the default of each size, for --help. */
+const withDefaults = (name: keyof (typeof sizes)['whole'], what: string) =>
   `${what} (${sizes.whole[name]}; --quick: ${sizes.quick[name]}; a story: ${sizes.story[name]})`;
 
 export const storyNames = ['restart', 'store-down', 'rolling', 'crash-loop'] as const;
 
 const commandLine = readOptions(new URL('../fleet.ts', import.meta.url).href, {
-  takes: 'about twelve minutes; with --quick two minutes; a story five',
+  duration: 'about twelve minutes; with --quick two minutes; a story five',
   options: {
     json: common.json,
     quick: common.quick,
     story: {
       kind: 'choice',
-      among: storyNames,
-      what: 'what befalls the servers meanwhile, with somebody who changes things all the time',
+      choices: storyNames,
+      description: 'a failure of the servers during the run, while a client makes changes',
     },
-    nodes: { kind: 'count', what: sized('nodes', 'machines that beat from the beginning') },
-    minutes: { kind: 'amount', what: sized('minutes', 'for how long they are watched') },
-    rate: { kind: 'amount', what: sized('rate', 'beats a second that the servers are set to ask for') },
-    deaths: { kind: 'tally', what: sized('deaths', 'how many die') },
-    restarts: { kind: 'tally', what: sized('restarts', 'how many restart') },
-    faltering: { kind: 'tally', what: sized('faltering', 'how many are silent for most of their stale time') },
-    joins: { kind: 'tally', what: sized('joins', 'how many join meanwhile') },
-    relays: { kind: 'count', otherwise: 20, what: 'through how many relays they beat' },
-    streams: { kind: 'tally', otherwise: 200, what: 'how many beat over a stream of their own' },
+    nodes: { kind: 'count', description: withDefaults('nodes', 'machines at the start') },
+    minutes: { kind: 'amount', description: withDefaults('minutes', 'length of the run in minutes') },
+    rate: {
+      kind: 'amount',
+      description: withDefaults('rate', 'heartbeats per second that the servers are configured for'),
+    },
+    deaths: { kind: 'tally', description: withDefaults('deaths', 'machines that die') },
+    restarts: { kind: 'tally', description: withDefaults('restarts', 'machines that restart') },
+    faltering: {
+      kind: 'tally',
+      description: withDefaults('faltering', 'machines that are silent for most of their stale time'),
+    },
+    joins: { kind: 'tally', description: withDefaults('joins', 'machines that join during the run') },
+    relays: { kind: 'count', default: 20, description: 'number of relays' },
+    streams: { kind: 'tally', default: 200, description: 'machines that use a stream each' },
     'one-calls-in': {
       kind: 'tally',
-      otherwise: 100,
-      what: 'of the others, one in so many beats by calls of its own; 0: none',
+      default: 100,
+      description: 'of the other machines, one in this many sends single calls; 0 means none',
     },
-    seed: { kind: 'tally', otherwise: 1, what: 'which fate is drawn' },
-    statements: { kind: 'flag', what: 'also report which statements the database was running' },
+    seed: { kind: 'tally', default: 1, description: 'seed of the random events' },
+    statements: { kind: 'flag', description: 'also report which statements the database was running' },
   },
 });
 
-/** A story takes its own time; its fleet can be smaller. */
+/** A story has sizes of its own, because its failures take time and need no large fleet. */
 const defaults = sizes[commandLine.story ? 'story' : commandLine.quick ? 'quick' : 'whole'];
 
 const optionOrDefault = (name: keyof typeof defaults): number => commandLine[name] ?? defaults[name];

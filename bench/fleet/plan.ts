@@ -1,6 +1,6 @@
 /**
- * Draws the events of a run in advance: deaths, restarts, agents that falter for most of their
- * stale time, late boots and their durations.
+ * Draws the events of a run in advance: deaths, restarts, joins, and agents that falter, that is,
+ * fall silent for most of their stale time. Also draws the durations of boots.
  */
 import { seededRandom } from '../../test/properties/support/random.ts';
 import type { FleetOptions } from './options.ts';
@@ -24,7 +24,7 @@ export function bootSeconds(random: () => number): number {
 }
 
 /**
- * `staleSeconds` is the longest stale time. Deaths come early enough to be found during the run.
+ * `staleSeconds` is the longest stale time. Deaths come early enough to be detected during the run.
  */
 export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[] {
   const { nodes, deaths, restarts, faltering, joins } = options;
@@ -33,26 +33,32 @@ export function drawPlan(options: FleetOptions, staleSeconds: number): Planned[]
   if (deaths > 0 && lastDeath < firstSeconds)
     throw new Error(`${seconds} s is too short to detect a death: an agent may be silent for ${staleSeconds} s`);
   const { next: random } = seededRandom(options.seed);
-  const taken = new Set<number>();
-  const somebody = () => {
+  const chosenAgents = new Set<number>();
+  const chooseAgent = () => {
     for (;;) {
       const agent = Math.floor(random() * nodes);
-      if (taken.has(agent)) continue;
-      taken.add(agent);
+      if (chosenAgents.has(agent)) continue;
+      chosenAgents.add(agent);
       return agent;
     }
   };
-  const between = (from: number, to: number) => from + random() * (to - from);
-  const many = (count: number, act: Planned['act'], until: number, who: (place: number) => number): Planned[] =>
-    Array.from({ length: count }, (_, place) => ({ atSeconds: between(firstSeconds, until), act, agent: who(place) }));
+  const randomBetween = (from: number, to: number) => from + random() * (to - from);
+  const events = (count: number, act: Planned['act'], until: number, agentOf: (place: number) => number): Planned[] =>
+    Array.from({ length: count }, (_, place) => ({
+      atSeconds: randomBetween(firstSeconds, until),
+      act,
+      agent: agentOf(place),
+    }));
   return [
-    ...many(deaths, 'dies', lastDeath, somebody),
-    ...many(restarts, 'restarts', seconds - settleSeconds, somebody),
-    ...many(faltering, 'falters', seconds - settleSeconds, somebody),
-    ...many(joins, 'joins', seconds - settleSeconds, (place) => place),
+    ...events(deaths, 'dies', lastDeath, chooseAgent),
+    ...events(restarts, 'restarts', seconds - settleSeconds, chooseAgent),
+    ...events(faltering, 'falters', seconds - settleSeconds, chooseAgent),
+    ...events(joins, 'joins', seconds - settleSeconds, (place) => place),
   ].sort((a, b) => a.atSeconds - b.atSeconds);
 }
 
 const firstSeconds = 5;
-/** After the last death is due, verdicts may come a little late, and the last joins still boot. */
+/**
+ * Time at the end of the run for late verdicts, and for the boots of the last machines that joined.
+ */
 const settleSeconds = 10;

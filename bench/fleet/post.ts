@@ -1,7 +1,7 @@
-/** One POST of JSON over a persistent connection. */
+/** Sends a POST with JSON over a persistent connection. */
 import { type Agent, request } from 'node:http';
 
-const answerWithinMs = 15_000;
+const answerTimeoutMs = 15_000;
 
 export interface Reply {
   status: number;
@@ -16,7 +16,7 @@ export const post = (url: URL, agent: Agent, body: string, bearer?: string): Pro
       'content-length': Buffer.byteLength(body),
       ...(bearer && { authorization: `Bearer ${bearer}` }),
     };
-    const outgoing = request(url, { method: 'POST', agent, headers, timeout: answerWithinMs }, (response) => {
+    const outgoing = request(url, { method: 'POST', agent, headers, timeout: answerTimeoutMs }, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (part: string) => {

@@ -1,6 +1,6 @@
 /**
- * Measures the CPU use of the servers, of the database with all its children and of the fleet
- * itself, and how much CPU time remained idle.
+ * Measures the CPU time of the servers, of the database with all its children and of this process,
+ * which simulates the fleet, and how much CPU time remained idle.
  */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -9,10 +9,10 @@ import { isProcessAlive } from '../../src/base/network/host.ts';
 import { childrenOf } from '../harness/process-table.ts';
 import { residentMb } from '../harness/server-process.ts';
 
-/** /proc counts in ticks of 10 ms on every machine. */
+/** /proc counts CPU time in ticks of 10 ms. */
 const tickSeconds = 0.01;
 
-/** `utime stime cutime cstime`; the time of ended children is counted with their parent. */
+/** `ended` is the CPU time of children that have ended, which /proc adds to their parent. */
 function ticksOf(pid: number): { own: number; ended: number } {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ').map(Number) ?? [];
@@ -35,6 +35,7 @@ function idleSeconds(): number {
   return idleMs / 1000;
 }
 
+/** CPU times are in seconds since the start of each process. */
 export interface Reading {
   atMs: number;
   servers: number[];
@@ -72,6 +73,6 @@ export function useBetween(before: Reading, after: Reading): Use {
   const database = (after.database - before.database) / seconds;
   const fleet = (after.fleet - before.fleet) / seconds;
   const idle = (after.idle - before.idle) / seconds;
-  const ours = servers.reduce((sum, each) => sum + each, 0) + database + fleet;
-  return { servers, database, fleet, idle, others: Math.max(0, cpus().length - idle - ours) };
+  const usedByRun = servers.reduce((sum, each) => sum + each, 0) + database + fleet;
+  return { servers, database, fleet, idle, others: Math.max(0, cpus().length - idle - usedByRun) };
 }

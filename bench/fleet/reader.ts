@@ -1,6 +1,6 @@
 /**
- * A console user during the run: a few reads per second, in a separate thread, so that the fleet's
- * work does not delay them.
+ * Simulates a console user, who makes a few reads per second. The reader runs in a separate thread,
+ * so that the work of simulating the fleet does not delay it.
  */
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { pause, systemClock } from '../../src/base/clock.ts';
@@ -15,19 +15,22 @@ interface ReaderSettings {
   url: string;
   token: string;
   everyMs: number;
-  /** After this time, every node has beaten once and first contact is over. */
-  metAfterMs: number;
+  /**
+   * How long first contact lasts: the time until every node has sent its first heartbeat. Only
+   * reads that start later count as `afterwards`.
+   */
+  firstContactMs: number;
 }
 
-async function readOn({ url, token, everyMs, metAfterMs }: ReaderSettings): Promise<void> {
+async function readUntilStopped({ url, token, everyMs, firstContactMs }: ReaderSettings): Promise<void> {
   const client = createClient({ base_url: url, token, addresses: routes, retries: 0 });
-  const taken: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
+  const all: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
   const afterwards: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
   const failed: string[] = [];
-  const beganMs = systemClock.monotonicMs();
-  let over = false;
+  const readerStartedMs = systemClock.monotonicMs();
+  let isOver = false;
   parentPort?.once('message', () => {
-    over = true;
+    isOver = true;
   });
   let cursor: string | undefined;
   let id: string | undefined;
@@ -41,31 +44,33 @@ async function readOn({ url, token, everyMs, metAfterMs }: ReaderSettings): Prom
     'one node': async () => id && (await client.call('node-get', { params: { id } })),
     explain: async () => id && (await client.call('node-explain', { params: { id } })),
   };
-  const timed = async (name: ReadName) => {
+  const timeRead = async (name: ReadName) => {
     const startedMs = systemClock.monotonicMs();
     try {
       await reads[name]();
       const tookMs = systemClock.monotonicMs() - startedMs;
-      taken[name].push(tookMs);
-      if (startedMs - beganMs > metAfterMs) afterwards[name].push(tookMs);
+      all[name].push(tookMs);
+      if (startedMs - readerStartedMs > firstContactMs) afterwards[name].push(tookMs);
     } catch (error) {
       failed.push(error instanceof Error ? error.message : String(error));
     }
   };
-  while (!over) {
+  while (!isOver) {
     for (const name of readNames) {
-      await timed(name);
+      await timeRead(name);
       await pause(systemClock, everyMs);
     }
   }
-  parentPort?.postMessage({ taken, afterwards, failed });
+  parentPort?.postMessage({ all, afterwards, failed });
   parentPort?.close();
 }
 
-/** Milliseconds; `afterwards` is the part after first contact. */
+/** Response times in milliseconds. */
 export interface ReadTimes {
-  taken: Reads;
+  all: Reads;
+  /** The reads after first contact. */
   afterwards: Reads;
+  /** The messages of failed reads. */
   failed: string[];
 }
 
@@ -87,4 +92,4 @@ export function startReader(settings: ReaderSettings): Reader {
   };
 }
 
-if (parentPort) await readOn(workerData as ReaderSettings);
+if (parentPort) await readUntilStopped(workerData as ReaderSettings);

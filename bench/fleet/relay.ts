@@ -9,14 +9,15 @@ import type { Agents } from './agents.ts';
 import { post } from './post.ts';
 
 const maxBatch = 100;
-const gatherMs = 200;
+/** A batch that is not full is sent after this time. */
+const maxBatchAgeMs = 200;
 const connections = 2;
 const retry = { firstMs: 500, maxMs: 10_000 };
 
 export interface Tally {
   sent: number;
   answered: number;
-  /** How many of the answered heartbeats came as calls. */
+  /** The answered heartbeats that were sent as single calls. */
   called: number;
   /** Requests that failed or were refused as a whole, by error. */
   failed: Map<string, number>;
@@ -37,7 +38,7 @@ export const newTally = (): Tally => ({
 
 export const countUp = (map: Map<string, number>, key: string, by = 1) => map.set(key, (map.get(key) ?? 0) + by);
 
-/** The part of an answer that is used, on any path. */
+/** The fields that are used of an answer to a call, on a stream or in a batch. */
 export interface BeatAnswer {
   heartbeat_interval_seconds?: number;
   code?: string;
@@ -45,7 +46,7 @@ export interface BeatAnswer {
 
 export interface Relay {
   add(agent: number): void;
-  /** Sends batches that have waited long enough. */
+  /** Sends batches that are full or have waited long enough. */
   turn(nowMs: number): void;
   waiting(): number;
   stop(): void;
@@ -63,12 +64,12 @@ export function createRelay(
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
   let waiting: number[] = [];
   let sinceMs = 0;
-  let busy = 0;
+  let inFlight = 0;
   let tries = 0;
   let stopped = false;
 
   const send = async (batch: number[]) => {
-    const body = `{"beats":[${batch.map((agent) => `{"credential":"${agents.credential(agent)}",${agents.said(agent)}}`).join(',')}]}`;
+    const body = `{"beats":[${batch.map((agent) => `{"credential":"${agents.credential(agent)}",${agents.reportOf(agent)}}`).join(',')}]}`;
     const sentMs = systemClock.nowMs();
     tally.sent += batch.length;
     const reply = await post(new URL('/v1/agent/heartbeats', urlNow()), sockets, body);
@@ -79,7 +80,7 @@ export function createRelay(
   };
 
   const run = async (batch: number[]) => {
-    busy++;
+    inFlight++;
     try {
       await send(batch);
       tries = 0;
@@ -90,14 +91,14 @@ export function createRelay(
       const requestedMs = error instanceof Error && 'retryAfterMs' in error ? Number(error.retryAfterMs) : 0;
       await pause(systemClock, Math.max(pauseMs, requestedMs));
     } finally {
-      busy--;
+      inFlight--;
       pump(systemClock.nowMs());
     }
   };
 
   const pump = (nowMs: number) => {
-    while (!stopped && busy < connections && waiting.length > 0) {
-      if (waiting.length < maxBatch && nowMs - sinceMs < gatherMs) return;
+    while (!stopped && inFlight < connections && waiting.length > 0) {
+      if (waiting.length < maxBatch && nowMs - sinceMs < maxBatchAgeMs) return;
       void run(waiting.splice(0, maxBatch));
       sinceMs = nowMs;
     }

@@ -1,4 +1,6 @@
-/** A store with a fleet that was beating until a moment ago, as when a server restarts. */
+/**
+ * Prepares the store of a server that restarts: its fleet sent heartbeats until a moment ago.
+ */
 import { join } from 'node:path';
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import { newReplicaId } from '../../src/base/ids.ts';
@@ -9,8 +11,9 @@ import { fillFleet } from '../harness/resting-fleet.ts';
 import { type Replica, startReplica } from '../harness/server-process.ts';
 import { type Store, startStore } from './store.ts';
 
-const leastIntervalSeconds = 10;
+const minIntervalSeconds = 10;
 const jitter = 0.1;
+
 /** The values that determine the heartbeat interval. */
 export interface FleetSize {
   nodes: number;
@@ -21,17 +24,17 @@ export interface FleetSize {
 export const adminToken = 'swt_of-the-bench-and-of-nobody-else';
 
 /** The interval the server assigns to this fleet, before jitter. */
-export const intervalSeconds = ({ nodes, rate }: FleetSize): number => Math.max(leastIntervalSeconds, nodes / rate);
+export const intervalSeconds = ({ nodes, rate }: FleetSize): number => Math.max(minIntervalSeconds, nodes / rate);
 
 /** The longest stale time of any node. */
 export const longestStaleSeconds = (size: FleetSize): number =>
   effectiveStaleSeconds(0, intervalSeconds(size) * (1 + jitter));
 
 /**
- * Records a replica that received heartbeats until then and has ended. The run is then a restart
- * and begins with a gap as long as it took to fill the store.
+ * Records a replica that received heartbeats until `at` and then ended. The benchmark's server then
+ * starts as after a restart, with a gap that began at `at`.
  */
-async function formerReplica(store: Store, at: Date): Promise<void> {
+async function recordFormerReplica(store: Store, at: Date): Promise<void> {
   const db = store.open();
   const { replica_id } = await registerReplica(db, {
     replica_id: newReplicaId(systemClock),
@@ -50,15 +53,14 @@ async function formerReplica(store: Store, at: Date): Promise<void> {
 export async function openStore(directory: string, size: FleetSize): Promise<Store> {
   const store = await startStore(join(directory, 'store'));
   try {
-    const [, , , owner = ''] = store.arguments();
-    await migrate(owner);
+    await migrate(store.ownerUrl());
     const interval_seconds = intervalSeconds(size);
     const pace = { interval_seconds, stale_seconds: effectiveStaleSeconds(0, interval_seconds) };
     const db = store.open();
-    const heardUntil = now(systemClock);
+    const lastFlushAt = now(systemClock);
     await fillFleet(db, { idle: size.nodes, inFlight: 0, pace });
     await db.close();
-    await formerReplica(store, heardUntil);
+    await recordFormerReplica(store, lastFlushAt);
     return store;
   } catch (error) {
     await store.end();
@@ -66,17 +68,20 @@ export async function openStore(directory: string, size: FleetSize): Promise<Sto
   }
 }
 
-/** `rate` is the heartbeat rate of this replica; `from` is the directory of another version. */
+/**
+ * `rate` is the heartbeat rate of this replica. If given, the server runs from `sourceDirectory`,
+ * which holds another version.
+ */
 export const startServer = (
   directory: string,
   store: Store,
   rate: number,
   name = 'server',
-  from?: string,
+  sourceDirectory?: string,
 ): Promise<Replica> =>
   startReplica(
     join(directory, name),
     [...store.arguments(), '--beat-rate', String(rate)],
     { SLIPWAY_ADMIN_TOKEN: adminToken },
-    from,
+    sourceDirectory,
   );

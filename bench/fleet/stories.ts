@@ -1,6 +1,6 @@
 /**
- * Stories: failures of the servers and their store while the fleet beats. Each returns the
- * moments of its events, in seconds.
+ * Runs the stories of the fleet benchmark: the servers or their database fail while the fleet sends
+ * heartbeats. Each story returns how long its failure or recovery took.
  */
 import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,16 +11,19 @@ import type { FleetOptions, storyNames } from './options.ts';
 import { intervalSeconds, startServer } from './scene.ts';
 import type { Store } from './store.ts';
 
-export interface Stage {
+export interface StoryContext {
   directory: string;
   store: Store;
   options: FleetOptions;
   /** The current replicas; a story replaces them. */
   replicas: Replica[];
-  progress(what: string): void;
+  progress(message: string): void;
 }
 
-/** Waits until every node has beaten, so that the gap of filling the store excuses no node. */
+/**
+ * Each story waits until every node has sent a heartbeat. Before its first one, a node's stale time
+ * counts from the end of the gap that filling the database left.
+ */
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;
 const upSeconds = 20;
@@ -33,26 +36,26 @@ const seconds = async (work: () => Promise<unknown>): Promise<number> => {
   return (systemClock.monotonicMs() - startedMs) / 1000;
 };
 
-const rest = (howLong: number) => pause(systemClock, howLong * 1000);
+const wait = (duration: number) => pause(systemClock, duration * 1000);
 
-/** Kills servers and database at once. */
-async function restart({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
-  await rest(settleSeconds(options));
+/** Kills the servers and the database, and starts them again. */
+async function restart({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
+  await wait(settleSeconds(options));
   const away = await seconds(async () => {
     await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
     await store.kill();
-    progress('killed: servers and database');
+    progress('servers and database were killed');
     await store.start();
     for (const place of replicas.keys())
       replicas[place] = await startServer(directory, store, options.rate, `server-${place}`);
   });
-  progress(`back after ${away.toFixed(1)} s`);
-  return [{ what: 'everything killed, until it serves again', value: away, unit: 's' }];
+  progress(`servers and database are ready again after ${away.toFixed(1)} s`);
+  return [{ what: 'from the kill until the servers are ready again', value: away, unit: 's' }];
 }
 
 /** Kills the servers repeatedly, each time before the fleet has recovered. */
-async function crashLoop({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
-  await rest(settleSeconds(options));
+async function crashLoop({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
+  await wait(settleSeconds(options));
   const away: number[] = [];
   for (let crash = 1; crash <= crashes; crash++) {
     const awaySeconds = await seconds(async () => {
@@ -60,29 +63,29 @@ async function crashLoop({ store, directory, options, replicas, progress }: Stag
       for (const place of replicas.keys())
         replicas[place] = await startServer(directory, store, options.rate, `server-${place}`);
     });
-    progress(`killed and back after ${awaySeconds.toFixed(1)} s, ${crash} of ${crashes}`);
+    progress(`crash ${crash} of ${crashes}: the servers are ready again after ${awaySeconds.toFixed(1)} s`);
     away.push(awaySeconds);
-    if (crash < crashes) await rest(Math.max(0, crashEverySeconds - awaySeconds));
+    if (crash < crashes) await wait(Math.max(0, crashEverySeconds - awaySeconds));
   }
   return [
-    { what: 'times that the servers were killed', value: crashes, unit: '' },
-    { what: '… at least so long after one another', value: crashEverySeconds, unit: 's' },
-    { what: '… until it serves again, longest', value: Math.max(...away), unit: 's' },
+    { what: 'kills of the servers', value: crashes, unit: '' },
+    { what: '… at least this far apart', value: crashEverySeconds, unit: 's' },
+    { what: '… until the servers are ready again, max', value: Math.max(...away), unit: 's' },
   ];
 }
 
 /** The store stops answering, but no connection breaks. */
-async function storeDown({ store, options, progress }: Stage): Promise<Figure[]> {
-  await rest(settleSeconds(options));
-  progress('the store stands still');
+async function storeDown({ store, options, progress }: StoryContext): Promise<Figure[]> {
+  await wait(settleSeconds(options));
+  progress('the database is frozen');
   store.freeze();
-  await rest(downSeconds);
+  await wait(downSeconds);
   store.thaw();
-  progress('the store goes on');
-  return [{ what: 'the store stood still for', value: downSeconds, unit: 's' }];
+  progress('the database continues');
+  return [{ what: 'the database was frozen for', value: downSeconds, unit: 's' }];
 }
 
-/** A column that the older version does not know, and an index that takes a while. */
+/** Adds columns that the older version does not know, and an index that takes a while to build. */
 const changes = {
   '0900-upgrade.sql':
     'alter table heartbeats add column upgraded boolean;\nalter table nodes add column upgraded boolean;\n',
@@ -90,25 +93,25 @@ const changes = {
     "-- online\ncreate index concurrently if not exists nodes_upgraded on nodes (zone, name) where status <> 'retired';\n",
 };
 
-/** A copy of this version with two more migrations. */
-async function newerVersion(directory: string): Promise<string> {
-  const here = join(directory, 'newer');
-  await mkdir(here);
-  for (const name of ['src', 'bin']) await cp(join(root, name), join(here, name), { recursive: true });
-  await cp(join(root, 'package.json'), join(here, 'package.json'));
-  for (const name of ['node_modules', 'dist']) await symlink(join(root, name), join(here, name));
-  for (const [name, sql] of Object.entries(changes)) await writeFile(join(here, 'src/store/migrations', name), sql);
-  return here;
+/** Copies this version and adds two migrations. */
+async function createNewerVersion(directory: string): Promise<string> {
+  const copy = join(directory, 'newer');
+  await mkdir(copy);
+  for (const name of ['src', 'bin']) await cp(join(root, name), join(copy, name), { recursive: true });
+  await cp(join(root, 'package.json'), join(copy, 'package.json'));
+  for (const name of ['node_modules', 'dist']) await symlink(join(root, name), join(copy, name));
+  for (const [name, sql] of Object.entries(changes)) await writeFile(join(copy, 'src/store/migrations', name), sql);
+  return copy;
 }
 
 /** Replaces one replica after the other with a newer version, then kills one of the new ones. */
-async function rolling({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
-  const newer = await newerVersion(directory);
+async function rolling({ store, directory, options, replicas, progress }: StoryContext): Promise<Figure[]> {
+  const newer = await createNewerVersion(directory);
   const figures: Figure[] = [];
   for (const place of [0, 1]) {
-    await rest(settleSeconds(options));
+    await wait(settleSeconds(options));
     const former = replicas[place];
-    if (!former) throw new Error('there is no such replica');
+    if (!former) throw new Error(`there is no replica ${place}`);
     let next: Replica | undefined;
     const starting = await seconds(async () => {
       next = await startServer(directory, store, options.rate, `newer-${place}`, newer);
@@ -117,15 +120,15 @@ async function rolling({ store, directory, options, replicas, progress }: Stage)
     const stopping = await seconds(() => former.stop());
     progress(`replica ${place} replaced: the newer one was ready after ${starting.toFixed(1)} s`);
     figures.push(
-      { what: `newer version ${place + 1} ready, with its schema`, value: starting, unit: 's' },
-      { what: '… the older one stopped', value: stopping, unit: 's' },
+      { what: `start of newer replica ${place + 1}, including its migrations`, value: starting, unit: 's' },
+      { what: '… stop of the older replica', value: stopping, unit: 's' },
     );
   }
-  await rest(upSeconds);
+  await wait(upSeconds);
   const killedMs = systemClock.nowMs();
   const victim = replicas.pop();
   await victim?.stop('SIGKILL');
-  progress('one of the newer ones killed');
+  progress('one of the newer replicas was killed');
   const db = store.open();
   let takenOver: { at: Date } | undefined;
   while (!takenOver && systemClock.nowMs() - killedMs < 60_000) {
@@ -136,14 +139,19 @@ async function rolling({ store, directory, options, replicas, progress }: Stage)
     );
   }
   await db.close();
-  const late = takenOver ? (takenOver.at.getTime() - killedMs) / 1000 : Number.POSITIVE_INFINITY;
-  return [...figures, { what: 'one killed, until the other takes over', value: late, unit: 's', target: 30 }];
+  const takeoverSeconds = takenOver ? (takenOver.at.getTime() - killedMs) / 1000 : Number.POSITIVE_INFINITY;
+  return [
+    ...figures,
+    { what: 'from the kill of one replica until the other takes over', value: takeoverSeconds, unit: 's', target: 30 },
+  ];
 }
 
-export const stories: Record<(typeof storyNames)[number], { replicas: number; run(stage: Stage): Promise<Figure[]> }> =
-  {
-    restart: { replicas: 1, run: restart },
-    'store-down': { replicas: 1, run: storeDown },
-    rolling: { replicas: 2, run: rolling },
-    'crash-loop': { replicas: 1, run: crashLoop },
-  };
+export const stories: Record<
+  (typeof storyNames)[number],
+  { replicas: number; run(context: StoryContext): Promise<Figure[]> }
+> = {
+  restart: { replicas: 1, run: restart },
+  'store-down': { replicas: 1, run: storeDown },
+  rolling: { replicas: 2, run: rolling },
+  'crash-loop': { replicas: 1, run: crashLoop },
+};

@@ -1,6 +1,6 @@
 /**
- * Agents with a stream each (WebSocket): a frame per heartbeat, and a reply with the same number. A
- * broken or refused connection is reopened with the next heartbeat.
+ * Simulates agents with a WebSocket stream each. Each heartbeat is a frame, and the reply has the
+ * same number. A broken or refused connection is reopened with the next heartbeat.
  */
 import { WebSocket } from 'ws';
 import { systemClock } from '../../src/base/clock.ts';
@@ -8,14 +8,14 @@ import type { Agents } from './agents.ts';
 import { type BeatAnswer, countUp, type Tally } from './relay.ts';
 
 const retryMs = 5_000;
-const answerWithinMs = 15_000;
+const handshakeTimeoutMs = 15_000;
 
 export interface Streams {
   send(agent: number): void;
   stop(): void;
 }
 
-interface Line {
+interface Connection {
   socket: WebSocket;
   /** When the unanswered heartbeat was sent. */
   sentMs: number | undefined;
@@ -23,52 +23,52 @@ interface Line {
 
 export function createStreams(
   agents: Agents,
-  urlOf: (number: number) => string,
+  urlOf: (agent: number) => string,
   tally: Tally,
   onAnswer: (agent: number, answer: BeatAnswer, sentMs: number) => void,
 ): Streams {
-  const lines = new Map<number, Line>();
+  const connections = new Map<number, Connection>();
   let stopped = false;
 
-  const open = (agent: number): Line => {
+  const open = (agent: number): Connection => {
     const socket = new WebSocket(`${urlOf(agent).replace(/^http/, 'ws')}/v1/agent/stream`, {
       headers: { authorization: `Bearer ${agents.credential(agent)}` },
       perMessageDeflate: false,
-      handshakeTimeout: answerWithinMs,
+      handshakeTimeout: handshakeTimeoutMs,
     });
-    const line: Line = { socket, sentMs: undefined };
+    const connection: Connection = { socket, sentMs: undefined };
     socket.on('message', (data) => {
       const frame = JSON.parse(String(data)) as BeatAnswer & { seq?: number; problem?: { code: string } };
       // A frame without a number is not a reply.
-      if (frame.seq === undefined || line.sentMs === undefined) return;
-      const sentMs = line.sentMs;
-      line.sentMs = undefined;
+      if (frame.seq === undefined || connection.sentMs === undefined) return;
+      const sentMs = connection.sentMs;
+      connection.sentMs = undefined;
       tally.answered++;
       onAnswer(agent, frame.problem ?? frame, sentMs);
     });
     socket.on('error', (error) => countUp(tally.failed, `stream: ${error.message.replace(/:\d+$/, '')}`));
     socket.on('close', () => {
-      lines.delete(agent);
-      // A dead agent waits for nothing; any other has an unanswered heartbeat or is in the wheel.
-      if (line.sentMs !== undefined && !stopped)
-        agents.wheel.at(agent, systemClock.nowMs() + retryMs * (0.5 + Math.random() / 2));
+      connections.delete(agent);
+      // Without an unanswered heartbeat, the agent is dead or its next one is in the wheel.
+      if (connection.sentMs !== undefined && !stopped)
+        agents.wheel.schedule(agent, systemClock.nowMs() + retryMs * (0.5 + Math.random() / 2));
     });
-    lines.set(agent, line);
-    return line;
+    connections.set(agent, connection);
+    return connection;
   };
 
   return {
     send(agent) {
-      const line = lines.get(agent) ?? open(agent);
-      line.sentMs = systemClock.nowMs();
+      const connection = connections.get(agent) ?? open(agent);
+      connection.sentMs = systemClock.nowMs();
       tally.sent++;
-      const frame = `{"seq":${line.sentMs},${agents.said(agent)}}`;
-      if (line.socket.readyState === WebSocket.OPEN) line.socket.send(frame);
-      else line.socket.once('open', () => line.socket.send(frame));
+      const frame = `{"seq":${connection.sentMs},${agents.reportOf(agent)}}`;
+      if (connection.socket.readyState === WebSocket.OPEN) connection.socket.send(frame);
+      else connection.socket.once('open', () => connection.socket.send(frame));
     },
     stop() {
       stopped = true;
-      for (const { socket } of lines.values()) socket.terminate();
+      for (const { socket } of connections.values()) socket.terminate();
     },
   };
 }

@@ -1,41 +1,41 @@
 /**
- * Holds the next due time of a million agents in eight bytes each. It is a timing wheel whose slots
- * are lists in one numeric array. Setting a time and taking due agents have constant cost.
+ * Holds the next due time of a million agents. It is a timing wheel whose slots are linked lists in
+ * one numeric array, so setting a time and taking a due agent have constant cost.
  */
 const slotMs = 50;
 const slots = 1 << 16;
-const nobody = -1;
+const none = -1;
 
 export interface Wheel {
-  /** At most one time per agent; setting a second one is an error. */
-  at(agent: number, ms: number): void;
+  /** Sets the due time. An agent must not have two; that would corrupt the lists. */
+  schedule(agent: number, ms: number): void;
   /** Visits all due agents. */
   due(nowMs: number, visit: (agent: number) => void): void;
   waiting(): number;
 }
 
 export function timingWheel(agents: number, fromMs: number): Wheel {
-  const next = new Int32Array(agents).fill(nobody);
-  const first = new Int32Array(slots).fill(nobody);
-  let turned = Math.floor(fromMs / slotMs);
+  const next = new Int32Array(agents).fill(none);
+  const first = new Int32Array(slots).fill(none);
+  let currentSlot = Math.floor(fromMs / slotMs);
   let waiting = 0;
   return {
-    at(agent, ms) {
-      const wanted = Math.max(turned + 1, Math.ceil(ms / slotMs));
+    schedule(agent, ms) {
+      const wanted = Math.max(currentSlot + 1, Math.ceil(ms / slotMs));
       // No interval exceeds the length of the ring, which is most of an hour.
-      const slot = Math.min(wanted, turned + slots - 1) % slots;
-      next[agent] = first[slot] ?? nobody;
+      const slot = Math.min(wanted, currentSlot + slots - 1) % slots;
+      next[agent] = first[slot] ?? none;
       first[slot] = agent;
       waiting++;
     },
     due(nowMs, visit) {
       const until = Math.floor(nowMs / slotMs);
-      while (turned < until) {
-        turned++;
-        let agent = first[turned % slots] ?? nobody;
-        first[turned % slots] = nobody;
-        while (agent !== nobody) {
-          const following = next[agent] ?? nobody;
+      while (currentSlot < until) {
+        currentSlot++;
+        let agent = first[currentSlot % slots] ?? none;
+        first[currentSlot % slots] = none;
+        while (agent !== none) {
+          const following = next[agent] ?? none;
           waiting--;
           visit(agent);
           agent = following;

@@ -1,6 +1,7 @@
 /**
- * A client that makes changes throughout: requests machines and announces new ones. Every
- * acknowledged change must exist at the end. Changes without an answer may exist or not.
+ * Simulates a client that makes changes during the whole run: it requests machines and announces
+ * new ones. Every acknowledged change must exist at the end. An unanswered change may or may not
+ * exist.
  */
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { createClient } from '../../src/contract/client.ts';
@@ -8,7 +9,7 @@ import { routes } from '../../src/contract/routes.ts';
 import type { Database } from '../../src/store/pg/database.ts';
 import { adminToken } from './scene.ts';
 
-/** A pool without free machines, and one for announced machines. */
+/** Both pools have an even number, and so free machines; see `fillFleet`. */
 const pools = { requested: 'pool-2', announced: 'pool-4' };
 const everyMs = 250;
 const settleMs = 90_000;
@@ -30,7 +31,7 @@ export function startWriter(urlNow: () => string): Writer {
   const allocations: string[] = [];
   const nodes: string[] = [];
   let refused = 0;
-  let over = false;
+  let isOver = false;
 
   const write = async (turn: number) => {
     const client = createClient({ base_url: urlNow(), token: adminToken, addresses: routes, retries: 0 });
@@ -50,19 +51,19 @@ export function startWriter(urlNow: () => string): Writer {
     }
   };
   const run = async () => {
-    for (let turn = 0; !over; turn++) {
+    for (let turn = 0; !isOver; turn++) {
       await write(turn);
       await pause(systemClock, everyMs);
     }
   };
   const running = run();
 
-  const missing = async (db: Database, table: string, key: string, ids: string[]): Promise<string[]> => {
+  const findMissing = async (db: Database, table: string, key: string, ids: string[]): Promise<string[]> => {
     const rows = await db.query<{ id: string }>(`select ${key} as id from ${table} where ${key} = any($1)`, [ids]);
     const existingIds = new Set(rows.map(({ id }) => id));
     return ids.filter((id) => !existingIds.has(id));
   };
-  const notActive = async (db: Database): Promise<string[]> => {
+  const findInactive = async (db: Database): Promise<string[]> => {
     const rows = await db.query<{ id: string }>(
       `select allocation_id as id from allocations where allocation_id = any($1) and status <> 'active'`,
       [allocations],
@@ -72,18 +73,18 @@ export function startWriter(urlNow: () => string): Writer {
 
   return {
     async end(db) {
-      over = true;
+      isOver = true;
       await running;
       const untilMs = systemClock.monotonicMs() + settleMs;
-      while ((await notActive(db)).length > 0 && systemClock.monotonicMs() < untilMs) await pause(systemClock, 200);
+      while ((await findInactive(db)).length > 0 && systemClock.monotonicMs() < untilMs) await pause(systemClock, 200);
       return {
         acknowledged: allocations.length + nodes.length,
         refused,
         lost: [
-          ...(await missing(db, 'allocations', 'allocation_id', allocations)),
-          ...(await missing(db, 'nodes', 'node_id', nodes)),
+          ...(await findMissing(db, 'allocations', 'allocation_id', allocations)),
+          ...(await findMissing(db, 'nodes', 'node_id', nodes)),
         ],
-        unfinished: await notActive(db),
+        unfinished: await findInactive(db),
       };
     },
   };

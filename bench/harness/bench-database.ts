@@ -1,5 +1,6 @@
 /**
- * The embedded PostgreSQL with production settings in its own directory, with a database per fleet.
+ * Starts the embedded PostgreSQL with production settings in a temporary directory, and creates
+ * databases in it.
  */
 import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,24 +8,24 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { type Database, openDatabase } from '../../src/store/pg/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/pg/embedded/embedded.ts';
-import { freshDirectory, removeDirectory, whenOver } from './leftovers.ts';
+import { freshDirectory, registerCleanup, removeDirectory } from './leftovers.ts';
 
 export interface BenchServer {
-  /** The postmaster; its children do the work. */
+  /** The process id of the postmaster; its child processes do the work. */
   pid: number;
-  /** A migrated, empty database. */
+  /** Creates a migrated, empty database. */
   database(name: string): Promise<Database>;
   stop(): Promise<void>;
 }
 
-const closeWithinMs = 2_000;
+const closeTimeoutMs = 2_000;
 
 async function refuseFullDisk(neededGb: number): Promise<void> {
   const { bavail, bsize } = await statfs(tmpdir());
   const freeGb = (bavail * bsize) / 2 ** 30;
   if (freeGb < neededGb) {
     throw new Error(
-      `${tmpdir()} has ${freeGb.toFixed(1)} GB left and this needs ${neededGb}: make room, set TMPDIR, or use --quick`,
+      `${tmpdir()} has ${freeGb.toFixed(1)} GB free, and this benchmark needs ${neededGb} GB: free some space, set TMPDIR, or use --quick`,
     );
   }
 }
@@ -32,12 +33,12 @@ async function refuseFullDisk(neededGb: number): Promise<void> {
 export async function startBenchServer(neededGb: number): Promise<BenchServer> {
   await refuseFullDisk(neededGb);
   const directory = await freshDirectory();
-  const opened: Database[] = [];
+  const openDatabases: Database[] = [];
   let starting: Promise<EmbeddedPostgres> | undefined;
-  const stop = whenOver(async () => {
+  const stop = registerCleanup(async () => {
     const postgres = await starting;
-    // Do not wait for running statements: stopping the database cancels them.
-    await Promise.race([Promise.all(opened.map((db) => db.close())), pause(systemClock, closeWithinMs)]);
+    // A running statement delays `close`; stopping the database cancels it, so do not wait long.
+    await Promise.race([Promise.all(openDatabases.map((db) => db.close())), pause(systemClock, closeTimeoutMs)]);
     await postgres?.stop();
     if (postgres) await removeDirectory(postgres.clusterDir);
     await removeDirectory(directory);
@@ -54,7 +55,7 @@ export async function startBenchServer(neededGb: number): Promise<BenchServer> {
       url.pathname = `/${name}`;
       await migrate(url.href);
       const db = openDatabase({ url: url.href });
-      opened.push(db);
+      openDatabases.push(db);
       return db;
     },
     stop,

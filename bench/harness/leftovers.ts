@@ -1,48 +1,52 @@
 /**
- * Cleans up everything a benchmark started or created, however it ends: normally, by an error,
- * Ctrl-C or a signal. Each item is registered before it starts and ended in reverse order; a second
- * signal exits at once.
+ * Cleans up everything a benchmark started or created, however the benchmark ends: normally, by an
+ * error, by Ctrl-C or by a signal. Each cleanup is registered before its resource is started, and
+ * cleanups run in reverse order. A second signal exits at once.
  */
 import { chmodSync, mkdtempSync, readlinkSync, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pause, systemClock } from '../../src/base/clock.ts';
-import { processes, readOr } from './process-table.ts';
+import { listProcessIds, readOr } from './process-table.ts';
 
-type End = () => Promise<void>;
+type Cleanup = () => Promise<void>;
 
-const cleanups = new Set<End>();
-const directories = new Map<string, End>();
-const goneWithinMs = 10_000;
+const cleanups = new Set<Cleanup>();
+const directories = new Map<string, Cleanup>();
+const exitTimeoutMs = 10_000;
 let isEnding = false;
 let isListening = false;
 
-/** Code that still runs during cleanup must not start anything new. */
-export function refuseWhileEnding(): void {
-  if (isEnding) throw new Error('the benchmark is being ended');
+/** Throws during cleanup, so that code that is still running cannot start anything new. */
+export function refuseDuringCleanup(): void {
+  if (isEnding) throw new Error('the benchmark is shutting down');
 }
 
 /**
- * Registers a cleanup until it has run. The returned function runs it once; later calls wait for
- * the same run.
+ * Registers a cleanup that runs when a signal or an uncaught error ends the benchmark. On the
+ * normal path the caller runs it with the returned function. The cleanup runs only once; later
+ * calls wait for the same run.
  */
-export function whenOver(end: () => Promise<unknown>): End {
-  refuseWhileEnding();
-  listen();
-  let cleanup: Promise<void> | undefined;
+export function registerCleanup(cleanup: () => Promise<unknown>): Cleanup {
+  refuseDuringCleanup();
+  listenForExit();
+  let running: Promise<void> | undefined;
   const once = () => {
-    cleanup ??= end().then(() => void cleanups.delete(once));
-    return cleanup;
+    running ??= cleanup().then(() => void cleanups.delete(once));
+    return running;
   };
   cleanups.add(once);
   return once;
 }
 
-/** Readable by all users, because the database may run as another user. */
+/**
+ * Creates a temporary directory. Its cleanup also ends the processes that were started in it. All
+ * users can read the directory, because the database may run as another user.
+ */
 export async function freshDirectory(): Promise<string> {
-  const remove = whenOver(async () => {
-    await endAllIn(directory);
+  const remove = registerCleanup(async () => {
+    await endProcessesIn(directory);
     await rm(directory, { recursive: true, force: true });
     directories.delete(directory);
   });
@@ -56,11 +60,12 @@ export const removeDirectory = (directory: string): Promise<void> =>
   directories.get(directory)?.() ?? rm(directory, { recursive: true, force: true });
 
 /**
- * PostgreSQL forwards the signal to its children and cleans up shared memory. Everything else we
- * start is a Node process.
+ * The signal that ends each program. On SIGQUIT, PostgreSQL ends its children and frees its shared
+ * memory. All other processes that a benchmark starts are Node processes.
  */
-const lastWords: Record<string, NodeJS.Signals> = { postgres: 'SIGQUIT', [basename(process.execPath)]: 'SIGKILL' };
+const endSignals: Record<string, NodeJS.Signals> = { postgres: 'SIGQUIT', [basename(process.execPath)]: 'SIGKILL' };
 
+/** The name of the program that a process runs, or '' if the process has ended. */
 function programOf(pid: string): string {
   try {
     return basename(readlinkSync(`/proc/${pid}/exe`));
@@ -70,26 +75,32 @@ function programOf(pid: string): string {
   }
 }
 
-/** Our processes with the directory in their command line; its name is unique. */
-const startedIn = (directory: string): { pid: number; signal: NodeJS.Signals }[] =>
-  processes().flatMap((pid) => {
+/**
+ * The processes with the directory in their command line, and the signal that ends each. The name
+ * of the directory is unique, so these processes belong to this benchmark.
+ */
+const processesIn = (directory: string): { pid: number; signal: NodeJS.Signals }[] =>
+  listProcessIds().flatMap((pid) => {
     const isOurs = Number(pid) !== process.pid && readOr(`/proc/${pid}/cmdline`, '').includes(directory);
-    const signal = isOurs ? lastWords[programOf(pid)] : undefined;
+    const signal = isOurs ? endSignals[programOf(pid)] : undefined;
     return signal ? [{ pid: Number(pid), signal }] : [];
   });
 
-function endNow(directory: string): void {
-  for (const { pid, signal } of startedIn(directory)) sendSignal(pid, signal);
+function signalProcessesIn(directory: string): void {
+  for (const { pid, signal } of processesIn(directory)) sendSignal(pid, signal);
 }
 
-/** Machines of a server outlive it by design, and so does the database of a killed server. */
-async function endAllIn(directory: string): Promise<void> {
-  const untilMs = systemClock.monotonicMs() + goneWithinMs;
-  endNow(directory);
-  while (startedIn(directory).length > 0 && systemClock.monotonicMs() < untilMs) await pause(systemClock, 20);
+/**
+ * Ends what stopping a server leaves behind: machines outlive their server by design, and the
+ * database outlives a killed server.
+ */
+async function endProcessesIn(directory: string): Promise<void> {
+  const giveUpMs = systemClock.monotonicMs() + exitTimeoutMs;
+  signalProcessesIn(directory);
+  while (processesIn(directory).length > 0 && systemClock.monotonicMs() < giveUpMs) await pause(systemClock, 20);
 }
 
-/** The process may have ended meanwhile. */
+/** Does nothing if the process has ended. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -98,30 +109,30 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-async function endAll(code: number): Promise<void> {
+async function cleanUpAndExit(code: number): Promise<void> {
   if (isEnding) process.exit(code);
   isEnding = true;
-  // A failed step does not stop the others; remaining processes are found by directory.
-  for (const end of [...cleanups].toReversed())
-    await end().catch((error: unknown) => void process.stderr.write(`while ending: ${error}\n`));
+  // A failed cleanup does not stop the others. The exit handler ends processes that remain.
+  for (const cleanup of [...cleanups].toReversed())
+    await cleanup().catch((error: unknown) => void process.stderr.write(`cleanup failed: ${error}\n`));
   process.exit(code);
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-function listen(): void {
+function listenForExit(): void {
   if (isListening) return;
   isListening = true;
-  for (const signal of signals) process.on(signal, () => void endAll(128 + constants.signals[signal]));
+  for (const signal of signals) process.on(signal, () => void cleanUpAndExit(128 + constants.signals[signal]));
   process.on('uncaughtException', (error) => {
-    // Work in progress loses its servers during cleanup; ignore its errors.
+    // Cleanup stops servers that code in progress still calls, so errors are expected then.
     if (isEnding) return;
     process.stderr.write(`${error.stack ?? error}\n`);
-    void endAll(1);
+    void cleanUpAndExit(1);
   });
   process.on('exit', () => {
     for (const directory of directories.keys()) {
-      endNow(directory);
+      signalProcessesIn(directory);
       rmSync(directory, { recursive: true, force: true });
     }
   });

@@ -1,12 +1,12 @@
 /**
- * Shared by all benchmarks: rounds, medians, and output as a table or JSON. Figures are printed,
- * never judged.
+ * Computes medians and quantiles, and prints the figures of a benchmark as a table or as JSON.
+ * Targets are printed next to the figures; this module does not check them.
  */
 import { arch, cpus, loadavg, totalmem } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
-import type { Called } from './options.ts';
+import type { Invocation } from './options.ts';
 
-/** The quantile of the numbers, interpolated between neighbours. */
+/** The quantile at `share`, from 0 to 1, interpolated between neighbours. */
 export function quantile(numbers: number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   const place = share * (sorted.length - 1);
@@ -23,8 +23,8 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   return (systemClock.monotonicMs() - startedMs) / 1000;
 }
 
-/** Significant decimals per unit. */
-const digits = {
+/** The number of decimal places that are printed, by unit. */
+const decimals = {
   s: 2,
   ms: 1,
   µs: 1,
@@ -36,9 +36,10 @@ const digits = {
   'operations/s': 1,
   '': 0,
 };
-type Unit = keyof typeof digits;
+type Unit = keyof typeof decimals;
 
 export interface Figure {
+  /** The label. One that starts with "…" continues the label of an earlier figure. */
   what: string;
   value: number;
   unit: Unit;
@@ -49,14 +50,14 @@ export interface Figure {
   samples?: number[];
 }
 
-export const shown = (value: number, unit: Unit) => `${value.toFixed(digits[unit])} ${unit}`;
+export const formatValue = (value: number, unit: Unit) => `${value.toFixed(decimals[unit])} ${unit}`;
 
 /** All samples if they are few, otherwise their range. */
 function spreadOf(samples: number[], unit: Unit): string {
-  const written = (values: number[], between: string) =>
-    values.map((value) => value.toFixed(Math.max(1, digits[unit]))).join(between);
-  if (samples.length <= 7) return `[${written(samples, ' ')}]`;
-  return `[${written([quantile(samples, 0), quantile(samples, 1)], ' … ')}]`;
+  const join = (values: number[], separator: string) =>
+    values.map((value) => value.toFixed(Math.max(1, decimals[unit]))).join(separator);
+  if (samples.length <= 7) return `[${join(samples, ' ')}]`;
+  return `[${join([quantile(samples, 0), quantile(samples, 1)], ' … ')}]`;
 }
 
 export interface Machine {
@@ -65,17 +66,17 @@ export interface Machine {
   architecture: string;
 }
 
-const machineHere = (): Machine => ({
+const describeMachine = (): Machine => ({
   cores: cpus().length,
   memory_gb: Math.round(totalmem() / 2 ** 30),
   architecture: arch(),
 });
 
-/** Options that affect the output. */
-type OutputSettings = Called & { json: boolean; quick?: boolean; rounds?: number };
+/** The options that affect the output. */
+type OutputSettings = Invocation & { json: boolean; quick?: boolean; rounds?: number };
 
-/** The circumstances of a run, so that it is not mistaken for another: its size and machine. */
-const circumstancesOf = ({ command, quick = false }: OutputSettings) => ({ command, quick, machine: machineHere() });
+/** Identifies a run, so that figures of different commands or machines are not confused. */
+const describeRun = ({ command, quick = false }: OutputSettings) => ({ command, quick, machine: describeMachine() });
 
 export function report(
   settings: OutputSettings,
@@ -94,21 +95,21 @@ export function report(
   } = {},
 ): void {
   const load = { before: loadBefore, after: loadavg() };
-  const circumstances = circumstancesOf(settings);
-  const json = `${JSON.stringify({ benchmark: name, ...circumstances, load, figures, notes })}\n`;
+  const run = describeRun(settings);
+  const json = `${JSON.stringify({ benchmark: name, ...run, load, figures, notes })}\n`;
   if (settings.json) {
     process.stdout.write(json);
     return;
   }
   const width = Math.max(...figures.map((figure) => figure.what.length));
   const lines = figures.map(({ what, value, unit, target, at_least, samples }) => {
-    const below = target === undefined ? '' : `target < ${shown(target, unit)}`;
-    const aim = at_least === undefined ? below : `target ≥ ${shown(at_least, unit)}`;
-    return `  ${what.padEnd(width)}  ${shown(value, unit).padStart(14)}  ${aim.padEnd(22)} ${samples ? spreadOf(samples, unit) : ''}`.trimEnd();
+    const upperBound = target === undefined ? '' : `target < ${formatValue(target, unit)}`;
+    const bound = at_least === undefined ? upperBound : `target ≥ ${formatValue(at_least, unit)}`;
+    return `  ${what.padEnd(width)}  ${formatValue(value, unit).padStart(14)}  ${bound.padEnd(22)} ${samples ? spreadOf(samples, unit) : ''}`.trimEnd();
   });
   const loads = [load.before, load.after].map((each) => each.map((figure) => figure.toFixed(1)).join(' '));
   process.stdout.write(
-    `${name}${circumstances.quick ? ' (--quick: a first look, not for comparing)' : ''}: median of ${medianOf}, ${circumstances.machine.cores} cores, load average ${loads[0]} → ${loads[1]}\n${[...lines, ...notes.map((note) => `  ${note}`)].join('\n')}\n`,
+    `${name}${run.quick ? ' (--quick: a first look, not for comparison)' : ''}: median of ${medianOf}, ${run.machine.cores} cores, load average ${loads[0]} → ${loads[1]}\n${[...lines, ...notes.map((note) => `  ${note}`)].join('\n')}\n`,
   );
   if (jsonToo) process.stdout.write(json);
 }

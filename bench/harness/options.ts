@@ -1,7 +1,7 @@
 /**
- * Parses the command lines of benchmarks. Each declares its options as data; `--help` prints them
- * with the header of its file and its duration, and unknown options are refused. In both cases
- * nothing is started.
+ * Parses the command lines of benchmarks. Each benchmark declares its options as data. `--help`
+ * prints the options, the header comment of the file and the duration. Unknown options and invalid
+ * values are refused before the benchmark starts.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -20,81 +20,85 @@ interface Kinds {
 }
 
 interface Kind<T> {
-  /** The placeholder of the value, and its requirement. */
-  form: string;
-  must: string;
-  read(text: string): T | undefined;
+  /** The placeholder of the value in the help text. */
+  placeholder: string;
+  /** Completes the sentence "--name takes …". */
+  requirement: string;
+  /** Returns undefined for an invalid value. */
+  parse(text: string): T | undefined;
 }
 
-const whole = (text: string, least: number): number | undefined => {
+const parseWhole = (text: string, min: number): number | undefined => {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  return Number.isSafeInteger(value) && value >= least ? value : undefined;
+  return Number.isSafeInteger(value) && value >= min ? value : undefined;
 };
 
 const kinds: { [K in keyof Kinds]: Kind<Kinds[K]> } = {
-  flag: { form: '', must: 'nothing behind it', read: () => undefined },
-  count: { form: 'N', must: 'a whole number from 1', read: (text) => whole(text, 1) },
-  tally: { form: 'N', must: 'a whole number from 0', read: (text) => whole(text, 0) },
+  flag: { placeholder: '', requirement: 'no value', parse: () => undefined },
+  count: { placeholder: 'N', requirement: 'a whole number of at least 1', parse: (text) => parseWhole(text, 1) },
+  tally: { placeholder: 'N', requirement: 'a whole number of at least 0', parse: (text) => parseWhole(text, 0) },
   amount: {
-    form: 'N',
-    must: 'a number above 0',
-    read: (text) => (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
+    placeholder: 'N',
+    requirement: 'a number above 0',
+    parse: (text) => (/^\d+(\.\d+)?$/.test(text) && Number(text) > 0 ? Number(text) : undefined),
   },
   counts: {
-    form: 'N,N,…',
-    must: 'whole numbers from 1 with commas between them',
-    read(text) {
-      const values = text.split(',').map((each) => whole(each, 1));
+    placeholder: 'N,N,…',
+    requirement: 'whole numbers of at least 1, separated by commas',
+    parse(text) {
+      const values = text.split(',').map((each) => parseWhole(each, 1));
       return values.every((value) => value !== undefined) ? values : undefined;
     },
   },
-  choice: { form: 'NAME', must: 'one of', read: (text) => text },
-  path: { form: 'PATH', must: 'a path', read: (text) => text || undefined },
+  choice: { placeholder: 'NAME', requirement: 'one of', parse: (text) => text },
+  path: { placeholder: 'PATH', requirement: 'a path', parse: (text) => text || undefined },
 };
 
-export type Option = { what: string } & (
-  | { kind: 'choice'; among: readonly string[] }
+export type Option = { description: string } & (
+  | { kind: 'choice'; choices: readonly string[] }
   | { kind: 'flag' | 'path' }
-  | { kind: 'count' | 'tally' | 'amount'; otherwise?: number }
-  | { kind: 'counts'; otherwise?: readonly number[] }
+  | { kind: 'count' | 'tally' | 'amount'; default?: number }
+  | { kind: 'counts'; default?: readonly number[] }
 );
 
 export type Options = Record<string, Option>;
 
-/** An option without a default may be omitted and is then undefined. */
-type Read<O extends Option> = O extends { kind: 'flag' }
+/** The value of an omitted option without a default is undefined. */
+type OptionValue<O extends Option> = O extends { kind: 'flag' }
   ? boolean
-  : O extends { among: readonly (infer Name)[] }
+  : O extends { choices: readonly (infer Name)[] }
     ? Name | undefined
-    : O extends { otherwise: number | readonly number[] }
+    : O extends { default: number | readonly number[] }
       ? Kinds[O['kind']]
       : Kinds[O['kind']] | undefined;
 
-export type Values<O extends Options> = { [Name in keyof O]: Read<O[Name]> };
+export type Values<O extends Options> = { [Name in keyof O]: OptionValue<O[Name]> };
 
-/** Options of most benchmarks; each lists those it supports. */
+/** Options that several benchmarks share. Each benchmark lists those it supports. */
 export const common = {
-  json: { kind: 'flag', what: 'print one line for programs, which bench/scale-page.ts records' },
-  quick: { kind: 'flag', what: 'smaller and shorter, for a first look; never recorded' },
-  rounds: { kind: 'count', otherwise: 5, what: 'how often it is measured; the middle counts' },
+  json: { kind: 'flag', description: 'print one line of JSON, which bench/scale-page.ts can record' },
+  quick: { kind: 'flag', description: 'a smaller and shorter run, for a first look; it cannot be recorded' },
+  rounds: { kind: 'count', default: 5, description: 'number of measurements; their median is reported' },
 } as const satisfies Options;
 
 const root = join(import.meta.dirname, '../..');
 
 type Outcome<O extends Options> = { help: true } | { refused: string[] } | { values: Values<O> };
 
-/** The parsed value of an option, or undefined if it is invalid. */
-function heard(option: Option, said: string | undefined): Kinds[keyof Kinds] | undefined {
-  if (option.kind === 'flag') return said === undefined || undefined;
-  if (option.kind === 'choice' && !option.among.includes(said ?? '')) return undefined;
-  return kinds[option.kind].read(said ?? '');
+/** Returns undefined if the value is invalid. */
+function parseValue(option: Option, text: string | undefined): Kinds[keyof Kinds] | undefined {
+  if (option.kind === 'flag') return text === undefined || undefined;
+  if (option.kind === 'choice' && !option.choices.includes(text ?? '')) return undefined;
+  return kinds[option.kind].parse(text ?? '');
 }
 
-const mustBe = (option: Option): string =>
-  option.kind === 'choice' ? `${kinds.choice.must} ${option.among.join(', ')}` : kinds[option.kind].must;
+const requirementOf = (option: Option): string =>
+  option.kind === 'choice'
+    ? `${kinds.choice.requirement} ${option.choices.join(', ')}`
+    : kinds[option.kind].requirement;
 
-const absent = (option: Option) =>
-  option.kind === 'flag' ? false : 'otherwise' in option ? option.otherwise : undefined;
+const defaultOf = (option: Option) =>
+  option.kind === 'flag' ? false : 'default' in option ? option.default : undefined;
 
 export function parseOptions<const O extends Options>(options: O, words: string[]): Outcome<O> {
   const known = Object.entries<Option>(options);
@@ -106,17 +110,17 @@ export function parseOptions<const O extends Options>(options: O, words: string[
       ['help', { type: 'boolean', short: 'h' } as const],
     ]),
   });
-  const values = Object.fromEntries(known.map(([name, option]) => [name, absent(option) as unknown]));
+  const values = Object.fromEntries(known.map(([name, option]) => [name, defaultOf(option) as unknown]));
   const refused: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'option' && token.name === 'help') return { help: true };
     if (token.kind === 'positional') refused.push(`unexpected argument ${token.value}`);
     if (token.kind !== 'option') continue;
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
-    const value = option && heard(option, token.value);
+    const value = option && parseValue(option, token.value);
     if (!option) refused.push(`unknown option ${token.rawName}`);
     else if (value === undefined)
-      refused.push(`${token.rawName} takes ${mustBe(option)}, and not ${token.value || 'nothing'}`);
+      refused.push(`${token.rawName} takes ${requirementOf(option)}; got ${token.value || 'nothing'}`);
     else values[token.name] = value;
   }
   return refused.length > 0 ? { refused } : { values: values as Values<O> };
@@ -124,7 +128,7 @@ export function parseOptions<const O extends Options>(options: O, words: string[
 
 const width = 100;
 
-function wrapped(text: string): string {
+function wrapText(text: string): string {
   let line = '';
   const lines: string[] = [];
   for (const word of text.split(/\s+/)) {
@@ -137,39 +141,45 @@ function wrapped(text: string): string {
 }
 
 /** The header comment of a file as plain text. */
-export function headOf(source: string): string {
+export function headerText(source: string): string {
   const [, comment = ''] = /^\/\*\*([\s\S]*?)\*\//.exec(source) ?? [];
   const text = comment.replaceAll(/^ *\* ?/gm, '').trim();
   return text
     .split(/\n{2,}/)
-    .map(wrapped)
+    .map(wrapText)
     .join('\n\n');
 }
 
-export function listed(options: Options): string {
-  const help: Option = { kind: 'flag', what: 'this, and nothing is started' };
+export function formatOptions(options: Options): string {
+  const help: Option = { kind: 'flag', description: 'print this help and exit' };
   const rows = Object.entries<Option>({ ...options, help }).map(([name, option]): [string, string] => {
-    const otherwise = 'otherwise' in option && option.otherwise !== undefined ? ` (${option.otherwise})` : '';
-    const among = option.kind === 'choice' ? `: ${option.among.join(', ')}` : '';
-    return [`--${name} ${kinds[option.kind].form}`.trim(), `${option.what}${among}${otherwise}`];
+    const defaultText = 'default' in option && option.default !== undefined ? ` (${option.default})` : '';
+    const choices = option.kind === 'choice' ? `: ${option.choices.join(', ')}` : '';
+    return [`--${name} ${kinds[option.kind].placeholder}`.trim(), `${option.description}${choices}${defaultText}`];
   });
-  const column = Math.max(...rows.map(([form]) => form.length));
-  return rows.map(([form, what]) => `  ${form.padEnd(column)}  ${what}`).join('\n');
+  const column = Math.max(...rows.map(([usage]) => usage.length));
+  return rows.map(([usage, description]) => `  ${usage.padEnd(column)}  ${description}`).join('\n');
 }
 
 interface Program<O extends Options> {
   /** How long the benchmark takes, as text. */
-  takes: string;
+  duration: string;
   options: O;
 }
 
-/** The command line, without options that only affect the output format. */
-export interface Called {
+export interface Invocation {
+  /** The command line without `--json`, which only affects the output format. */
   command: string;
 }
 
-/** `file` is the URL of the program's own file. Returns only if the program should run. */
-export function readOptions<const O extends Options>(file: string, { takes, options }: Program<O>): Values<O> & Called {
+/**
+ * `file` is the URL of the program's own file. Exits the process after `--help` and after an
+ * invalid command line.
+ */
+export function readOptions<const O extends Options>(
+  file: string,
+  { duration, options }: Program<O>,
+): Values<O> & Invocation {
   const path = fileURLToPath(file);
   const name = `node ${relative(root, path)}`;
   const words = process.argv.slice(2);
@@ -180,10 +190,12 @@ export function readOptions<const O extends Options>(file: string, { takes, opti
   }
   if ('help' in outcome) {
     process.stdout.write(
-      `${name}\n\n${headOf(readFileSync(path, 'utf8'))}\n\nIt takes ${takes}.\n\n${listed(options)}\n`,
+      `${name}\n\n${headerText(readFileSync(path, 'utf8'))}\n\nDuration: ${duration}.\n\n${formatOptions(options)}\n`,
     );
     process.exit(0);
   }
-  process.stderr.write(`${outcome.refused.map((each) => `${name}: ${each}\n`).join('')}It has:\n${listed(options)}\n`);
+  process.stderr.write(
+    `${outcome.refused.map((each) => `${name}: ${each}\n`).join('')}Options:\n${formatOptions(options)}\n`,
+  );
   process.exit(2);
 }

@@ -1,4 +1,4 @@
-/** A server as a user starts it, with its own embedded database and directory. */
+/** Starts servers as child processes, with npm like a user or without. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
-import { sendSignal, whenOver } from './leftovers.ts';
-import { processes, readOr } from './process-table.ts';
+import { registerCleanup, sendSignal } from './leftovers.ts';
+import { listProcessIds, readOr } from './process-table.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -22,7 +22,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-const stopWithinMs = 20_000;
+const stopTimeoutMs = 20_000;
 
 export interface ServerProcess {
   url: string;
@@ -32,26 +32,29 @@ export interface ServerProcess {
   stop(): Promise<void>;
 }
 
-/** Resolves once `/readyz` answers 200. */
-export async function startWithNpm(data_dir: string, more: string[] = []): Promise<ServerProcess> {
+/**
+ * Starts the server like a user, with `npm start`. Resolves once `/readyz` answers 200. Without a
+ * database URL in `extraArgs`, the server starts its embedded database.
+ */
+export async function startWithNpm(data_dir: string, extraArgs: string[] = []): Promise<ServerProcess> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const args = ['start', '--silent', '--', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error'];
-  args.push(...more);
-  const stop = whenOver(async () => {
+  args.push(...extraArgs);
+  const stop = registerCleanup(async () => {
     if (group === 0) return;
     const pid = findServer(data_dir);
     // npm and its shell form their own process group. If the server is not running yet, ending that
-    // group keeps it from starting.
+    // group keeps the server from starting.
     sendSignal(pid ?? -group, 'SIGTERM');
-    const isLate = await Promise.race([ended, pause(systemClock, stopWithinMs).then(() => true as const)]);
+    const isLate = await Promise.race([exited, pause(systemClock, stopTimeoutMs).then(() => true as const)]);
     if (isLate === true) sendSignal(-group, 'SIGKILL');
-    await ended;
+    await exited;
   });
   const child = spawn('npm', args, { cwd: root, detached: true, stdio: ['ignore', 'ignore', 'inherit'] });
-  const [group, ended] = [child.pid ?? 0, once(child, 'exit')];
+  const [group, exited] = [child.pid ?? 0, once(child, 'exit')];
   while (!(await isReady(url))) {
-    if (child.exitCode !== null) throw new Error(`npm start ended with ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`npm start exited with ${child.exitCode}`);
     await pause(systemClock, 5);
   }
   return {
@@ -68,44 +71,44 @@ export async function startWithNpm(data_dir: string, more: string[] = []): Promi
 export interface Replica {
   url: string;
   pid: number;
-  ended: Promise<unknown>;
   /** Stops the server gracefully, or kills it. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
 /**
- * Starts the server without npm on an external database; `from` is another version. Resolves once
- * it is ready.
+ * Starts the server without npm. Resolves once it is ready. `sourceDirectory` holds the version of
+ * the server to start. Without a database URL in `extraArgs`, the server starts its embedded
+ * database.
  */
 export async function startReplica(
   data_dir: string,
-  more: string[],
+  extraArgs: string[],
   environment: NodeJS.ProcessEnv,
-  from = root,
+  sourceDirectory = root,
 ): Promise<Replica> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
+  const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...extraArgs];
   const env = { ...process.env, ...environment };
   // Kill at once, because a frozen store would block a graceful stop.
-  const end = whenOver(async () => {
+  const kill = registerCleanup(async () => {
     child.kill('SIGKILL');
-    await ended;
+    await exited;
   });
-  const child = spawn(join(from, 'bin/slipway'), args, { cwd: from, env, stdio: ['ignore', 'ignore', 'inherit'] });
-  const ended = once(child, 'exit');
+  const command = join(sourceDirectory, 'bin/slipway');
+  const child = spawn(command, args, { cwd: sourceDirectory, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const exited = once(child, 'exit');
   while (!(await isReady(url))) {
-    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`the server exited with ${child.exitCode}`);
     await pause(systemClock, 20);
   }
   return {
     url,
     pid: child.pid ?? 0,
-    ended,
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
-      await ended;
-      await end();
+      await exited;
+      await kill();
     },
   };
 }
@@ -119,9 +122,9 @@ async function isReady(url: string): Promise<boolean> {
   }
 }
 
-/** npm is the parent of the server, so find it by its command line. */
+/** The child process is npm, not the server, so the server is found by its command line. */
 function findServer(data_dir: string): number | undefined {
-  for (const name of processes()) {
+  for (const name of listProcessIds()) {
     const argv = readOr(`/proc/${name}/cmdline`, '').split('\0');
     if (argv.includes(data_dir) && argv[1]?.endsWith('main.ts')) return Number(name);
   }

@@ -3,10 +3,11 @@ import { claims, evenWithin, fixedBudgets } from './parameters.ts';
 import { addTally, noTally, type Tally } from './policies.ts';
 import { fixedName, type PoolResult, type Result, wholeName } from './tally.ts';
 
-/** The two measures that are compared, and their cost. */
+/** The two measures that are compared, `false_kills` and `found`, and two others that are shown. */
 export interface Measures {
-  /** Per thousand boots that would have completed. */
+  /** Boots destroyed, per thousand boots that would have completed. */
   false_kills: number;
+  /** Boots rescued, per thousand boots that would have completed. */
   rescued: number;
   /** Mean seconds from the start of a stuck boot until it is failed. */
   found: number;
@@ -22,8 +23,8 @@ export const measuresOf = ({ completing, stuck, ...sums }: Tally): Measures => (
 });
 
 /**
- * `dominates`: no worse in both and better in one. `loses`: the reverse. `trades`: better in one,
- * worse in the other.
+ * `dominates` means no worse in both measures and better in at least one; `loses` is the reverse.
+ * `trades` means better in one measure and worse in the other.
  */
 export type Relation = 'dominates' | 'even' | 'trades' | 'loses';
 
@@ -33,7 +34,7 @@ interface Allowance {
 }
 const noAllowance: Allowance = { false_kills_per_thousand: 0, found_share: 0 };
 
-/** −1 if better by more than the allowance, 1 if worse. */
+/** −1 if better by more than the allowance, 1 if worse by more, otherwise 0. */
 const sign = (difference: number, allowed: number): number =>
   Math.abs(difference) <= allowed ? 0 : Math.sign(difference);
 
@@ -53,7 +54,7 @@ export interface Against {
   seconds: number;
   fixed: Measures;
   relation: Relation;
-  /** Without any allowance. */
+  /** The relation without an allowance. */
   strict: Relation;
 }
 
@@ -83,7 +84,7 @@ export function against({ tallies }: Pick<PoolResult, 'tallies'>, name: string):
 export interface Frontier {
   /** The smallest fixed budget with no more false kills. */
   as_safe_seconds: number | null;
-  /** The largest fixed budget that finds stuck boots as early, and its false kills. */
+  /** The largest fixed budget that finds stuck boots no later, and its false kills. */
   as_quick: { seconds: number; false_kills: number } | null;
 }
 
@@ -106,7 +107,7 @@ export function fleetTallies({ pools }: Pick<Result, 'pools'>): Record<string, T
   return sums;
 }
 
-/** Infinite if the policy has no false kills. */
+/** How many times fewer false kills than a fixed budget; infinite if the policy has none. */
 export const timesFewer = (tallies: Record<string, Tally>, name: string, seconds: number): number =>
   measuresNamed(tallies, fixedName(seconds)).false_kills / measuresNamed(tallies, name).false_kills;
 
@@ -131,20 +132,20 @@ const firstFixed = fixedBudgets[0];
 
 /** The claims about a policy, with the measured values. */
 export function claimsOf(result: Result, name: string = wholeName): Claim[] {
-  const least = claims.times_fewer_false_kills_than_600;
+  const minTimes = claims.times_fewer_false_kills_than_600;
   const times = timesFewer(fleetTallies(result), name, firstFixed);
-  const most = result.pools.length * claims.dominated_in_more_than_share_of_pools;
+  const poolThreshold = result.pools.length * claims.dominated_in_more_than_share_of_pools;
   return [
     {
-      what: `over the whole fleet at least ${least} times fewer false kills than ${fixedName(firstFixed)}`,
-      ...{ found: `${times.toFixed(1)} times`, holds: times >= least },
+      what: `over the whole fleet at least ${minTimes} times fewer false kills than ${fixedName(firstFixed)}`,
+      ...{ found: `${times.toFixed(1)} times`, holds: times >= minTimes },
     },
     ...fixedBudgets.map((seconds) => {
       const { allowed, strict } = dominatedPools(result, name, seconds);
       return {
         what: `dominates ${fixedName(seconds)} in most pools`,
         found: `${allowed} of ${result.pools.length}; ${strict} with nothing allowed for`,
-        holds: allowed > most,
+        holds: allowed > poolThreshold,
       };
     }),
   ];

@@ -1,6 +1,6 @@
 /**
- * Draws the comparison: for each pool the curve of all fixed budgets, with learned ones next to it.
- * Pure.
+ * Draws the comparison as SVG: a panel for each pool, with the curve of all fixed budgets and a dot
+ * for the learned one. Pure.
  */
 import { measuresOf } from './compare.ts';
 import { fixedBudgets, pools as parameters } from './parameters.ts';
@@ -13,7 +13,7 @@ const inset = { top: 34, right: 20, bottom: 28, left: 48 };
 const margin = { top: 64, side: 12, bottom: 34 };
 const plot = { width: panelWidth - inset.left - inset.right, height: panelHeight - inset.top - inset.bottom };
 
-/** Both axes are logarithmic; values below the minimum are drawn on it, and its tick says so. */
+/** Both axes are logarithmic. Values below the minimum are drawn at the minimum. */
 const axes = {
   found: { least: 60, most: 3600, ticks: [60, 300, 900, 3600] },
   false_kills: { least: 0.01, most: 1000, ticks: [0.01, 1, 100] },
@@ -56,8 +56,8 @@ function gridLines(): string[] {
   ];
 }
 
-/** Everything inside is worse than learned in both measures. */
-function reachOf(found: number, falseKills: number): string {
+/** The area of points that are worse than learned in both measures. */
+function worseArea(found: number, falseKills: number): string {
   const [left, top] = [Number(x(found)), inset.top];
   return `<rect class="reach" x="${left}" y="${top}" width="${number(inset.left + plot.width - left)}" height="${number(Number(y(falseKills)) - top)}"/>`;
 }
@@ -80,7 +80,7 @@ function panelOf({ pool, tallies, grid }: PoolResult, place: number): string {
     `<rect class="panel" x="4" y="4" width="${panelWidth - 8}" height="${panelHeight - 8}" rx="6"/>`,
     text([14, 23], pool, 'title') + text([panelWidth - 14, 23], `median ${median} s`, 'quiet', 'end'),
     ...gridLines(),
-    reachOf(found, false_kills),
+    worseArea(found, false_kills),
     `<polyline class="curve" points="${curve}"/>`,
     ...dots,
     `<circle class="learned" r="6" cx="${x(found)}" cy="${y(false_kills)}"/>`,

@@ -1,6 +1,6 @@
 /**
- * Draws the boots of a pool over weeks of virtual time: start, signs of progress, and arrival, if
- * any.
+ * Draws the boots of a pool over weeks of virtual time. A boot has a start, progress reports and,
+ * unless it is stuck, an arrival.
  */
 import { type Random, seededRandom } from '../../test/properties/support/random.ts';
 import { fleet, type PoolParameters, pools } from './parameters.ts';
@@ -16,10 +16,12 @@ export interface Boots {
   begins: Float64Array;
   /** The duration of each boot; infinite if stuck. */
   takes: Float64Array;
-  /** The number of progress signs per boot in this pool. */
-  words: number;
-  /** Seconds after the start, `words` entries per boot; infinite if never reached. */
-  says: Float64Array;
+  /** The number of progress reports per boot in this pool. */
+  reportCount: number;
+  /**
+   * Seconds after the start, `reportCount` entries per boot; infinite if the report is never sent.
+   */
+  reportTimes: Float64Array;
   /** When the pool's image changes; infinite if it does not. */
   new_image_at: number;
 }
@@ -33,7 +35,7 @@ const bounded = (seconds: number): number => {
   return Math.max(least, Math.min(most, seconds));
 };
 
-/** The median at a time, interpolated between weeks. */
+/** Returns a function that gives the median boot time at a moment, interpolated between weeks. */
 export function drawMedian(pool: PoolParameters, dice: Random): (at: number) => number {
   const weekly = [pool.median_seconds];
   for (let week = 1; week <= fleet.weeks; week++) {
@@ -52,7 +54,7 @@ export function drawMedian(pool: PoolParameters, dice: Random): (at: number) => 
 const newImageAt = ({ new_image }: PoolParameters): number =>
   new_image ? new_image.week * weekSeconds : Number.POSITIVE_INFINITY;
 
-/** The duration of a completing boot, without and with its slow part. */
+/** Draws the usual duration of a completing boot, and the time that a slow part adds. */
 function drawSeconds(pool: PoolParameters, median: number, dice: Random): { usual: number; added: number } {
   for (;;) {
     const usual = median * Math.exp(pool.sigma * normal(dice));
@@ -62,22 +64,22 @@ function drawSeconds(pool: PoolParameters, median: number, dice: Random): { usua
 }
 
 /** Picks a part with probability proportional to its share. */
-function slowPart(parts: readonly number[], thrown: number): number {
-  let left = thrown;
-  const found = parts.findIndex((share) => {
-    left -= share;
-    return left < 0;
+function pickPart(parts: readonly number[], random: number): number {
+  let remaining = random;
+  const picked = parts.findIndex((share) => {
+    remaining -= share;
+    return remaining < 0;
   });
-  return found < 0 ? parts.length - 1 : found;
+  return picked < 0 ? parts.length - 1 : picked;
 }
 
-/** Seconds of each part of one boot. */
+/** Draws the seconds of each part of one boot. */
 function drawParts(pool: PoolParameters, median: number, dice: Random): number[] {
   const { usual, added } = drawSeconds(pool, median, dice);
   const weights = pool.parts.map((share) => share * Math.exp(fleet.parts_sigma * normal(dice)));
-  const all = weights.reduce((sum, weight) => sum + weight, 0);
-  const slow = slowPart(pool.parts, dice.next());
-  return weights.map((weight, part) => (usual * weight) / all + (part === slow ? added : 0));
+  const totalWeight = weights.reduce((sum, weight) => sum + weight, 0);
+  const slow = pickPart(pool.parts, dice.next());
+  return weights.map((weight, part) => (usual * weight) / totalWeight + (part === slow ? added : 0));
 }
 
 function drawBegins(pool: PoolParameters, dice: Random): number[] {
@@ -90,15 +92,15 @@ function drawBegins(pool: PoolParameters, dice: Random): number[] {
   }
 }
 
-/** The same boots for the same seed, independent of other pools. */
+/** Returns the same boots for the same seed, independent of other pools. */
 export function drawBoots(pool: PoolParameters, seed: number): Boots {
   const dice = seededRandom(seed, pools.indexOf(pool));
   const medianAt = drawMedian(pool, dice);
   const begins = Float64Array.from(drawBegins(pool, dice));
   const count = begins.length;
-  const words = pool.parts.length - 1;
+  const reportCount = pool.parts.length - 1;
   const takes = new Float64Array(count);
-  const says = new Float64Array(count * words).fill(Number.POSITIVE_INFINITY);
+  const reportTimes = new Float64Array(count * reportCount).fill(Number.POSITIVE_INFINITY);
   for (let boot = 0; boot < count; boot++) {
     const parts = drawParts(pool, medianAt(begins[boot] ?? 0), dice);
     const isStuck = dice.chance(fleet.stuck_share);
@@ -106,9 +108,9 @@ export function drawBoots(pool: PoolParameters, seed: number): Boots {
     let reached = 0;
     for (let part = 0; part < stuckIn; part++) {
       reached += parts[part] ?? 0;
-      if (part < words) says[boot * words + part] = reached;
+      if (part < reportCount) reportTimes[boot * reportCount + part] = reached;
     }
     takes[boot] = isStuck ? Number.POSITIVE_INFINITY : reached;
   }
-  return { count, begins, takes, words, says, new_image_at: newImageAt(pool) };
+  return { count, begins, takes, reportCount, reportTimes, new_image_at: newImageAt(pool) };
 }

@@ -1,6 +1,7 @@
 /**
- * Learned budgets compared with fixed ones on simulated fleets: how many healthy boots each
- * destroys, and how long it takes to find stuck ones. Exits with 1 if a claim does not hold.
+ * Compares learned budgets with fixed budgets on simulated fleets: how many healthy boots each
+ * destroys, and how long each takes to find stuck boots. Exits with 1 if a claim about learned
+ * budgets does not hold.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../../src/base/clock.ts';
@@ -15,13 +16,17 @@ import { fleet, pools } from './parameters.ts';
 import { measure } from './tally.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'one to two minutes of one core',
+  duration: 'one to two minutes on one core',
   options: {
-    seeds: { kind: 'count', otherwise: fleet.seeds, what: 'how many fleets; ten are a first look' },
+    seeds: {
+      kind: 'count',
+      default: fleet.seeds,
+      description: 'number of simulated fleets; ten are enough for a first look',
+    },
     // The rule was chosen on the first two hundred seeds; others test it on unseen fleets.
-    'first-seed': { kind: 'tally', otherwise: 0, what: 'where they begin' },
-    'write-docs': { kind: 'flag', what: 'put tables and figure into docs/' },
-    json: { kind: 'flag', what: 'print the result for programs' },
+    'first-seed': { kind: 'tally', default: 0, description: 'the first seed' },
+    'write-docs': { kind: 'flag', description: 'update the tables and the figure in docs/' },
+    json: { kind: 'flag', description: 'print the result as JSON' },
   },
 });
 
@@ -30,7 +35,7 @@ const figurePath = new URL('../../docs/images/learned-budgets.svg', import.meta.
 
 const monotonicSeconds = () => systemClock.monotonicMs() / 1000;
 
-/** The time of one evaluation with this many boots; it runs whenever a boot ends. */
+/** The time to evaluate a budget with this many boots. A server does this whenever a boot ends. */
 function secondsToLearn(count: number): number {
   const boots: TimedBoot[] = [];
   for (let seed = 0; boots.length < count; seed++)
@@ -39,7 +44,7 @@ function secondsToLearn(count: number): number {
         boots.push(
           Number.isFinite(takes) ? { seconds: takes, outcome: 'completed' } : { seconds: 720, outcome: 'timed_out' },
         );
-  const question = {
+  const input = {
     boots: { make: boots.slice(0, count) },
     fixed_seconds: 720,
     current_seconds: 720,
@@ -47,28 +52,29 @@ function secondsToLearn(count: number): number {
   };
   const repeats = Math.ceil(50_000 / count);
   const from = monotonicSeconds();
-  for (let repeat = 0; repeat < repeats; repeat++) learnBudget(question);
+  for (let repeat = 0; repeat < repeats; repeat++) learnBudget(input);
   return (monotonicSeconds() - from) / repeats;
 }
 
 function costLines(): string[] {
+  // The first call warms up and is not printed.
   secondsToLearn(500);
   return [500, 5_000, 50_000].map(
     (count) =>
-      `  one question with ${String(count).padStart(6)} boots: ${(secondsToLearn(count) * 1000).toFixed(2)} ms`,
+      `  one evaluation with ${String(count).padStart(6)} boots: ${(secondsToLearn(count) * 1000).toFixed(2)} ms`,
   );
 }
 
 const from = monotonicSeconds();
-const saySeeds = (seed: number) => {
+const reportSeed = (seed: number) => {
   if (seed % 20 === 19) process.stderr.write(`${seed + 1} seeds after ${(monotonicSeconds() - from).toFixed(0)} s\n`);
 };
-const result = measure(options.seeds, saySeeds, options['first-seed']);
+const result = measure(options.seeds, reportSeed, options['first-seed']);
 const took = monotonicSeconds() - from;
 
 if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
 else {
-  process.stdout.write(`${writeTables(result)}\n\nWhat learning costs:\n${costLines().join('\n')}\n`);
+  process.stdout.write(`${writeTables(result)}\n\nTime to evaluate a budget:\n${costLines().join('\n')}\n`);
   process.stdout.write(`  the whole simulation: ${took.toFixed(0)} s\n`);
 }
 if (options['write-docs']) {

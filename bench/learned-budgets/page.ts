@@ -1,4 +1,6 @@
-/** The tables of docs/explanation/learned-budgets.md, and their place in it. Pure. */
+/**
+ * Renders the tables of docs/explanation/learned-budgets.md and inserts them into the page. Pure.
+ */
 import {
   type Against,
   against,
@@ -28,7 +30,7 @@ export const perThousand = (value: number): string => {
 const whole = (value: number): string => value.toFixed(0);
 const times = (value: number): string => (Number.isFinite(value) ? `${value.toFixed(value < 10 ? 1 : 0)} ×` : '∞');
 
-/** Padded, so that the source is readable as a table too. */
+/** Pads the cells, so that the Markdown source is readable as a table too. */
 export function table(head: string[], rows: string[][]): string {
   const widths = head.map((cell, column) => Math.max(3, cell.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (cells: string[]) =>
@@ -38,8 +40,8 @@ export function table(head: string[], rows: string[][]): string {
 }
 
 const medianOf = (pool: string): string => {
-  const found = parameters.find(({ name }) => name === pool);
-  return found ? `${found.median_seconds} s` : '';
+  const poolParameters = parameters.find(({ name }) => name === pool);
+  return poolParameters ? `${poolParameters.median_seconds} s` : '';
 };
 
 const tallyOf = ({ tallies }: Pick<PoolResult, 'tallies'>, name: string): Tally => {
@@ -147,6 +149,6 @@ export function writeTables(result: Result): string {
 export function withTables(page: string, tables: string): string {
   const [before, rest] = page.split(start);
   const after = rest?.split(end)[1];
-  if (before === undefined || after === undefined) throw new Error('the page has lost its two markers');
+  if (before === undefined || after === undefined) throw new Error('the page lacks its two markers');
   return `${before}${start}\n\n${tables}\n\n${end}${after}`;
 }

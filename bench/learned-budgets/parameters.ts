@@ -1,16 +1,17 @@
 /**
- * The fleets on which learned and fixed budgets are compared. Committed before the first result was
- * known, so that results could not influence them. docs/explanation/learned-budgets.md lists later
- * changes.
+ * The simulated fleets on which learned and fixed budgets are compared. The parameters were
+ * committed before the first result was known, so that results could not influence them.
+ * docs/explanation/learned-budgets.md lists later changes.
  */
 
 /** One pool: the duration of its boots, how that changes, and how much progress they report. */
 export interface PoolParameters {
   name: string;
-  /** Of completing boots, at the start; log-normal. */
+  /** The median of completing boots at the start. Durations are log-normal. */
   median_seconds: number;
   /**
-   * Of the logarithm: 0.3 puts 1 % of the boots beyond twice the median, 0.5 beyond three times.
+   * The standard deviation of the logarithm. With 0.3, 1 % of the boots take more than twice the
+   * median; with 0.5, 1 % take more than three times the median.
    */
   sigma: number;
   /**
@@ -19,15 +20,15 @@ export interface PoolParameters {
    */
   tail_share: number;
   /**
-   * The Pareto exponent of the factor: smaller is heavier. A part is chosen in proportion to its
-   * share.
+   * The Pareto exponent of that factor; a smaller exponent gives longer delays. The slow part is
+   * chosen in proportion to the shares of the parts.
    */
   tail_exponent: number;
   boots_per_day: number;
   /** Change of the median per week, as a factor. */
   drift_per_week: number;
   /**
-   * A new image: from that week on the median is multiplied, and earlier boots are of another make.
+   * A new image multiplies the median from that week on, and earlier boots are of another make.
    */
   new_image?: { week: number; factor: number };
   /**
@@ -37,12 +38,13 @@ export interface PoolParameters {
   parts: readonly number[];
 }
 
-/** Progress reports of a boot, from many to none. */
+/** The parts of a boot, for pools with many to no progress reports. */
 const parts = {
   many: [0.15, 0.1, 0.15, 0.15, 0.15, 0.1, 0.1, 0.1],
   some: [0.2, 0.3, 0.3, 0.2],
   /**
-   * As measured: 42 s until the first report, an image pull of 107 s, and a silent set-up of 270 s.
+   * The shares of a measured boot: 42 s until the first report, an image pull of 107 s, and a
+   * silent set-up of 270 s.
    */
   lopsided: [0.1, 0.25, 0.65],
   none: [1],
@@ -102,34 +104,34 @@ export const pools: readonly PoolParameters[] = [
 export const fleet = {
   seeds: 200,
   weeks: 8,
-  /** Of all boots: they never arrive and stop in a random part. */
+  /** The share of all boots that never arrive; they stop in a random part. */
   stuck_share: 0.02,
-  /** Weekly random change of the median besides its drift: of the logarithm, within the bounds. */
+  /** The standard deviation of the median's weekly random change, on a logarithmic scale. */
   wander_per_week: 0.05,
   median_bounds: [20, 900],
-  /** Variation of part shares between boots: of the logarithm of each share. */
+  /** The standard deviation of a part's share between boots, on a logarithmic scale. */
   parts_sigma: 0.25,
-  /** Longer draws do not count as completing and are repeated. */
+  /** A completing boot takes at most this long; longer draws are repeated. */
   longest_seconds: 7200,
   /** How often a pool's budget is evaluated. */
   asks_per_day: 1,
 } as const;
 
 /**
- * Policies of comparable systems: one number for every pool, no progress reports, immediate
- * destruction.
+ * Fixed budgets as comparable systems use them: one number for every pool, no use of progress
+ * reports, and a machine is destroyed at once.
  */
 export const fixedBudgets = [600, 720, 900, 1800] as const;
 
-/** A grid of fixed budgets, for the curve. */
+/** The fixed budgets of the curve in the figure. */
 export const gridSeconds = [
   60, 75, 90, 120, 150, 180, 240, 300, 360, 420, 480, 540, 600, 720, 900, 1080, 1260, 1500, 1800, 2100, 2400, 3000,
   3600,
 ] as const;
 
 /**
- * Smaller differences count as even: one boot in a thousand, where twenty are stuck, and 1 % of the
- * time. Results without this allowance are reported too.
+ * Smaller differences count as even: one false kill per thousand boots, of which twenty are stuck,
+ * and 1 % of the time until stuck boots are found. Results without this allowance are reported too.
  */
 export const evenWithin = { false_kills_per_thousand: 1, found_share: 0.01 } as const;
 

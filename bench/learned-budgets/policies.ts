@@ -1,6 +1,6 @@
 /**
- * Applies a policy to the boots of a pool: the product's own rules over virtual time, and plain
- * deadlines for comparison.
+ * Applies a policy to the boots of a pool over virtual time. Policies use the product's own rules;
+ * fixed deadlines are judged for comparison.
  */
 import {
   learnBudget,
@@ -21,8 +21,8 @@ export interface Policy {
   progress_aware: boolean;
   rescues: boolean;
   /**
-   * Differs from the product: gives up early for silence, with the rescue window of a pool without
-   * progress reports.
+   * A variant that is not in the product: the policy gives up early on silent boots, but its rescue
+   * window is that of a pool without progress reports.
    */
   rescues_as_if_deaf?: boolean;
 }
@@ -44,13 +44,13 @@ export interface Tally {
   /** Boots that would complete. */
   completing: number;
   stuck: number;
-  /** Would have completed, but were destroyed. */
+  /** Boots that would have completed but were destroyed. */
   false_kills: number;
-  /** Given up too early, and rescued. */
+  /** Boots that were given up too early and then rescued. */
   rescued: number;
-  /** Seconds from start to failure of stuck boots, summed. */
+  /** The sum of seconds from the start of a stuck boot until it was given up. */
   found_seconds: number;
-  /** Run time of destroyed boots, stuck or not, summed. */
+  /** The sum of seconds that destroyed boots ran, stuck or not. */
   burnt_seconds: number;
 }
 
@@ -62,70 +62,85 @@ export function addTally(to: Tally, one: Tally): void {
   for (const measure of Object.keys(to) as (keyof Tally)[]) to[measure] += one[measure];
 }
 
-const began = new Date(0);
+const bootStart = new Date(0);
 const dateAfter = (seconds: number) => new Date(seconds * 1000);
 
 /** Seconds after its start at which a boot is given up. */
 function deadlineOf(boots: Boots, boot: number, budget_seconds: number, progress_aware: boolean): number {
   if (!progress_aware) return budget_seconds;
   let deadline_at = dateAfter(budget_seconds);
-  for (let word = boot * boots.words; word < (boot + 1) * boots.words; word++) {
-    const said = boots.says[word] ?? Number.POSITIVE_INFINITY;
-    if (said * 1000 > deadline_at.getTime()) break;
-    const phase = { status: 'provisioning', clock_from: began, budget_seconds, deadline_at, progress_aware } as const;
-    deadline_at = deadlineAfterAdvance(phase, dateAfter(said)) ?? deadline_at;
+  for (let report = boot * boots.reportCount; report < (boot + 1) * boots.reportCount; report++) {
+    const reportedSeconds = boots.reportTimes[report] ?? Number.POSITIVE_INFINITY;
+    if (reportedSeconds * 1000 > deadline_at.getTime()) break;
+    const phase = {
+      status: 'provisioning',
+      clock_from: bootStart,
+      budget_seconds,
+      deadline_at,
+      progress_aware,
+    } as const;
+    deadline_at = deadlineAfterAdvance(phase, dateAfter(reportedSeconds)) ?? deadline_at;
   }
   return deadline_at.getTime() / 1000;
 }
 
-/** Per boot: when it was given up, and when it arrived. Infinite: never. */
-interface Record {
+/** For each boot, the seconds until it was given up and until it arrived; infinite for never. */
+interface BootRecords {
   given_up: Float64Array;
   arrived: Float64Array;
 }
 
-function sampleAt(boots: Boots, record: Record, boot: number, at: number): TimedBoot {
+function sampleAt(boots: Boots, record: BootRecords, boot: number, at: number): TimedBoot {
   const since = at - (boots.begins[boot] ?? 0);
-  const came = record.arrived[boot] ?? 0;
-  const givenUp = record.given_up[boot] ?? 0;
-  if (came <= since) return { seconds: came, outcome: givenUp < came ? 'late' : 'completed' };
-  if (givenUp <= since) return { seconds: givenUp, outcome: 'timed_out' };
+  const arrivedSeconds = record.arrived[boot] ?? 0;
+  const givenUpSeconds = record.given_up[boot] ?? 0;
+  if (arrivedSeconds <= since)
+    return { seconds: arrivedSeconds, outcome: givenUpSeconds < arrivedSeconds ? 'late' : 'completed' };
+  if (givenUpSeconds <= since) return { seconds: givenUpSeconds, outcome: 'timed_out' };
   return { seconds: since, outcome: 'running' };
 }
 
-/** The newest boots started by then, since the current make. */
-function samples(boots: Boots, record: Record, begun: number, at: number, since: number): TimedBoot[] {
+/** The newest boots that started before `at` and after `since`, as samples to learn from. */
+function samplesAt(boots: Boots, record: BootRecords, startedBoots: number, at: number, since: number): TimedBoot[] {
   const oldest = Math.max(since, at - maxLearnedAgeSeconds);
   const newestSamples: TimedBoot[] = [];
-  for (let boot = begun - 1; boot >= 0 && newestSamples.length < maxBootsLearnedFrom; boot--) {
+  for (let boot = startedBoots - 1; boot >= 0 && newestSamples.length < maxBootsLearnedFrom; boot--) {
     if ((boots.begins[boot] ?? 0) < oldest) break;
     newestSamples.push(sampleAt(boots, record, boot, at));
   }
   return newestSamples;
 }
 
-interface Standing {
+/** The budget in force, and its earlier changes. */
+interface CurrentBudget {
   seconds: number;
   moves: { at: number; from_seconds: number; seconds: number }[];
 }
 
-function ask(boots: Boots, record: Record, begun: number, at: number, standing: Standing): void {
+/** Evaluates the budget of the pool from its boots so far. */
+function evaluateBudget(
+  boots: Boots,
+  record: BootRecords,
+  startedBoots: number,
+  at: number,
+  current: CurrentBudget,
+): void {
   const makeSince = at >= boots.new_image_at ? boots.new_image_at : 0;
-  const make = samples(boots, record, begun, at, makeSince);
+  const make = samplesAt(boots, record, startedBoots, at, makeSince);
   const isEnough = make.filter(hasArrived).length >= minBootsToLearn;
-  // A new image is an operator's change, so earlier moves no longer limit.
+  // A new image is an operator's change, so moves before it no longer limit the budget.
   const limitedSince = Math.max(at - limitWindowSeconds, makeSince);
   const { seconds, moved } = learnBudget({
-    boots: isEnough ? { make } : { make, pool: samples(boots, record, begun, at, 0) },
+    boots: isEnough ? { make } : { make, pool: samplesAt(boots, record, startedBoots, at, 0) },
     fixed_seconds: defaultBudgets.provision,
-    current_seconds: standing.seconds,
-    recent_seconds: standing.moves
+    current_seconds: current.seconds,
+    recent_seconds: current.moves
       .filter((move) => move.at > limitedSince)
       .flatMap((move) => [move.from_seconds, move.seconds]),
   });
   if (!moved) return;
-  standing.moves.push({ at, from_seconds: standing.seconds, seconds });
-  standing.seconds = seconds;
+  current.moves.push({ at, from_seconds: current.seconds, seconds });
+  current.seconds = seconds;
 }
 
 function rescueSeconds(policy: Policy, learned_seconds: number): number {
@@ -135,32 +150,32 @@ function rescueSeconds(policy: Policy, learned_seconds: number): number {
 }
 
 export interface Outcome extends Tally {
-  /** In force at the end of each day. */
+  /** The budget at the end of each day. */
   budgets: number[];
 }
 
 export function runPolicy(policy: Policy, boots: Boots): Outcome {
   const outcome: Outcome = { ...noTally(), budgets: [] };
   const record = { given_up: new Float64Array(boots.count), arrived: new Float64Array(boots.count) };
-  const standing: Standing = { seconds: defaultBudgets.provision, moves: [] };
+  const current: CurrentBudget = { seconds: defaultBudgets.provision, moves: [] };
   const every = daySeconds / fleet.asks_per_day;
-  let begun = 0;
+  let startedBoots = 0;
   for (let at = every; at <= totalSeconds; at += every) {
-    const rescue = rescueSeconds(policy, standing.seconds);
-    for (; begun < boots.count && (boots.begins[begun] ?? 0) < at; begun++) {
-      const takes = boots.takes[begun] ?? 0;
-      const deadline = deadlineOf(boots, begun, standing.seconds, policy.progress_aware);
+    const rescue = rescueSeconds(policy, current.seconds);
+    for (; startedBoots < boots.count && (boots.begins[startedBoots] ?? 0) < at; startedBoots++) {
+      const takes = boots.takes[startedBoots] ?? 0;
+      const deadline = deadlineOf(boots, startedBoots, current.seconds, policy.progress_aware);
       judge(outcome, takes, deadline, rescue);
-      record.given_up[begun] = takes <= deadline ? Number.POSITIVE_INFINITY : deadline;
-      record.arrived[begun] = takes <= deadline + rescue ? takes : Number.POSITIVE_INFINITY;
+      record.given_up[startedBoots] = takes <= deadline ? Number.POSITIVE_INFINITY : deadline;
+      record.arrived[startedBoots] = takes <= deadline + rescue ? takes : Number.POSITIVE_INFINITY;
     }
-    if (policy.learns) ask(boots, record, begun, at, standing);
-    outcome.budgets.push(standing.seconds);
+    if (policy.learns) evaluateBudget(boots, record, startedBoots, at, current);
+    outcome.budgets.push(current.seconds);
   }
   return outcome;
 }
 
-/** Judges one boot by a deadline and a rescue window. */
+/** Adds the outcome of one boot under a deadline and a rescue window. */
 export function judge(tally: Tally, takes: number, deadline: number, rescue: number): void {
   const isStuck = takes === Number.POSITIVE_INFINITY;
   tally[isStuck ? 'stuck' : 'completing']++;

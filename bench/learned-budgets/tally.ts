@@ -3,7 +3,7 @@ import { type Boots, drawBoots } from './fleet.ts';
 import { fixedBudgets, fleet, gridSeconds, pools } from './parameters.ts';
 import { addTally, judge, noTally, type Policy, policies, runPolicy, type Tally } from './policies.ts';
 
-/** One deadline for every boot, without progress reports or rescue. */
+/** Applies one deadline to every boot, without progress reports or rescue. */
 function runFixed(boots: Boots, seconds: number): Tally {
   const tally = noTally();
   for (const takes of boots.takes) judge(tally, takes, seconds, 0);
@@ -20,14 +20,14 @@ export interface PoolResult {
   tallies: Record<string, Tally>;
   /** By fixed budget. */
   grid: { seconds: number; tally: Tally }[];
-  /** Of the full policy at the end of each day, averaged over seeds. */
+  /** The budget of the full policy at the end of each day, averaged over seeds. */
   budgets: number[];
 }
 
 export interface Result {
   seeds: number;
   pools: PoolResult[];
-  /** Of the whole fleet, per seed. */
+  /** The tallies of the whole fleet by policy name, one entry per seed. */
   fleets: Record<string, Tally>[];
 }
 

@@ -1,6 +1,4 @@
-/**
- * Machines that only write logs: they register over the agent protocol and ship the given lines.
- */
+/** Simulates machines that only write logs: they register as agents and ship the given lines. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { controlPlane } from '../../src/agent/connection/control-plane.ts';
@@ -17,13 +15,13 @@ export interface WritingNode {
   node_id: string;
   node_instance_id: string;
   credential: string;
-  /** The number of its last line. */
+  /** The number of the last line it wrote. */
   seq: number;
 }
 
 const pool = 'writers';
-const neverMs = 600_000;
-const crowdedMs = 5;
+const shipTimeoutMs = 600_000;
+const crowdedPauseMs = 5;
 
 export async function registerWriters(
   client: Client,
@@ -39,13 +37,13 @@ export async function registerWriters(
     const body = JSON.stringify({ enrollment_token, version: 'bench' });
     const headers = { 'content-type': 'application/json' };
     const reply = await fetch(`${url}/v1/agent/register`, { method: 'POST', headers, body });
-    if (reply.status !== 201) throw new Error(`not registered: ${reply.status} ${await reply.text()}`);
+    if (reply.status !== 201) throw new Error(`registration failed: ${reply.status} ${await reply.text()}`);
     writers.push({ ...((await reply.json()) as WritingNode), seq: 0 });
   }
   return writers;
 }
 
-/** Like a web server: much repetition, with unique parts in each line. */
+/** A line like that of a web server: much repetition, with some unique parts. */
 export const lineOf = (seq: number): ShippedLine => ({
   seq,
   at: new Date(1_790_000_000_000 + seq).toISOString(),
@@ -74,41 +72,41 @@ const wireTo = (url: string) => transport(url, systemClock, serverTime(systemClo
 const silentLog = { info() {}, warn() {}, error() {}, lines() {}, with: () => silentLog };
 
 /**
- * The path of an agent's log lines: from the spool on disk until the server acknowledges the last
- * one.
+ * Ships lines like an agent: appends them to a spool on disk and ships them from there. Resolves
+ * after the server has acknowledged the last line.
  */
 export async function shipAsAgent(url: string, writer: WritingNode, portions: ShippedLine[][], directory: string) {
   const wire = wireTo(url);
   const spool = openSpool(join(directory, `spool-${writer.seq}`), systemClock);
   const stopping = new AbortController();
   const first = portions[0]?.[0]?.seq ?? 1;
-  // Numbers of an instance continue, and this spool is new.
-  if (first > 1) throw new Error('an agent of the benchmark ships its first lines');
+  // This spool is new and numbers its lines from 1, so the instance must not have shipped any.
+  if (first > 1) throw new Error('this node has already shipped lines');
   const parts = { clock: systemClock, log: silentLog, timing: defaultTiming, signal: stopping.signal };
   const shipper = logShipper({ ...parts, spool, server: serverOf(writer, wire) });
   for (const portion of portions) {
     spool.append(portion);
     // Like the pipe of a command: yield between reads, and wait while the spool is crowded.
-    do await pause(systemClock, spool.isCrowded() ? crowdedMs : 0);
+    do await pause(systemClock, spool.isCrowded() ? crowdedPauseMs : 0);
     while (spool.isCrowded());
   }
   stopping.abort();
-  await shipper.flush(AbortSignal.timeout(neverMs));
+  await shipper.flush(AbortSignal.timeout(shipTimeoutMs));
   spool.close();
   wire.close();
   await rm(directory, { recursive: true, force: true });
 }
 
-/** Many nodes in one process, each with one batch in flight, like an agent. */
+/** Ships the batches of many nodes. Like an agent, each node has one batch in flight. */
 export async function shipAsMany(url: string, batches: Map<WritingNode, Buffer[]>): Promise<void> {
-  const ship = async (writer: WritingNode, mine: Buffer[]) => {
+  const shipAll = async (writer: WritingNode, ownBatches: Buffer[]) => {
     const wire = wireTo(url);
     const server = serverOf(writer, wire);
-    for (const batch of mine) {
-      const answer = await server.logs(batch, AbortSignal.timeout(neverMs));
+    for (const batch of ownBatches) {
+      const answer = await server.logs(batch, AbortSignal.timeout(shipTimeoutMs));
       if (!answer.ok) throw new Error(`${answer.failure.code}: ${answer.failure.detail}`);
     }
     wire.close();
   };
-  await Promise.all([...batches].map(([writer, mine]) => ship(writer, mine)));
+  await Promise.all([...batches].map(([writer, ownBatches]) => shipAll(writer, ownBatches)));
 }

@@ -1,7 +1,7 @@
 /**
- * Memory of shipping while the store accepts nothing: an agent whose command writes at full speed,
- * and a hundred nodes that keep retrying. Lines wait on the machines' disks; neither agent nor
- * server may grow with the backlog.
+ * Measures the memory of agent and server while the store accepts no log lines. One agent runs a
+ * command that writes at full speed, and a hundred nodes retry their batches. The lines wait on the
+ * machines' disks, so the memory must not grow with the backlog.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,30 +17,30 @@ import { residentMb, type ServerProcess } from '../harness/server-process.ts';
 import { ndjson, registerWriters, takeLines, type WritingNode } from './nodes.ts';
 
 const agentMain = fileURLToPath(new URL('../../src/agent/main.ts', import.meta.url));
-const pushyNodes = 100;
+const retryingNodes = 100;
 const batchLines = 1_500;
 const sampleMs = 100;
-/**
- * The spool plus one segment; the allowed growth of the agent; the same for the server with 64 MB
- * of lines in flight.
- */
-const [spoolMb, agentMb, serverMb] = [34, 64, 256];
+/** The size limit of the spool plus one segment. */
+const maxSpoolMb = 34;
+const maxAgentGrowthMb = 64;
+/** Includes 64 MB of lines in flight. */
+const maxServerGrowthMb = 256;
 
 const flood =
   'i=0; while :; do i=$((i+1)); echo "$i 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789"; done';
 
 /** Ships batch after batch, retrying each until it is accepted. */
-async function push(url: string, writer: WritingNode, until: AbortSignal): Promise<void> {
+async function shipUntil(url: string, writer: WritingNode, until: AbortSignal): Promise<void> {
   const headers = { authorization: `Bearer ${writer.credential}`, 'content-type': 'application/x-ndjson' };
   while (!until.aborted) {
     const body = ndjson(takeLines(writer, batchLines));
-    for (let taken = false; !taken && !until.aborted; ) {
+    for (let isAccepted = false; !isAccepted && !until.aborted; ) {
       const answer = await fetch(`${url}/v1/agent/logs`, { method: 'POST', headers, body, signal: until }).catch(
         () => null,
       );
-      taken = answer?.ok === true;
+      isAccepted = answer?.ok === true;
       await answer?.arrayBuffer().catch(() => null);
-      if (!taken) await pause(systemClock, 200, until);
+      if (!isAccepted) await pause(systemClock, 200, until);
     }
   }
 }
@@ -48,16 +48,17 @@ async function push(url: string, writer: WritingNode, until: AbortSignal): Promi
 const bytesIn = (directory: string) =>
   readdirSync(directory).reduce((sum, name) => sum + statSync(join(directory, name)).size, 0);
 
-async function peakWhile(sample: () => number, over: Promise<unknown>): Promise<number> {
+/** The highest sample until the promise settles. */
+async function peakUntil(end: Promise<unknown>, sample: () => number): Promise<number> {
   let peak = sample();
-  const ended = over.then(() => true);
+  const ended = end.then(() => true);
   while (!(await Promise.race([ended, pause(systemClock, sampleMs).then(() => false)])))
     peak = Math.max(peak, sample());
   return Math.max(peak, sample());
 }
 
 /** Locks the table that all log writes need, so that nothing is stored. */
-async function holdStore({ url }: Database, seconds: number): Promise<void> {
+async function lockLogTable({ url }: Database, seconds: number): Promise<void> {
   const holder = new Client({ connectionString: url });
   await holder.connect();
   await holder.query('begin');
@@ -71,7 +72,7 @@ export async function memoryUnderPressure(
   directory: string,
   seconds: number,
 ): Promise<Figure[]> {
-  const writers = await registerWriters(client, server.url, pushyNodes, 'pushy');
+  const writers = await registerWriters(client, server.url, retryingNodes, 'pushy');
   const { enrollment_token } = await client.call('node-create', {
     body: { pool: 'writers', name: 'flooding' } as never,
   });
@@ -83,30 +84,30 @@ export async function memoryUnderPressure(
   try {
     await pause(systemClock, 3_000);
     const before = { server: server.residentMb(), agent: residentMb(pid) };
-    const pushing = writers.map((writer) => push(server.url, writer, stopping.signal));
-    const held = holdStore(db, seconds);
+    const pushing = writers.map((writer) => shipUntil(server.url, writer, stopping.signal));
+    const locked = lockLogTable(db, seconds);
     const [serverPeak, agentPeak] = await Promise.all([
-      peakWhile(() => server.residentMb(), held),
-      peakWhile(() => residentMb(pid), held),
+      peakUntil(locked, () => server.residentMb()),
+      peakUntil(locked, () => residentMb(pid)),
     ]);
     const waiting = bytesIn(spool) / 2 ** 20;
     stopping.abort();
     await Promise.all(pushing);
     return [
       {
-        what: `store stands still for ${seconds} s: lines on the agent's disk`,
+        what: `store accepts no lines for ${seconds} s: lines on the agent's disk`,
         value: waiting,
         unit: 'MB',
-        target: spoolMb,
+        target: maxSpoolMb,
       },
       { what: '… memory of the agent before', value: before.agent, unit: 'MB' },
-      { what: '… memory of the agent, its growth', value: agentPeak - before.agent, unit: 'MB', target: agentMb },
+      { what: "… growth of the agent's memory", value: agentPeak - before.agent, unit: 'MB', target: maxAgentGrowthMb },
       { what: '… memory of the server before', value: before.server, unit: 'MB' },
       {
-        what: `… memory of the server, its growth by ${pushyNodes} nodes`,
+        what: `… growth of the server's memory, with ${retryingNodes} nodes`,
         value: serverPeak - before.server,
         unit: 'MB',
-        target: serverMb,
+        target: maxServerGrowthMb,
       },
     ];
   } finally {

@@ -1,6 +1,6 @@
 /**
- * How the cost of a machine grows with the number of concurrent ones; the time of one alone is the
- * baseline.
+ * Measures how long it takes to allocate and release 1, 10 and 50 local machines at once. The
+ * baseline for the time per machine is one machine alone.
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import { freshDirectory, removeDirectory } from '../harness/leftovers.ts';
 import { type Figure, median, report } from '../harness/measure.ts';
 import { common, readOptions } from '../harness/options.ts';
 import { startWithNpm } from '../harness/server-process.ts';
-import { type Round, upAndDown } from './machines.ts';
+import { allocateAndRelease, type RoundTimes } from './machines.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'some minutes',
+  duration: 'several minutes',
   options: { rounds: common.rounds, json: common.json },
 });
 const { rounds } = options;
@@ -21,28 +21,28 @@ const loadBefore = loadavg();
 const directory = await freshDirectory();
 const server = await startWithNpm(join(directory, 'data'));
 const client = await server.client();
-await upAndDown(client, 1);
+await allocateAndRelease(client, 1);
 const figures: Figure[] = [];
-let alone: Round | undefined;
+let alone: RoundTimes | undefined;
 for (const count of counts) {
-  const samples: Round[] = [];
-  for (let round = 0; round < rounds; round++) samples.push(await upAndDown(client, count));
-  const middle = {
+  const samples: RoundTimes[] = [];
+  for (let round = 0; round < rounds; round++) samples.push(await allocateAndRelease(client, count));
+  const medians = {
     active: median(samples.map((sample) => sample.active)),
     released: median(samples.map((sample) => sample.released)),
   };
-  alone ??= middle;
+  alone ??= medians;
   for (const phase of ['active', 'released'] as const) {
     figures.push({
-      what: `${count} at once, all ${phase}`,
-      value: middle[phase],
+      what: `${count} machines at once, until all are ${phase}`,
+      value: medians[phase],
       unit: 's',
       samples: samples.map((sample) => sample[phase]),
     });
     if (count > 1)
       figures.push({
-        what: '… per machine, against one alone',
-        value: middle[phase] / count / alone[phase],
+        what: '… per machine / one machine alone (baseline)',
+        value: medians[phase] / count / alone[phase],
         unit: '×',
       });
   }

@@ -1,4 +1,6 @@
-/** The engine alone: concurrent runs of empty steps, without evidence. */
+/**
+ * The baseline for operations: concurrent runs of empty steps on the bare engine, without evidence.
+ */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/base/clock.ts';
 import type { WorkflowId } from '../../src/base/ids.ts';
@@ -9,10 +11,10 @@ import { secondsOf } from '../harness/measure.ts';
 
 const nothing = async () => {};
 
-/** Runs per second, all requested at once. */
-export async function bareRuns(db: Database, count: number, steps: number): Promise<number> {
-  let ended = 0;
-  const { promise: over, resolve } = Promise.withResolvers<void>();
+/** Starts all runs at once. Returns runs per second. */
+export async function measureBareRuns(db: Database, count: number, steps: number): Promise<number> {
+  let endedRuns = 0;
+  const { promise: allEnded, resolve } = Promise.withResolvers<void>();
   const engine = createDbosEngine({
     connectionString: db.url,
     clock: systemClock,
@@ -24,7 +26,7 @@ export async function bareRuns(db: Database, count: number, steps: number): Prom
       stepEnded: nothing,
       emitted: nothing,
       async ended() {
-        if (++ended === count) resolve();
+        if (++endedRuns === count) resolve();
       },
     },
   });
@@ -47,7 +49,7 @@ export async function bareRuns(db: Database, count: number, steps: number): Prom
           revision: 1,
           params: {},
         });
-      await over;
+      await allEnded;
     });
     return count / seconds;
   } finally {

@@ -1,6 +1,7 @@
 /**
- * From `npm start` (already installed) to `/readyz`, with an empty directory and again, and the
- * server's idle memory.
+ * Measures the time from `npm start` until `/readyz` answers, first with an empty data directory
+ * and then with the same directory again. Packages are already installed. Also measures the memory
+ * of the idle server.
  */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { common, readOptions } from '../harness/options.ts';
 import { type ServerProcess, startWithNpm } from '../harness/server-process.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about two minutes',
+  duration: 'about two minutes',
   options: { rounds: common.rounds, json: common.json },
 });
 const { rounds } = options;
@@ -21,7 +22,7 @@ const cold: number[] = [];
 const warm: number[] = [];
 const idle: number[] = [];
 
-const timed = async (data_dir: string, samples: number[]): Promise<ServerProcess> => {
+const startTimed = async (data_dir: string, samples: number[]): Promise<ServerProcess> => {
   let server: ServerProcess | undefined;
   samples.push(
     await secondsOf(async () => {
@@ -35,8 +36,8 @@ const timed = async (data_dir: string, samples: number[]): Promise<ServerProcess
 for (let round = 0; round < rounds; round++) {
   const directory = await freshDirectory();
   const data_dir = join(directory, 'data');
-  await (await timed(data_dir, cold)).stop();
-  const server = await timed(data_dir, warm);
+  await (await startTimed(data_dir, cold)).stop();
+  const server = await startTimed(data_dir, warm);
   await pause(systemClock, idleMs);
   idle.push(server.residentMb());
   await server.stop();
@@ -44,9 +45,9 @@ for (let round = 0; round < rounds; round++) {
 }
 
 const figures: Figure[] = [
-  { what: 'start with nothing there', value: median(cold), unit: 's', target: 5, samples: cold },
-  { what: 'start again', value: median(warm), unit: 's', target: 3, samples: warm },
-  { what: 'again, against the first', value: median(warm) / median(cold), unit: '×' },
+  { what: 'first start, empty data directory', value: median(cold), unit: 's', target: 5, samples: cold },
+  { what: 'second start, same directory', value: median(warm), unit: 's', target: 3, samples: warm },
+  { what: 'second start / first start', value: median(warm) / median(cold), unit: '×' },
   { what: `memory after ${idleMs / 1000} s idle`, value: median(idle), unit: 'MB', target: 200, samples: idle },
 ];
 report(options, 'startup', figures, loadBefore);

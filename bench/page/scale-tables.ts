@@ -1,8 +1,8 @@
 /**
- * Renders docs/explanation/scale.md from the recorded figures: the method and figures of each
- * benchmark, and missed targets. Pure.
+ * Renders docs/explanation/scale.md from the recorded figures. The page shows the method and the
+ * figures of each benchmark, and lists missed targets. Pure.
  */
-import { type Figure, type Machine, shown } from '../harness/measure.ts';
+import { type Figure, formatValue, type Machine } from '../harness/measure.ts';
 
 export interface Recorded {
   benchmark: string;
@@ -15,15 +15,15 @@ export interface Recorded {
 }
 
 /**
- * A line that a benchmark printed or that is already recorded. A printed one says whether it was a
- * quick run.
+ * A line that a benchmark printed, or one that is already recorded. Only a printed line has
+ * `quick`, because quick runs are never recorded.
  */
 export type Line = Omit<Recorded, 'machine'> & { quick?: boolean; machine?: Machine };
 
-/** Why a line must not be published; undefined if it may. */
+/** Returns why a line must not be recorded; undefined if it may. */
 export function refusalOf({ quick, command, machine }: Line): string | undefined {
   if (quick || command?.split(' ').includes('--quick')) return 'is of a --quick run, which is for a first look only';
-  if (!machine) return 'does not say on which machine it was taken; take it again';
+  if (!machine) return 'does not say on which machine it was measured; run the benchmark again';
   return undefined;
 }
 
@@ -32,12 +32,16 @@ export function recordOf(line: Line): Recorded {
   const refusal = refusalOf(line);
   const { benchmark, command, machine, load, figures, notes = [] } = line;
   if (refusal || !machine) throw new Error(`${benchmark} ${refusal}`);
-  const kept = figures.map((figure) => ({ ...figure, samples: undefined, value: Number(figure.value.toPrecision(4)) }));
+  const recordedFigures = figures.map((figure) => ({
+    ...figure,
+    samples: undefined,
+    value: Number(figure.value.toPrecision(4)),
+  }));
   const { before, after } = load;
-  return { benchmark, ...(command && { command }), machine, load: { before, after }, figures: kept, notes };
+  return { benchmark, ...(command && { command }), machine, load: { before, after }, figures: recordedFigures, notes };
 }
 
-/** One line per benchmark, so that a diff shows what was recorded again. */
+/** One line per benchmark, so that a diff shows which benchmark was recorded again. */
 export const writeRecords = (records: readonly Recorded[]): string =>
   records.map((line) => `${JSON.stringify(line)}\n`).join('');
 
@@ -51,7 +55,8 @@ interface Section {
   benchmark: string;
   title: string;
   command: string;
-  how: string;
+  /** Explains the method, as Markdown. */
+  method: string;
 }
 
 const sections: Section[] = [
@@ -59,108 +64,112 @@ const sections: Section[] = [
     benchmark: 'beat',
     title: 'One beat',
     command: 'node bench/beat.ts',
-    how: `Processor time of the server for one heartbeat over HTTP. The baseline is Fastify with an empty handler, the same body and validation. Each runs in its own process, in turns. The database is counted separately.`,
+    method: `CPU time of the server for one heartbeat over HTTP. The baseline is Fastify with an empty handler, the same body and validation. Each runs in its own process, in turns. The database is measured separately.`,
   },
   {
     benchmark: 'batches',
     title: 'Batches of a relay',
     command: 'node bench/batches.ts',
-    how: `Heartbeats a second in batches of 100, stored, against the bare \`INSERT … unnest\` of the same rows into the same table.`,
+    method: `Heartbeats per second that are stored when they arrive in batches of 100. The baseline is the bare \`INSERT … unnest\` of the same rows into the same table.`,
   },
   {
     benchmark: 'sessions',
     title: 'Memory of a replica',
     command: 'node bench/sessions.ts',
-    how: 'Memory for each agent that a replica caches. The store is simulated here.',
+    method:
+      'Memory that a replica needs for the session of each agent, and the time to load all sessions. The store is simulated here.',
   },
   {
     benchmark: 'fleet',
-    title: 'A fleet that beats',
+    title: 'A whole fleet, simulated',
     command: 'node bench/fleet.ts',
-    how: `Agents in one process, on the same cores as the server and the database. They send what our agent sends, at the assigned interval, give or take a tenth. By default the interval gives 8,000 heartbeats a second for the fleet.
+    method: `One process simulates the agents, on the same cores as the server and the database. The agents send the same heartbeats as our agent, at the assigned interval ± 10 %. By default the whole fleet sends 8,000 heartbeats per second.
 
-Most use relays that send 100 at once and keep unanswered ones. Some have a WebSocket each, and one in a hundred of the others sends a request per heartbeat.
+Most agents use relays, which send 100 heartbeats at once and retry unanswered ones. Some agents have a WebSocket each. One in a hundred of the others sends a request per heartbeat.
 
-The fleet is written into the store in bulk, as if it had been running until a moment ago. So the server starts in front of it and meets every agent for the first time.
+The fleet is written into the store in bulk, as if it had been running until a moment ago. The server then starts and loads the session of each agent with its first heartbeat. "First contact" lasts until every agent had time to send a heartbeat.
 
-Some agents die, some restart, some falter for most of their stale time, some join with a token. "First contact" lasts until every agent had time to be heard once; after that, "everybody is met".
+During the run some agents die, some restart, some are silent for most of their stale time, and some join with a token.
 
-Verdicts are read from the evidence afterwards. Any verdict on a machine that did not die is false. One that is "held back" was right and had to wait, as after a time in which the server could not listen ("our own gap").
+Verdicts are read from the evidence afterwards. A verdict on a machine that did not die is false. A verdict that is "held back" was stopped by the brake.
 
-Lateness counts from the last stored heartbeat, or the end of our own gap, plus the stale time.`,
+"Detected after the end of their stale time" is the time from that end to the verdict. The stale time starts at the last stored heartbeat, or at the end of a gap in which the server received no heartbeats.`,
   },
   {
     benchmark: 'fleet-restart',
     title: 'Everything killed and started again',
     command: 'node bench/fleet.ts --story restart --nodes 200000 --rate 8000 --minutes 4',
-    how: `Servers and database end by \`kill -9\` while the fleet sends heartbeats and a client makes changes. Changes of a status are stored before they are answered.
+    method: `Servers and database are killed with \`kill -9\` while the fleet sends heartbeats and a client makes changes. A change of a status is stored before it is answered.
 
-A heartbeat that changes nothing is answered on arrival and stored a moment later, so the last ones may be missing here. The next heartbeat repeats it, which is soon enough: a single missing heartbeat is no reason for a verdict. After a gap longer than an interval, silence counts from its end.`,
+A heartbeat that changes nothing is answered on arrival and stored a moment later, so the last heartbeats before the kill may be missing. The next heartbeat repeats the report, and a single missing heartbeat causes no verdict. After a gap longer than an interval, silence counts from the end of the gap.`,
   },
   {
     benchmark: 'fleet-store-down',
-    title: 'The store stands still',
+    title: 'The database freezes for a minute',
     command: 'node bench/fleet.ts --story store-down --nodes 200000 --rate 8000 --minutes 4',
-    how: 'All processes of the database are stopped for a minute. No connection breaks, and no statement is answered.',
+    method:
+      'All processes of the database are frozen for a minute. No connection breaks, and no statement is answered.',
   },
   {
     benchmark: 'fleet-rolling',
     title: 'Two replicas, replaced by a newer version',
     command: 'node bench/fleet.ts --story rolling --nodes 200000 --rate 8000 --minutes 4',
-    how: `Each replica in turn is replaced by a newer one. That one first adds columns to the tables of heartbeats and nodes and builds an index, while the older one serves. Then one is killed, and the other takes over. The newer version is this one with two more migrations.`,
+    method: `Each replica in turn is replaced by a newer version, which is this version with two more migrations. The newer replica first adds columns to the tables of heartbeats and nodes and builds an index, while the older replica serves. Then one replica is killed, and the other takes over.`,
   },
   {
     benchmark: 'fleet-crash-loop',
     title: 'Killed again and again',
     command: 'node bench/fleet.ts --story crash-loop --nodes 200000 --rate 8000 --minutes 4',
-    how: `The server ends by \`kill -9\` three times, eight seconds apart, so it meets the fleet again each time before it has recovered. The database stays. Judged as above.`,
+    method: `The server is killed with \`kill -9\` three times, eight seconds apart, so each kill comes before the server has loaded all sessions again. The database keeps running.`,
   },
   {
     benchmark: 'flat',
     title: 'A beat in a small fleet and in a large one',
     command: 'node bench/flat.ts',
-    how: `The same heartbeats a second, in batches, to a replica with few nodes and to one with many, side by side and in turns. The figure is all processor time of server and database per heartbeat, with everything that supervises such a fleet.`,
+    method: `Batches of heartbeats go at the same rate to a replica with few nodes and to one with many, in turns. The figure is all CPU time of server and database per heartbeat, including the supervision of the fleet.`,
   },
   {
     benchmark: 'registrations',
     title: 'A machine joins a small pool and a large one',
     command: 'node bench/registrations.ts',
-    how: `Machines join one pool by a token, one after another at a steady rate, and each reports ready with its first heartbeat. Then a rack joins at once. The figure is all processor time of server and database for each, minus what both need at rest. The other machines are written in bulk and send no heartbeats.`,
+    method: `Machines join one pool with a token, at a steady rate, and each reports ready with its first heartbeat. Then many machines join at once, like a rack. The figure is the CPU time of server and database per machine, without their idle load. The machines that are already in the pool send no heartbeats.`,
   },
   {
     benchmark: 'replicas',
     title: 'Where the limit lies with two replicas',
     command: 'node bench/replicas.ts',
-    how: `Heartbeats in batches, at growing rates, to one replica and to two on the same database, until fewer are answered than are sent.`,
+    method: `Batches of heartbeats go at increasing rates to one replica and to two replicas on the same database, until fewer heartbeats are answered than sent.`,
   },
   {
     benchmark: 'readers',
     title: 'Event streams',
     command: 'node bench/readers.ts',
-    how: 'A thousand streams while five hundred things a second change, one of them stuck.',
+    method:
+      'The delay from a change to the readers of event streams, with a thousand readers and five hundred changes per second. One run has an additional reader that stops reading. The baseline is a bare server that sends the same number of bytes.',
   },
   {
     benchmark: 'lists',
     title: 'Lists and counts',
     command: 'node bench/lists.ts',
-    how: 'Pages, counts and the view of the fleet, by its size.',
+    method:
+      'The time to read pages and counts from fleets of different sizes, while heartbeats are written. The baseline is a read of fifty nodes by primary key.\n\nTriggers write a row for each change of a count. The last figures show the cost of these triggers, of merging their rows into one per count, and of comparing the counts with the rows of the tables.',
   },
   {
     benchmark: 'operations',
     title: 'Allocations at once',
     command: 'node bench/operations.ts',
-    how: `Simultaneous allocations over HTTP in a pool of free machines, so that no driver takes any time, against bare runs of the engine with as many empty steps.`,
+    method: `Simultaneous allocations over HTTP in a pool of free machines, so that no time of a driver is included. The baseline is the bare engine, running as many operations with as many empty steps.`,
   },
 ];
 
-/** No figures: it must hold for any record. */
-const forYou = [
+/** The advice names no figures, because it must hold for any record. */
+const advice = [
   '## Use these figures',
   '**How many machines can a replica supervise?** Heartbeats count, not machines: machines ÷ interval = heartbeats a second. The interval grows with the fleet ([pace](pace.md)). So a larger fleet does not send more heartbeats, but a dead machine is found later, and each machine takes some [memory](#memory-of-a-replica).',
-  '**Which `--beat-rate`?** At most half of what a replica answers on your machine: run [the limit](#where-the-limit-lies-with-two-replicas) there. The other half is for people, for operations, and for the minutes after a restart, when a heartbeat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, fits 50,000 machines at an interval of 10 s.',
+  '**Which `--beat-rate`?** At most half of what a replica answers on your machine: run [the limit](#where-the-limit-lies-with-two-replicas) there. The other half is for people, for operations, and for the minutes after a restart, when a heartbeat costs more ([first contact](#a-whole-fleet-simulated)). The default, 5000, fits 50,000 machines at an interval of 10 s.',
   '**Plain requests, a stream or a relay?** Start with plain requests.',
-  '- A [stream](../reference/agent.md#the-stream) saves the server about a third of a heartbeat and the long poll for tasks, for some memory while it is open. A replica holds 100,000.\n- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.',
-  '**When does a second replica help?** When the thread of one replica is the limit (its process uses a whole core) and there are cores to spare; and always for the day the first one dies. It does not help when the cores or the database are the limit, because replicas share them. See [replicas](../how-to/replicas.md).',
+  '- A [stream](../reference/agent.md#the-stream) makes a heartbeat cost the server about a third less, and replaces the long poll for tasks. Each open stream takes some memory. A replica holds up to 100,000 streams.\n- A [relay](../how-to/relay.md) suits many machines in one place. A heartbeat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs access to the control plane.',
+  '**When does a second replica help?** When one replica is the limit and cores are idle: its process uses a whole core, or it waits for the store while the database has room. It also takes over when the first one dies. It does not help when the cores or the database are saturated: replicas share them. See [replicas](../how-to/replicas.md).',
   '**The database is the limit?** Use a longer interval (a smaller `--beat-rate`) and relays first; then a faster database, on its own cores and disks.',
 ].join('\n\n');
 
@@ -172,9 +181,9 @@ const verdictOf = ({ value, target, at_least }: Recorded['figures'][number]): Ve
   return isMet ? 'met' : '**missed**';
 };
 
-const aimOf = ({ unit, target, at_least }: Recorded['figures'][number]): string => {
-  if (target !== undefined) return `< ${shown(target, unit)}`;
-  return at_least === undefined ? '' : `≥ ${shown(at_least, unit)}`;
+const targetOf = ({ unit, target, at_least }: Recorded['figures'][number]): string => {
+  if (target !== undefined) return `< ${formatValue(target, unit)}`;
+  return at_least === undefined ? '' : `≥ ${formatValue(at_least, unit)}`;
 };
 
 const cell = (text: string) => text.trim().replaceAll('|', '\\|');
@@ -182,8 +191,8 @@ const cell = (text: string) => text.trim().replaceAll('|', '\\|');
 function tableOf(figures: Recorded['figures']): string {
   const rows = figures.map((figure) => [
     figure.what,
-    shown(figure.value, figure.unit),
-    aimOf(figure),
+    formatValue(figure.value, figure.unit),
+    targetOf(figure),
     verdictOf(figure),
   ]);
   const lines = rows.map((row) => `| ${row.map(cell).join(' | ')} |`);
@@ -196,18 +205,24 @@ const loadOf = ({ load }: Recorded) =>
 const machineOf = ({ cores, memory_gb, architecture }: Machine) =>
   `${cores} cores (${architecture}) and ${memory_gb} GB of memory`;
 
-function sectionOf({ title, command, how }: Section, recorded: Recorded | undefined, isOneOfSeveral: boolean): string {
-  const head = `## ${title}\n\n${how}\n\n\`\`\`sh\n${command}\n\`\`\``;
+function sectionOf(
+  { title, command, method }: Section,
+  recorded: Recorded | undefined,
+  severalMachines: boolean,
+): string {
+  const head = `## ${title}\n\n${method}\n\n\`\`\`sh\n${command}\n\`\`\``;
   if (!recorded) return `${head}\n\n**Not recorded.**`;
   const notes = recorded.notes.map((note) => `- ${note}`).join('\n');
   const load = `Load of the machine, including this run: ${loadOf(recorded)} after.`;
-  const otherwise =
+  const commandNote =
     recorded.command && recorded.command !== command ? `**Recorded differently**, by \`${recorded.command}\`.` : '';
-  const where = isOneOfSeveral ? `Recorded on a machine with ${machineOf(recorded.machine)}.` : '';
-  return [head, otherwise, where, tableOf(recorded.figures), notes, load].filter((part) => part !== '').join('\n\n');
+  const machineNote = severalMachines ? `Recorded on a machine with ${machineOf(recorded.machine)}.` : '';
+  return [head, commandNote, machineNote, tableOf(recorded.figures), notes, load]
+    .filter((part) => part !== '')
+    .join('\n\n');
 }
 
-/** A figure that continues the previous one ("… 99 of 100") means nothing without it. */
+/** The label of a figure. A label such as "… p99" gets the label that it continues as a prefix. */
 function nameOf(figures: readonly Figure[], place: number): string {
   const { what } = figures[place] as Figure;
   const before = figures.slice(0, place).findLast((figure) => !figure.what.startsWith('…'));
@@ -222,13 +237,13 @@ function summaryOf(records: readonly Recorded[]): string {
   const missed = judged.filter(({ verdict }) => verdict === '**missed**');
   const lines = missed.map(
     ({ benchmark, figure, name }) =>
-      `- \`${benchmark}\`: ${name}: ${shown(figure.value, figure.unit).trim()}, wanted ${aimOf(figure).trim()}`,
+      `- \`${benchmark}\`: ${name}: ${formatValue(figure.value, figure.unit).trim()}, wanted ${targetOf(figure).trim()}`,
   );
   const count = `${met} of ${met + missed.length} targets were met.${missed.length > 0 ? ' Missed:' : ''}`;
   return [count, ...(lines.length > 0 ? [lines.join('\n')] : [])].join('\n\n');
 }
 
-const wheresOf = (machines: readonly string[]): string =>
+const machinesSentence = (machines: readonly string[]): string =>
   machines.length === 1
     ? `Every figure is from one machine with ${machines[0]}.`
     : 'Figures are from several machines, named with each.';
@@ -239,18 +254,18 @@ export function writePage(records: readonly Recorded[]): string {
   return `${[
     '# Scale, measured',
     'For operators who plan a fleet: how far one machine goes, and the advice that follows from it.',
-    `${wheresOf(machines)} Server, embedded PostgreSQL and the load generator share its cores. Each ratio is against a baseline of the same run. Simulated parts are marked. Times depend on the machine and its other work; ratios and processor time less so.`,
-    'Each section has its command; run it on an idle machine. `--quick` takes a smaller size and a minute or two, for a first look, not for comparison. `--help` prints the options and the duration. `--json` prints one line for programs.',
+    `${machinesSentence(machines)} Server, embedded PostgreSQL and the load generator share its cores. Each ratio is against a baseline of the same run. Simulated parts are marked. Times depend on the machine and its other work; ratios and CPU time less so.`,
+    'Each section has its command; run it on an idle machine. `--quick` takes a smaller size and a minute or two, for a first look, not for comparison. `--help` prints the options and the duration. `--json` prints one line of JSON.',
     '`node bench/scale-page.ts` writes this page from `bench/page/scale.jsonl`; a test compares them. To record a run, save its `--json` output in a directory as `NAME.json` and run `node bench/scale-page.ts --from DIRECTORY`. Other records stay. A run with `--quick` is refused.',
-    forYou,
+    advice,
     `## Targets\n\n${summaryOf(records)}`,
     ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark), machines.length > 1)),
   ].join('\n\n')}\n`;
 }
 
-/** The previous records with the new ones replaced. */
-export function merge(before: readonly Recorded[], fresh: readonly Recorded[]): Recorded[] {
-  const all = new Map([...before, ...fresh].map((each) => [each.benchmark, each]));
+/** Replaces the previous record of each benchmark that was recorded again. */
+export function merge(before: readonly Recorded[], newRecords: readonly Recorded[]): Recorded[] {
+  const byBenchmark = new Map([...before, ...newRecords].map((each) => [each.benchmark, each]));
   const order = sections.map(({ benchmark }) => benchmark);
-  return [...all.values()].toSorted((a, b) => order.indexOf(a.benchmark) - order.indexOf(b.benchmark));
+  return [...byBenchmark.values()].toSorted((a, b) => order.indexOf(a.benchmark) - order.indexOf(b.benchmark));
 }

@@ -1,13 +1,13 @@
 /**
  * The baseline of `bench/readers.ts`: a bare `node:http` server in its own process that writes
- * pieces of a given size to all its readers.
+ * chunks of a given size to all its readers at a given interval.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { now, systemClock } from '../../src/base/clock.ts';
 
 export interface Fanout {
-  piece_bytes: number;
+  chunk_bytes: number;
   every_ms: number;
 }
 
@@ -20,12 +20,12 @@ const server = createServer((_, response) => {
 });
 
 let cancel = () => {};
-function send({ piece_bytes, every_ms }: Fanout): void {
+function send({ chunk_bytes, every_ms }: Fanout): void {
   const stamp = `data: {"cursor":"0-0","at":"${now(systemClock).toISOString()}"}\n\n`;
-  const piece = Buffer.alloc(Math.max(piece_bytes, stamp.length), 'x');
-  piece.write(stamp);
-  for (const response of responses) response.write(piece);
-  cancel = systemClock.after(every_ms, () => send({ piece_bytes, every_ms }));
+  const chunk = Buffer.alloc(Math.max(chunk_bytes, stamp.length), 'x');
+  chunk.write(stamp);
+  for (const response of responses) response.write(chunk);
+  cancel = systemClock.after(every_ms, () => send({ chunk_bytes, every_ms }));
 }
 
 process.on('message', (fanout: Fanout) => {

@@ -1,7 +1,7 @@
 /**
- * How long progress takes to reach a watcher: from the publishing call on another replica through
- * transaction, evidence and stream until a client has read it, and with ten times as many clients.
- * Exits with 1 if 1 % wait too long.
+ * Measures how long progress takes to reach the clients of an event stream, from the call that
+ * publishes it on another replica until a client has received it. Compares 20 clients with 200.
+ * Exits with 1 if the p99 is too high.
  */
 import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
@@ -21,7 +21,7 @@ import { startWithNpm } from '../harness/server-process.ts';
 import { openWatchers } from './stream-clients.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about a minute',
+  duration: 'about a minute',
   options: { quick: common.quick, json: common.json },
 });
 const { quick } = options;
@@ -34,7 +34,7 @@ const loadBefore = loadavg();
 const postgres = await startBenchServer(1);
 const directory = await freshDirectory();
 const figures: Figure[] = [];
-const slowest: number[] = [];
+const p99s: number[] = [];
 try {
   const db = await postgres.database('progress');
   const server = await startWithNpm(directory, ['--database-url', db.url]);
@@ -48,10 +48,10 @@ try {
     const executor = await registerReplica(db, { ...where, ...lease, replica_id: newReplicaId(systemClock) });
     const run = { workflow_id: newWorkflowId(systemClock), attempt: 1 };
     const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 60, within_seconds: null }));
-    const fresh = { ...run, kind: 'bench', revision: 1, tenant: null, actor: null, params: {}, steps };
+    const operation = { ...run, kind: 'bench', revision: 1, tenant: null, actor: null, params: {}, steps };
     await db.transaction(async (tx) => {
-      await queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, at);
-      // Started here, so that the server takes it for another replica's operation.
+      await queueOperation(tx, { ...operation, correlation_id: newCorrelationId() }, at);
+      // Assigned to this process, so that the server treats it as another replica's operation.
       await tx.query(`update operations set status = 'running', replica_id = $2 where workflow_id = $1`, [
         run.workflow_id,
         executor.replica_id,
@@ -64,24 +64,24 @@ try {
       const watchers = await openWatchers(server.url, token, count);
       const durations: number[] = [];
       for (let turn = -5; turn < publications; turn++) {
-        const message = `word ${count}/${turn}.`;
-        const waited = watchers.wait(message);
+        const message = `progress ${count}/${turn}.`;
+        const arrivals = watchers.wait(message);
         await publishProgress(db, run, { message }, executor, now(systemClock));
-        const all = await waited;
-        if (turn >= 0) durations.push(...all);
+        const arrivalsMs = await arrivals;
+        if (turn >= 0) durations.push(...arrivalsMs);
         await pause(systemClock, restMs);
       }
       watchers.close();
       medians.push(median(durations));
-      slowest.push(quantile(durations, 0.99));
+      p99s.push(quantile(durations, 0.99));
       figures.push(
-        { what: `${count} clients: from the call to a client, half of them`, value: median(durations), unit: 'ms' },
-        { what: '… 99 of 100', value: quantile(durations, 0.99), unit: 'ms', target: targetMs },
-        { what: '… all', value: quantile(durations, 1), unit: 'ms' },
+        { what: `${count} clients: from the call to a client, p50`, value: median(durations), unit: 'ms' },
+        { what: '… p99', value: quantile(durations, 0.99), unit: 'ms', target: targetMs },
+        { what: '… max', value: quantile(durations, 1), unit: 'ms' },
       );
     }
     const [few = Number.NaN, many = Number.NaN] = medians;
-    figures.push({ what: 'ten times the clients', value: many / few, unit: '×' });
+    figures.push({ what: `p50: ${clients[1]} clients / ${clients[0]} clients`, value: many / few, unit: '×' });
   } finally {
     await tail.stop();
     await server.stop();
@@ -90,5 +90,9 @@ try {
   await postgres.stop();
   await removeDirectory(directory);
 }
-report(options, 'progress', figures, loadBefore, { medianOf: `${publications} publications`, jsonToo: true });
-process.exitCode = slowest.some((ms) => ms > targetMs) ? 1 : 0;
+report(options, 'progress', figures, loadBefore, {
+  medianOf: 'one run',
+  notes: [`p50, p99 and max are over ${publications} publications to each client`],
+  jsonToo: true,
+});
+process.exitCode = p99s.some((ms) => ms > targetMs) ? 1 : 0;

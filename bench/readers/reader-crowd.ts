@@ -1,7 +1,7 @@
 /**
- * Many readers of one stream in their own process: raw sockets that count bytes and parse one fact
- * per piece, because parsing everything would measure the crowd itself. Controlled over IPC; every
- * command is answered.
+ * Runs many readers of one stream in a separate process. The readers are raw sockets that count
+ * bytes and parse one fact per chunk, because parsing every fact would measure the crowd itself.
+ * The parent sends commands over IPC, and every command gets an answer.
  */
 import net from 'node:net';
 import { systemClock } from '../../src/base/clock.ts';
@@ -17,13 +17,14 @@ export interface Crowd {
   stuck: number;
 }
 
-export interface Heard {
+export interface CrowdResult {
   bytes: number;
-  pieces: number;
+  chunks: number;
   samples: number;
-  half_ms: number;
+  /** From the start of a change's transaction until a reader received the change. */
+  p50_ms: number;
   p99_ms: number;
-  most_ms: number;
+  max_ms: number;
   /** Readers that the server disconnected. */
   lost: number;
   cpu_seconds: number;
@@ -31,9 +32,9 @@ export interface Heard {
 
 export type Command = { open: Crowd } | { measure: 'begin' | 'end' } | { close: true };
 
-/** The start of a fact; 24 characters contain the time its transaction began. */
-const mark = Buffer.from('data: {"cursor":"');
-const before = Buffer.from('"at":"');
+/** A fact starts with this text; after `"at":"` follows the time at which its transaction began. */
+const factStart = Buffer.from('data: {"cursor":"');
+const timeStart = Buffer.from('"at":"');
 const lengthOfTime = '2030-01-01T00:00:00.000Z'.length;
 
 const openAtOnce = 20;
@@ -41,16 +42,16 @@ const openAtOnce = 20;
 let sockets: net.Socket[] = [];
 let measuring = false;
 let delays: number[] = [];
-let heard = { bytes: 0, pieces: 0, lost: 0 };
+let counts = { bytes: 0, chunks: 0, lost: 0 };
 let cpu = process.cpuUsage();
 
-function look(chunk: Buffer): void {
+function measureChunk(chunk: Buffer): void {
   if (!measuring) return;
-  heard.bytes += chunk.length;
-  heard.pieces++;
-  const fact = chunk.indexOf(mark);
-  const at = fact < 0 ? -1 : chunk.indexOf(before, fact);
-  const from = at + before.length;
+  counts.bytes += chunk.length;
+  counts.chunks++;
+  const fact = chunk.indexOf(factStart);
+  const at = fact < 0 ? -1 : chunk.indexOf(timeStart, fact);
+  const from = at + timeStart.length;
   if (at < 0 || chunk.length < from + lengthOfTime) return;
   delays.push(systemClock.nowMs() - Date.parse(chunk.toString('latin1', from, from + lengthOfTime)));
 }
@@ -61,49 +62,49 @@ const shared = Buffer.alloc(256 * 1024);
 function openOne({ url, path, tokens }: Crowd, place: number): Promise<net.Socket> {
   const token = tokens[place % tokens.length];
   const { hostname, port } = new URL(url);
-  return new Promise((resolve, refuse) => {
-    let isIn = false;
+  return new Promise((resolve, reject) => {
+    let hasHeaders = false;
     const take = (length: number, buffer: Uint8Array): boolean => {
       const chunk = Buffer.from(buffer.buffer, buffer.byteOffset, length);
-      if (isIn) look(chunk);
+      if (hasHeaders) measureChunk(chunk);
       else if (chunk.includes('HTTP/1.1 200')) resolve(socket);
-      else refuse(new Error(chunk.toString('latin1')));
-      isIn = true;
+      else reject(new Error(chunk.toString('latin1')));
+      hasHeaders = true;
       return true;
     };
     const socket = net.connect({ host: hostname, port: Number(port), onread: { buffer: shared, callback: take } });
-    socket.on('error', refuse);
+    socket.on('error', reject);
     socket.write(`GET ${path} HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${token}\r\n\r\n`);
   });
 }
 
 async function open(crowd: Crowd): Promise<void> {
   while (sockets.length < crowd.readers) {
-    const some = Math.min(openAtOnce, crowd.readers - sockets.length);
-    sockets.push(...(await Promise.all(Array.from({ length: some }, (_, i) => openOne(crowd, sockets.length + i)))));
+    const count = Math.min(openAtOnce, crowd.readers - sockets.length);
+    sockets.push(...(await Promise.all(Array.from({ length: count }, (_, i) => openOne(crowd, sockets.length + i)))));
   }
   for (const [place, socket] of sockets.entries()) {
     if (place < crowd.stuck) socket.pause();
-    else socket.on('close', () => heard.lost++);
+    else socket.on('close', () => counts.lost++);
   }
 }
 
 function begin(): void {
   delays = [];
-  heard = { bytes: 0, pieces: 0, lost: 0 };
+  counts = { bytes: 0, chunks: 0, lost: 0 };
   cpu = process.cpuUsage();
   measuring = true;
 }
 
-function end(): Heard {
+function end(): CrowdResult {
   measuring = false;
   const { user, system } = process.cpuUsage(cpu);
   return {
-    ...heard,
+    ...counts,
     samples: delays.length,
-    half_ms: quantile(delays, 0.5),
+    p50_ms: quantile(delays, 0.5),
     p99_ms: quantile(delays, 0.99),
-    most_ms: quantile(delays, 1),
+    max_ms: quantile(delays, 1),
     cpu_seconds: (user + system) / 1e6,
   };
 }
@@ -114,7 +115,7 @@ function close(): void {
 }
 
 process.on('message', async (command: Command) => {
-  let answer: Heard | string | true = true;
+  let answer: CrowdResult | string | true = true;
   try {
     if ('open' in command) await open(command.open);
     else if ('close' in command) close();

@@ -1,6 +1,6 @@
 /**
- * Lateness of verdicts after their deadline, with all sweeps running as in a server and nodes
- * falling due at any time.
+ * Measures how late after their deadline nodes get a verdict. All sweeps run as in a server, and
+ * the deadlines are spread over some seconds.
  */
 import { moment, now, pause, secondsBetween, secondsLater } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
@@ -10,19 +10,16 @@ import { createSweepRunner } from '../../src/sweeps/runner/runner.ts';
 import type { Fleet } from './passes.ts';
 
 const settleSeconds = 3;
-const lookEveryMs = 100;
+const pollMs = 100;
 const patienceSeconds = 30;
 
 /** Seconds after the deadline. */
-export interface Late {
-  /** Until the deciding pass began, as in the verdict itself. */
+export interface Lateness {
+  /** Until the pass that decided began, which is the time in the verdict. */
   judged: number[];
-  /** Until a follower of the evidence received it, including the commit. */
+  /** Until a follower of the evidence received the verdict, after the commit. */
   received: number[];
-}
-
-/** Sweeps continue after a failed run, and so does the measurement; each failure is reported. */
-export interface Lateness extends Late {
+  /** Failed runs of sweeps. Sweeps continue after a failed run, and so does the measurement. */
   failures: string[];
 }
 
@@ -38,40 +35,40 @@ export async function measureLateness(
   { nodes, overSeconds }: { nodes: number; overSeconds: number },
 ): Promise<Lateness> {
   const { db, clock } = fleet.services;
-  const chosen = fleet.inFlight.slice(0, nodes);
-  const waiting = new Map<string, Date>();
-  const late: Lateness = { judged: [], received: [], failures: [] };
-  const failed = (what: string, error: unknown) =>
-    late.failures.push(`${what}: ${error instanceof Error ? error.message : error}`);
+  const chosenNodes = fleet.inFlight.slice(0, nodes);
+  const deadlines = new Map<string, Date>();
+  const lateness: Lateness = { judged: [], received: [], failures: [] };
+  const recordFailure = (what: string, error: unknown) =>
+    lateness.failures.push(`${what}: ${error instanceof Error ? error.message : error}`);
   const from = secondsLater(now(clock), settleSeconds);
-  await spreadDeadlines(fleet, chosen, from, overSeconds);
+  await spreadDeadlines(fleet, chosenNodes, from, overSeconds);
   const rows = await db.query<{ node_id: string; deadline_at: Date }>(
     'select node_id, deadline_at from nodes where node_id = any($1)',
-    [chosen],
+    [chosenNodes],
   );
-  for (const row of rows) waiting.set(row.node_id, row.deadline_at);
+  for (const row of rows) deadlines.set(row.node_id, row.deadline_at);
 
   const runner = createSweepRunner({
     sweeps: sweepRegistry(fleet.services),
     clock,
-    onError: failed,
+    onError: recordFailure,
   });
-  const tail = await startTail({ db, clock, onError: (error) => failed('tail', error) });
+  const tail = await startTail({ db, clock, onError: (error) => recordFailure('tail', error) });
   db.whenEvidence(() => tail.nudge());
   tail.subscribe((fact) => runner.observe(fact));
   tail.subscribe((fact) => {
-    const deadline = fact.kind === 'node.failed' && fact.node_id ? waiting.get(fact.node_id) : undefined;
+    const deadline = fact.kind === 'node.failed' && fact.node_id ? deadlines.get(fact.node_id) : undefined;
     if (!deadline || !fact.node_id) return;
-    waiting.delete(fact.node_id);
-    late.judged.push(secondsBetween(deadline, moment(Date.parse(fact.at))));
-    late.received.push(secondsBetween(deadline, now(clock)));
+    deadlines.delete(fact.node_id);
+    lateness.judged.push(secondsBetween(deadline, moment(Date.parse(fact.at))));
+    lateness.received.push(secondsBetween(deadline, now(clock)));
   });
   runner.start();
   const giveUpAt = secondsLater(from, overSeconds + patienceSeconds);
-  while (waiting.size > 0 && now(clock) < giveUpAt) await pause(clock, lookEveryMs);
+  while (deadlines.size > 0 && now(clock) < giveUpAt) await pause(clock, pollMs);
   await runner.stop();
   await tail.stop();
-  if (waiting.size > 0)
-    late.failures.push(`${waiting.size} of ${nodes} nodes got no verdict within ${patienceSeconds} s`);
-  return late;
+  if (deadlines.size > 0)
+    lateness.failures.push(`${deadlines.size} of ${nodes} nodes got no verdict within ${patienceSeconds} s`);
+  return lateness;
 }

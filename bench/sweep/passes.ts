@@ -1,6 +1,6 @@
 /**
- * Measures the passes of one rule on several fleets in turn, so that other load affects all of them
- * alike.
+ * Measures the passes of one rule. Several fleets are measured in turn, so that other load on the
+ * machine affects all of them alike.
  */
 import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
@@ -9,13 +9,13 @@ import { sweepRegistry } from '../../src/sweeps/registry.ts';
 import type { SweepServices } from '../../src/sweeps/runner/services.ts';
 import {
   allocate,
-  backInFlight,
   bareInsert,
   bareUpdate,
-  countAt,
+  countWithStatus,
   fallDue,
   keepEvidence,
   type MeasuredRule,
+  resetNodes,
 } from './rules.ts';
 import type { Spent, Stopwatch } from './work.ts';
 
@@ -26,8 +26,12 @@ export interface Fleet {
 }
 
 /**
- * A pass; a pass without due nodes; the bare UPDATE; the same with evidence and boot samples; and,
- * for silence rules, the shared and rare scan of all heartbeats.
+ * The kinds of measurement:
+ * - `pass`: a pass with due nodes
+ * - `empty`: a pass without due nodes
+ * - `bare`: the bare UPDATE of the same rows
+ * - `recorded`: the bare UPDATE with inserts of the same evidence and boot samples
+ * - `reading`: for rules about silence, the scan of all heartbeats, which is rare and shared
  */
 export type Act = 'pass' | 'empty' | 'bare' | 'recorded' | 'reading';
 export type Measured = Record<Act, Spent[]>;
@@ -40,9 +44,9 @@ const actsOf = (rule: MeasuredRule): Act[] => [
   ...(rule.dueBy === 'silence' ? (['reading'] as const) : []),
 ];
 
-/** A slow rule is measured less often, so that the whole run stays bounded. */
-const patienceMs = 20_000;
-const leastTurns = 3;
+/** After this time a rule is not measured again, so that slow rules do not prolong the run. */
+const maxRuleMs = 20_000;
+const minTurns = 3;
 
 interface Round {
   fleet: Fleet;
@@ -51,25 +55,25 @@ interface Round {
   stopwatch: Stopwatch;
 }
 
-/** The rule as in the registry, with given suspects. */
+/** The rule's sweep as in the registry, but with these suspects instead of a scan. */
 function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
-  const known = { at: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })), everySeconds: () => 1 };
-  const sweep = sweepRegistry({ ...fleet.services, suspects: known }).find(({ name }) => name === rule.name);
+  const givenSuspects = { at: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })), everySeconds: () => 1 };
+  const sweep = sweepRegistry({ ...fleet.services, suspects: givenSuspects }).find(({ name }) => name === rule.name);
   if (!sweep) throw new Error(`there is no sweep ${rule.name}`);
   return sweep;
 }
 
-async function readBeats({ fleet, ids }: Round, at: Date): Promise<void> {
+async function scanBeats({ fleet, ids }: Round, at: Date): Promise<void> {
   const { db, ingest } = fleet.services;
-  const suspectsFound = await scanSuspects(db, secondsLater(at, -ingest.tightestStaleSeconds() / 2), at);
-  if (suspectsFound.length !== ids.length)
-    throw new Error(`${suspectsFound.length} of ${ids.length} were suspected of silence`);
+  const suspects = await scanSuspects(db, secondsLater(at, -ingest.tightestStaleSeconds() / 2), at);
+  if (suspects.length !== ids.length)
+    throw new Error(`the scan found ${suspects.length} silent nodes, expected ${ids.length}`);
 }
 
-async function measured(round: Round, act: Act): Promise<Spent> {
+async function measureAct(round: Round, act: Act): Promise<Spent> {
   const { fleet, rule, ids, stopwatch } = round;
   const { db, clock, ingest } = fleet.services;
-  // Without a recent check a replica would decide nothing.
+  // Without a recent check of ingestion, rules decide nothing.
   await ingest.check();
   if (act === 'empty') return stopwatch(() => sweepOf(round, []).run(now(clock)));
   await fallDue(db, rule, ids, now(clock));
@@ -84,13 +88,13 @@ async function measured(round: Round, act: Act): Promise<Spent> {
         await bareUpdate(tx, rule, ids, at);
         await bareInsert(tx);
       }),
-    reading: () => readBeats(round, at),
+    reading: () => scanBeats(round, at),
   };
   const spent = await stopwatch(work[act]);
-  const moved = act === 'reading' ? ids.length : await countAt(db, ids, rule.to);
-  if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} came to be ${rule.to}`);
+  const moved = act === 'reading' ? ids.length : await countWithStatus(db, ids, rule.to);
+  if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} nodes became ${rule.to}`);
   if (act === 'pass') await keepEvidence(db, ids, at);
-  await backInFlight(db, rule, ids, now(clock));
+  await resetNodes(db, rule, ids, now(clock));
   return spent;
 }
 
@@ -108,18 +112,18 @@ export async function measurePasses(
   const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], recorded: [], reading: [] }));
   for (const { services, inFlight } of fleets) {
     if (rule.allocated) await allocate(services.db, inFlight, now(services.clock));
-    await backInFlight(services.db, rule, inFlight, now(services.clock));
+    await resetNodes(services.db, rule, inFlight, now(services.clock));
     await services.db.query('vacuum nodes');
   }
   const startedMs = systemClock.monotonicMs();
   // The first round warms caches and connections and is not counted.
   for (let turn = 0; turn <= samples; turn++) {
-    if (turn > leastTurns && systemClock.monotonicMs() - startedMs > patienceMs) break;
+    if (turn > minTurns && systemClock.monotonicMs() - startedMs > maxRuleMs) break;
     const acts = actsOf(rule);
     for (const act of turn % 2 ? acts.toReversed() : acts) {
       for (const [place, fleet] of fleets.entries()) {
         const ids = groupOf(fleet.inFlight, turn, due);
-        const spent = await measured({ fleet, rule, ids, stopwatch }, act);
+        const spent = await measureAct({ fleet, rule, ids, stopwatch }, act);
         if (turn > 0) results[place]?.[act].push(spent);
       }
     }

@@ -1,5 +1,6 @@
 /**
- * The measured rules: how their nodes fall due, and the bare UPDATE that writes the same columns.
+ * Declares the measured rules, makes their nodes fall due, and holds the baseline: the bare UPDATE
+ * that writes the same columns.
  */
 import { secondsLater } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
@@ -7,15 +8,15 @@ import type { NodeStatus } from '../../src/lifecycle/model/states.ts';
 import type { Queryable, Transaction } from '../../src/store/pg/database.ts';
 
 export interface MeasuredRule {
-  /** The name in the registry; a rule that is not registered is skipped. */
+  /** The name in the registry of sweeps. */
   name: string;
   from: NodeStatus;
   to: NodeStatus;
   /** Whether nodes fall due by a deadline of their own or by silence. */
   dueBy: 'deadline' | 'silence';
-  /** Whether the nodes still beat when they fall due. */
+  /** Whether the nodes still send heartbeats when they fall due. */
   beats: boolean;
-  /** Each node has an allocation, which fails with it. This holds for later rules too. */
+  /** Gives each node an allocation, which fails with the node. Later rules keep the allocations. */
   allocated?: boolean;
 }
 
@@ -31,10 +32,10 @@ const daySeconds = 86_400;
 
 const ofNodes = 'node_instance_id in (select node_instance_id from nodes where node_id = any($1))';
 
-const hearOf = (db: Queryable, ids: NodeId[], seen: Date) =>
+const setLastSeen = (db: Queryable, ids: NodeId[], seen: Date) =>
   db.query(`update heartbeats set last_seen_at = $2 where ${ofNodes}`, [ids, seen]);
 
-/** An allocation for each node in flight. */
+/** Creates an allocation for each node. */
 export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
     `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id,
@@ -56,11 +57,14 @@ export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], 
      where node_id = any($1)`,
     [ids, now, rule.from, secondsLater(now, -daySeconds), byDeadline],
   );
-  if (!rule.beats) await hearOf(db, ids, secondsLater(now, -daySeconds));
+  if (!rule.beats) await setLastSeen(db, ids, secondsLater(now, -daySeconds));
 }
 
-/** Adds many nodes in the same phase that are not due, so that the brake sees no mass failure. */
-export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+/**
+ * Puts nodes back into the phase before the verdict, with a deadline in the future. The brake then
+ * sees no mass failure, because many nodes of the phase are not due.
+ */
+export async function resetNodes(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
     `update nodes set status = $4, status_since = $3, registered_at = case when $4 <> 'provisioning' then $3::timestamptz end,
        verdict = null, held = null, would_have = null, deadline_at = $2::timestamptz + interval '1 hour' * (1 + random()),
@@ -73,8 +77,9 @@ export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeI
        where node_id = any($1)`,
       [ids, now, secondsLater(now, 3600)],
     );
-  if (!rule.beats) await hearOf(db, ids, now);
-  // Undo all traces: no boot ends twice, no pass counts as a mass failure, and there is no gap.
+  if (!rule.beats) await setLastSeen(db, ids, now);
+  // Remove the traces of earlier passes: a boot must not end twice, the brake must not count them,
+  // and there must be no gap.
   await db.query(`delete from boot_samples where ${ofNodes}`, [ids]);
   await db.query('delete from brake_tally');
   await db.query('delete from brake_holds');
@@ -83,11 +88,11 @@ export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeI
 
 const dueCondition: Record<MeasuredRule['dueBy'], string> = {
   deadline: 'status = $5 and deadline_at <= $1',
-  // With given ids: finding them is not part of the baseline.
+  // By id, because finding silent nodes is not part of the baseline.
   silence: 'status = $5 and node_id = any($6)',
 };
 
-/** The writes of a transition, without checks or evidence. */
+/** The baseline: the writes of a transition without its checks and evidence. */
 export async function bareUpdate(tx: Transaction, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   const verdict = {
     rule: rule.name,
@@ -124,12 +129,13 @@ export async function keepEvidence(db: Queryable, ids: NodeId[], at: Date): Prom
   await db.query(`insert into kept_samples select * from boot_samples where ${ofNodes}`, [ids]);
 }
 
+/** Inserts the evidence and boot samples that `keepEvidence` copied. */
 export async function bareInsert(tx: Transaction): Promise<void> {
   await tx.query(`insert into evidence (${columns}) select ${columns} from kept_facts`);
   await tx.query('insert into boot_samples select * from kept_samples');
 }
 
-export async function countAt(db: Queryable, ids: NodeId[], status: NodeStatus): Promise<number> {
+export async function countWithStatus(db: Queryable, ids: NodeId[], status: NodeStatus): Promise<number> {
   const rows = await db.query('select 1 from nodes where node_id = any($1) and status = $2', [ids, status]);
   return rows.length;
 }

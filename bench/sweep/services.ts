@@ -1,6 +1,6 @@
 /**
- * The services of sweeps without a server: no operations are queued, so the engine has nothing to
- * run.
+ * Creates the services that sweeps need, without a server. No operations are queued, so the engine
+ * has nothing to run.
  */
 import { now, secondsLater } from '../../src/base/clock.ts';
 import { newReplicaId } from '../../src/base/ids.ts';
@@ -19,7 +19,8 @@ import { createSuspects } from '../../src/sweeps/runner/suspects.ts';
 import { openIngestWatch } from '../../src/sweeps/watchers/ingest-watch.ts';
 import { memoryKeyRing } from '../../test/support/key-ring.ts';
 
-const benchSeconds = 3600;
+/** Longer than the benchmark takes. */
+const leaseSeconds = 3600;
 
 export async function sweepServices(db: Database): Promise<SweepServices> {
   const clock = await databaseClock(db);
@@ -31,9 +32,9 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     address: '',
     version: 'bench',
     started_at: now(clock),
-    lease_until: secondsLater(now(clock), benchSeconds),
+    lease_until: secondsLater(now(clock), leaseSeconds),
   });
-  // No node beats here, so everything received is stored.
+  // No heartbeats arrive here, so all of them count as stored.
   const ingest = await openIngestWatch({ db, executor, clock, flushedThrough: () => now(clock) });
   const services: SweepServices = {
     db,

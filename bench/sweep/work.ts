@@ -1,6 +1,6 @@
 /**
- * Measures elapsed time and work: the CPU time of this process and the database. On a busy machine
- * elapsed time includes other load; work does not.
+ * Measures elapsed time and work. Work is the CPU time of this process and of the database; other
+ * load on the machine affects the elapsed time but hardly the work.
  */
 import { systemClock } from '../../src/base/clock.ts';
 import { childrenOf, readOr } from '../harness/process-table.ts';
@@ -14,12 +14,14 @@ export type Stopwatch = (act: () => Promise<unknown>) => Promise<Spent>;
 
 const processorMs = (pid: number) => Number(readOr(`/proc/${pid}/schedstat`, '0').split(' ')[0]) / 1e6;
 
-/** Every connection has its own process, a child of the postmaster. */
+/**
+ * The CPU time by process. Every connection has a process of its own, a child of the postmaster.
+ */
 const databaseMs = (postmaster: number): Map<number, number> =>
   new Map(childrenOf(postmaster).map((pid) => [pid, processorMs(pid)]));
 
-/** A process that ended meanwhile was idle; a new one did all its work meanwhile. */
-function grownBy(before: Map<number, number>, after: Map<number, number>): number {
+/** Ignores processes that ended between the readings; new processes count in full. */
+function growthBetween(before: Map<number, number>, after: Map<number, number>): number {
   let sum = 0;
   for (const [pid, ms] of after) sum += ms - (before.get(pid) ?? 0);
   return sum;
@@ -34,5 +36,5 @@ export const stopwatch =
     await act();
     const ms = systemClock.monotonicMs() - startedMs;
     const own = process.cpuUsage(ownBefore);
-    return { ms, workMs: (own.user + own.system) / 1000 + grownBy(databaseBefore, databaseMs(postmaster)) };
+    return { ms, workMs: (own.user + own.system) / 1000 + growthBetween(databaseBefore, databaseMs(postmaster)) };
   };

@@ -1,6 +1,6 @@
 /**
- * Sends heartbeats in batches at a given rate to one or several replicas, and measures the CPU use
- * of each party.
+ * Sends heartbeats in batches at a given rate to one or several replicas. Measures the CPU use of
+ * the replicas, of the database and of this sender.
  */
 import { Agent } from 'node:http';
 import { pause, systemClock } from '../../src/base/clock.ts';
@@ -10,18 +10,22 @@ import { post } from './post.ts';
 import { readProcessors, type Use, useBetween } from './processors.ts';
 
 const batch = 100;
-const inFlight = 16;
+/** Batches in flight for each replica. */
+const maxInFlight = 16;
 const report = '"status":"ready","health_score":100,"error_rate":0,"active_tasks":0';
-/** Prime, so that consecutive nodes lie apart in the table and every node has a turn. */
+/**
+ * Consecutive turns go to nodes that are this far apart in the table. The distance is prime, so
+ * that every node gets a turn.
+ */
 const stride = 7_919;
 
-export interface Offered {
+export interface BatchLoadResult {
   rate: number;
-  answered: number;
+  answered_per_second: number;
   use: Use;
 }
 
-export interface Offer {
+export interface BatchLoad {
   replicas: readonly Replica[];
   /** Process id of the database. */
   postmaster: number;
@@ -29,13 +33,17 @@ export interface Offer {
   /** Heartbeats per second. */
   rate: number;
   seconds: number;
-  /** The first node to beat. */
-  from: number;
+  /** Turns are numbered; each is one heartbeat of one node. Start where the last load ended. */
+  firstTurn: number;
 }
 
-/** Batches that cannot be sent in time, because too many await answers, are dropped. */
-export async function offer({ replicas, postmaster, nodes, rate, seconds, from }: Offer): Promise<Offered> {
-  const sockets = new Agent({ keepAlive: true, maxSockets: inFlight });
+/**
+ * Pauses while too many batches await their answers, and then catches up with the rate.
+ * Batches that are still due when the time is over are not sent.
+ */
+export async function sendBatches(load: BatchLoad): Promise<BatchLoadResult> {
+  const { replicas, postmaster, nodes, rate, seconds, firstTurn } = load;
+  const sockets = new Agent({ keepAlive: true, maxSockets: maxInFlight });
   const pids = replicas.map(({ pid }) => pid);
   const before = readProcessors(pids, postmaster);
   const startedMs = systemClock.monotonicMs();
@@ -52,9 +60,9 @@ export async function offer({ replicas, postmaster, nodes, rate, seconds, from }
     }
   };
   for (let elapsed = 0; elapsed < seconds; elapsed = (systemClock.monotonicMs() - startedMs) / 1000) {
-    while (sent < rate * elapsed && waiting < inFlight * replicas.length) {
+    while (sent < rate * elapsed && waiting < maxInFlight * replicas.length) {
       const url = replicas[(sent / batch) % replicas.length]?.url ?? '';
-      send(from + sent, url).catch(() => {});
+      send(firstTurn + sent, url).catch(() => {});
       sent += batch;
     }
     await pause(systemClock, 5);
@@ -62,5 +70,6 @@ export async function offer({ replicas, postmaster, nodes, rate, seconds, from }
   const after = readProcessors(pids, postmaster);
   while (waiting > 0) await pause(systemClock, 5);
   sockets.destroy();
-  return { rate, answered: answered / ((after.atMs - before.atMs) / 1000), use: useBetween(before, after) };
+  const elapsedSeconds = (after.atMs - before.atMs) / 1000;
+  return { rate, answered_per_second: answered / elapsedSeconds, use: useBetween(before, after) };
 }
